@@ -1,0 +1,97 @@
+//! Time as a store knows it.
+//!
+//! Lease expiry and due times are the *store's* business: callers say "in 5 s", never "at noon".
+//! Servers use their own clock; the embedded stores take a [`Clock`], which tests move by hand.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A moment on a store's clock: microseconds since 1970 in UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreTime(pub i64);
+
+impl StoreTime {
+    /// This moment, a while later.
+    #[must_use]
+    pub fn plus(self, wait: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// This moment, a while earlier.
+    #[must_use]
+    pub fn minus(self, wait: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// Tells an embedded store the time. Never goes back while the process lives.
+pub trait Clock: Send + Sync + 'static {
+    /// Now.
+    fn now(&self) -> StoreTime;
+}
+
+/// The wall clock as it was at start, moved on by the monotonic clock: no jump ends a lease early.
+#[derive(Debug)]
+pub struct SystemClock {
+    started: Instant,
+    at: StoreTime,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        let at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            started: Instant::now(),
+            at: StoreTime::default().plus(at),
+        }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> StoreTime {
+        self.at.plus(self.started.elapsed())
+    }
+}
+
+/// A clock that stands still until it is told to move.
+#[derive(Debug)]
+pub struct ManualClock(Mutex<StoreTime>);
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self(Mutex::new(StoreTime(1_700_000_000_000_000)))
+    }
+}
+
+impl ManualClock {
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        let mut now = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *now = now.plus(by);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> StoreTime {
+        *self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,340 @@
+//! The only way to change anything: expectations and writes, all or nothing.
+//!
+//! A commit has an id chosen by its author. Repeating a commit that was applied is a no-op that
+//! succeeds, and that is how "the connection broke in COMMIT" is resolved: never by guessing.
+//! Not here: what the writes mean for a lane (the crate above) and how they are stored (`Store`).
+
+use crate::document::{TERMS_MAX, Term, Version};
+use crate::key::Key;
+use crate::operation::{Fence, Operation, OperationId, Outcome, Queue, WorkerId};
+use crate::store::StoreError;
+use bytes::Bytes;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Most writes in one commit; the smallest transaction limit of all stores.
+pub const WRITES_MAX: usize = 100;
+/// Most bytes in one commit; larger swaps write a generation in batches and flip one pointer.
+pub const BYTES_MAX: usize = 1_000_000;
+
+/// Names a commit, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommitId(pub Uuid);
+
+/// When an operation may be claimed, on the store's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// At once.
+    Now,
+    /// After a while.
+    In(Duration),
+}
+
+/// How a new operation begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It waits for another operation and is woken by a later commit.
+    Waiting,
+    /// Anyone may claim it when due.
+    Ready(Due),
+    /// The worker that accepted it runs it: the claim is part of this commit, with fence 1.
+    /// If the worker holds no lease, the commit is stale at this write.
+    Claimed(WorkerId),
+}
+
+/// A new operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewOperation {
+    /// Its name.
+    pub id: OperationId,
+    /// The resource it changes.
+    pub lane: Key,
+    /// What it does, as a word.
+    pub verb: &'static str,
+    /// Where it waits.
+    pub queue: Queue,
+    /// How it begins.
+    pub start: Start,
+    /// Sealed: what a poll answers for now.
+    pub detail: Bytes,
+    /// Sealed: what was asked.
+    pub request: Bytes,
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It stays where it is; detail or progress changes. Counts as progress: takeovers start anew.
+    Same,
+    /// It gives up its worker (yields), and may be claimed again when due. Counts as progress.
+    Ready(Due),
+    /// This attempt is known to have ended; the next may be claimed when due.
+    Retry(Due),
+    /// It ended.
+    Done(Outcome),
+}
+
+/// What must hold for a commit to be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// There is no such document.
+    Absent(Key),
+    /// The document that this commit writes or removes is as it was read.
+    Version(Key, Version),
+    /// A document that is only read is as it was read. Without this there is write skew.
+    Unchanged(Key, Version),
+    /// The operation runs under this claim, and its worker's lease has not run out.
+    Fence(OperationId, Fence),
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Makes or replaces a document; its version becomes this commit's id.
+    Put {
+        /// Its name.
+        key: Key,
+        /// What it can be listed by from now on.
+        terms: Vec<Term>,
+        /// Its sealed content.
+        body: Bytes,
+    },
+    /// Removes a document.
+    Remove(Key),
+    /// Adds an operation; it is pinned. Stale if the id is taken.
+    Start(NewOperation),
+    /// Moves an operation on. Stale if there is none or it is done: what ended never changes.
+    Advance {
+        /// Which.
+        operation: OperationId,
+        /// Where to.
+        next: Next,
+        /// Replaces what a poll answers.
+        detail: Option<Bytes>,
+        /// Replaces the progress.
+        progress: Option<Bytes>,
+    },
+    /// Asks an operation to stop. Nothing happens if it is done or gone.
+    Cancel(OperationId),
+    /// Makes a waiting or ready operation claimable now. Nothing happens if it runs, is done or gone.
+    Wake(OperationId),
+    /// No document points to it any more: sweeping may take it once done.
+    Unpin(OperationId),
+    /// Replaces ciphertexts by the same plain texts under another key. Changes nothing else.
+    Reseal {
+        /// Which.
+        operation: OperationId,
+        /// The detail, sealed anew.
+        detail: Bytes,
+        /// The request, sealed anew.
+        request: Bytes,
+        /// The progress, sealed anew.
+        progress: Bytes,
+    },
+    /// Adds an operation as it stands in another store; a running one arrives as ready.
+    Import(Box<Operation>),
+}
+
+/// Which part of a commit did not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The n-th expectation.
+    Expect(usize),
+    /// The n-th write.
+    Write(usize),
+}
+
+/// How a commit did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Somebody wrote in between; nothing was written. Read again and decide again.
+    #[error("a newer write came first ({0:?})")]
+    Stale(Which),
+    /// Nothing was written, and nothing will be.
+    #[error("the store did not take the write")]
+    NotWritten(#[source] StoreError),
+    /// It may or may not have been written. Repeat the same commit to find out.
+    #[error("it is not known whether the store took the write")]
+    Unknown(#[source] StoreError),
+}
+
+/// A commit that no store would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// Too many writes.
+    #[error("a commit has at most {WRITES_MAX} writes, not {0}")]
+    Writes(usize),
+    /// Too many bytes.
+    #[error("a commit has at most {BYTES_MAX} bytes, not {0}")]
+    Bytes(usize),
+    /// Too many terms on one document, or too long a value.
+    #[error("a document has at most {TERMS_MAX} terms of at most 512 bytes each")]
+    Terms,
+}
+
+/// Expectations and writes under one id.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    id: CommitId,
+    expects: Vec<Expect>,
+    writes: Vec<Write>,
+}
+
+impl Default for Commit {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Commit {
+    /// An empty commit with a fresh id.
+    pub fn new() -> Self {
+        Self {
+            id: CommitId(Uuid::now_v7()),
+            expects: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+
+    /// The same expectations and writes under an id of the caller's; for tests and copies.
+    #[must_use]
+    pub fn with_id(mut self, id: CommitId) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Makes a document that must not exist yet.
+    #[must_use]
+    pub fn insert(mut self, key: Key, terms: Vec<Term>, body: Bytes) -> Self {
+        self.expects.push(Expect::Absent(key.clone()));
+        self.writes.push(Write::Put { key, terms, body });
+        self
+    }
+
+    /// Replaces a document that must be as it was read.
+    #[must_use]
+    pub fn replace(mut self, key: Key, read: Version, terms: Vec<Term>, body: Bytes) -> Self {
+        self.expects.push(Expect::Version(key.clone(), read));
+        self.writes.push(Write::Put { key, terms, body });
+        self
+    }
+
+    /// Removes a document that must be as it was read.
+    #[must_use]
+    pub fn remove(mut self, key: Key, read: Version) -> Self {
+        self.expects.push(Expect::Version(key.clone(), read));
+        self.writes.push(Write::Remove(key));
+        self
+    }
+
+    /// Demands that a document that is only read is as it was read.
+    #[must_use]
+    pub fn unchanged(mut self, key: Key, read: Version) -> Self {
+        self.expects.push(Expect::Unchanged(key, read));
+        self
+    }
+
+    /// Demands that a document is still absent.
+    #[must_use]
+    pub fn absent(mut self, key: Key) -> Self {
+        self.expects.push(Expect::Absent(key));
+        self
+    }
+
+    /// Demands that the claim still holds.
+    #[must_use]
+    pub fn fenced(mut self, operation: OperationId, fence: Fence) -> Self {
+        self.expects.push(Expect::Fence(operation, fence));
+        self
+    }
+
+    /// Adds an operation.
+    #[must_use]
+    pub fn start(mut self, operation: NewOperation) -> Self {
+        self.writes.push(Write::Start(operation));
+        self
+    }
+
+    /// Moves an operation on.
+    #[must_use]
+    pub fn advance(
+        mut self,
+        operation: OperationId,
+        next: Next,
+        detail: Option<Bytes>,
+        progress: Option<Bytes>,
+    ) -> Self {
+        self.writes.push(Write::Advance {
+            operation,
+            next,
+            detail,
+            progress,
+        });
+        self
+    }
+
+    /// Adds any other write. Documents go through `insert`, `replace` and `remove`.
+    #[must_use]
+    pub fn write(mut self, write: Write) -> Self {
+        self.writes.push(write);
+        self
+    }
+
+    /// Its name; also the version of every document it writes.
+    pub fn id(&self) -> CommitId {
+        self.id
+    }
+
+    /// What must hold.
+    pub fn expects(&self) -> &[Expect] {
+        &self.expects
+    }
+
+    /// What changes.
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// Checks the limits; every store calls this first.
+    pub fn check(&self) -> Result<(), TooLarge> {
+        if self.writes.len() > WRITES_MAX {
+            return Err(TooLarge::Writes(self.writes.len()));
+        }
+        let mut bytes = 0;
+        for write in &self.writes {
+            bytes += bytes_of(write);
+            if let Write::Put { terms, .. } = write
+                && (terms.len() > TERMS_MAX || terms.iter().any(|term| term.value.len() > 512))
+            {
+                return Err(TooLarge::Terms);
+            }
+        }
+        if bytes > BYTES_MAX {
+            return Err(TooLarge::Bytes(bytes));
+        }
+        Ok(())
+    }
+}
+
+fn bytes_of(write: &Write) -> usize {
+    let len = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
+    match write {
+        Write::Put { key, terms, body } => {
+            key.as_bytes().len() + body.len() + terms.iter().map(|t| t.value.len()).sum::<usize>()
+        }
+        Write::Start(new) => new.lane.as_bytes().len() + new.detail.len() + new.request.len(),
+        Write::Advance {
+            detail, progress, ..
+        } => len(detail) + len(progress),
+        Write::Reseal {
+            detail,
+            request,
+            progress,
+            ..
+        } => detail.len() + request.len() + progress.len(),
+        Write::Import(operation) => {
+            operation.row.detail.len() + operation.request.len() + operation.progress.len()
+        }
+        Write::Remove(_) | Write::Cancel(_) | Write::Wake(_) | Write::Unpin(_) => 0,
+    }
+}

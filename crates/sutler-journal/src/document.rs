@@ -1,0 +1,45 @@
+//! What is kept of a resource: terms in the clear to find it by, everything else sealed.
+//!
+//! A store never looks into a body. What the body means is the business of the crate above.
+
+use crate::commit::CommitId;
+use crate::key::Key;
+use bytes::Bytes;
+
+/// Most index terms a document may declare.
+pub const TERMS_MAX: usize = 8;
+
+/// The commit that wrote a document last. Unique for ever, so nothing can be deleted and made
+/// again behind a reader's back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Version(pub CommitId);
+
+/// A plain name and value a document can be listed by. Never a secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    /// What is said: `plan`, `lifecycle`, `created` … at most 32 bytes.
+    pub name: &'static str,
+    /// What it is; sorted as bytes, at most 512 of them.
+    pub value: Vec<u8>,
+}
+
+impl Term {
+    /// A term.
+    pub fn new(name: &'static str, value: impl Into<Vec<u8>>) -> Self {
+        Self {
+            name,
+            value: value.into(),
+        }
+    }
+}
+
+/// A document as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Its name.
+    pub key: Key,
+    /// Who wrote it last.
+    pub version: Version,
+    /// The sealed content.
+    pub body: Bytes,
+}

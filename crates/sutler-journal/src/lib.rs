@@ -1,0 +1,30 @@
+//! The journal: nothing happens that is not first written down.
+//!
+//! Reading order: [`Key`] names a thing, [`Document`] and [`Operation`] are what is kept, [`Commit`]
+//! is the only way to change either, [`Store`] is what a database must do, [`Engine`] carries
+//! operations out. It knows nothing of service brokers: what an operation *means* is decided by the
+//! crate above, in pure functions.
+
+mod clock;
+mod commit;
+mod document;
+mod key;
+mod operation;
+mod query;
+mod store;
+
+pub use clock::{Clock, ManualClock, StoreTime, SystemClock};
+pub use commit::{
+    BYTES_MAX, Commit, CommitError, CommitId, Due, Expect, NewOperation, Next, Start, TooLarge,
+    WRITES_MAX, Which, Write,
+};
+pub use document::{Document, TERMS_MAX, Term, Version};
+pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};
+pub use operation::{
+    Fence, Operation, OperationId, OperationRow, Outcome, Polled, Queue, State, WorkerId,
+};
+pub use query::{
+    Change, Changes, Cursor, List, LogChunk, OperationFilter, OperationList, Page, Position,
+    QueueStats, Renewal, Stats, Subject, Sweep,
+};
+pub use store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError};

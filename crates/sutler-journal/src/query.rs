@@ -1,0 +1,186 @@
+//! What can be asked of a store besides single reads, and what it answers.
+
+use crate::clock::StoreTime;
+use crate::commit::CommitId;
+use crate::document::Document;
+use crate::key::{Key, Kind, Realm};
+use crate::operation::{OperationId, Outcome, Queue};
+use bytes::Bytes;
+
+/// Which documents, in which order. Every list is paged by the last position seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum List {
+    /// All whose key begins with these bytes, by key; `Key::prefix` makes them. Empty: everything.
+    Prefix(Vec<u8>),
+    /// All of a kind in a realm with a term's value in `from..=to`, by value, then key.
+    Term {
+        /// Where.
+        realm: Realm,
+        /// What sort.
+        kind: Kind,
+        /// Which term.
+        name: &'static str,
+        /// The smallest value.
+        from: Vec<u8>,
+        /// The largest value.
+        to: Vec<u8>,
+    },
+}
+
+impl List {
+    /// All documents whose term has exactly this value.
+    pub fn term(realm: &Realm, kind: Kind, name: &'static str, value: &[u8]) -> Self {
+        Self::Term {
+            realm: realm.clone(),
+            kind,
+            name,
+            from: value.to_vec(),
+            to: value.to_vec(),
+        }
+    }
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The term's value there; empty when listing by prefix.
+    pub value: Vec<u8>,
+    /// The key there.
+    pub key: Key,
+}
+
+/// Part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// In order.
+    pub documents: Vec<Document>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<Position>,
+}
+
+/// Which operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperationFilter {
+    /// Every one.
+    All,
+    /// Those of one lane.
+    Lane(Key),
+    /// Those not done.
+    Unfinished,
+}
+
+/// Which operations, newest first, from before an id on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationList {
+    /// Which.
+    pub filter: OperationFilter,
+    /// The last one seen.
+    pub before: Option<OperationId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A place in the feed. Opaque; ordered as bytes; the empty one is the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub Vec<u8>);
+
+/// What a change was about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A document was written.
+    Put(Key),
+    /// A document was removed.
+    Removed(Key),
+    /// An operation was added or changed.
+    Operation(OperationId),
+}
+
+/// One change of one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The commit that made it.
+    pub commit: CommitId,
+    /// What changed.
+    pub subject: Subject,
+}
+
+/// Part of the feed. Commits are whole: one is never split over two answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// In commit order.
+    pub changes: Vec<Change>,
+    /// Where to go on. Nothing ever appears behind it.
+    pub next: Cursor,
+    /// Changes after the cursor asked for were already trimmed: list again, then go on from `next`.
+    pub gap: bool,
+}
+
+/// What a renewal tells the worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// Those of its operations that somebody wants to stop.
+    pub cancelled: Vec<OperationId>,
+}
+
+/// What to throw away, at most `limit` at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Operations that are done, that no document points to, and that finished before a moment;
+    /// with their logs.
+    Operations {
+        /// Only lanes whose key begins with these bytes; empty: all.
+        lanes: Vec<u8>,
+        /// Only with this outcome; `None`: any. A cancelled one counts as failed.
+        outcome: Option<Outcome>,
+        /// Age counts from the end, not from the beginning.
+        finished_before: StoreTime,
+        /// At most so many.
+        limit: usize,
+    },
+    /// The feed and the memory of commit ids, up to a moment.
+    Feed {
+        /// Older changes go.
+        before: StoreTime,
+        /// At most so many commits.
+        limit: usize,
+    },
+}
+
+/// One queue as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueStats {
+    /// Which.
+    pub queue: Queue,
+    /// Waiting for another operation.
+    pub waiting: u64,
+    /// Waiting for a worker or for their time.
+    pub ready: u64,
+    /// With a worker.
+    pub running: u64,
+    /// When the oldest unfinished one was accepted.
+    pub oldest: StoreTime,
+}
+
+/// Counts. Always: accepted = live + terminal + cleaned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Operations ever accepted (imported ones too).
+    pub accepted: u64,
+    /// Not done.
+    pub live: u64,
+    /// Done and still here.
+    pub terminal: u64,
+    /// Done and swept.
+    pub cleaned: u64,
+    /// The queues with unfinished operations.
+    pub queues: Vec<QueueStats>,
+}
+
+/// A piece of a run's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogChunk {
+    /// Its number, from 0.
+    pub number: u32,
+    /// Sealed text.
+    pub text: Bytes,
+}

@@ -1,0 +1,145 @@
+//! What a database must do for the journal. One conformance suite proves it (`conformance`).
+//!
+//! A store maps and remembers; it takes no decisions and reads no bodies. Read [`Store::commit`]
+//! first: everything durable goes through it.
+
+use crate::clock::StoreTime;
+use crate::commit::{Commit, CommitError};
+use crate::document::Document;
+use crate::key::Key;
+use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
+use crate::query::{
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Sweep,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Longest chunk of a run's log.
+pub const LOG_CHUNK_BYTES_MAX: usize = 64 * 1024;
+/// Longest log of one operation; what comes later is dropped.
+pub const LOG_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The store cannot answer. Its text is for operators and names no secret and no content.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreError(
+    String,
+    #[source] Option<Box<dyn std::error::Error + Send + Sync>>,
+);
+
+impl StoreError {
+    /// A sentence that says what failed.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into(), None)
+    }
+
+    /// A sentence and the cause behind it.
+    pub fn caused(
+        sentence: impl Into<String>,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self(sentence.into(), Some(cause.into()))
+    }
+}
+
+/// Why a worker cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Its lease ran out: it must drop all its work and come back under a new name.
+    #[error("the lease ran out")]
+    Lost,
+    /// The store cannot answer.
+    #[error("the store did not answer")]
+    Store(#[from] StoreError),
+}
+
+/// Durable memory of documents, operations, leases and changes.
+///
+/// # Guarantees
+/// - Every method sees all commits acknowledged before it was called.
+/// - Lease expiry and due times go by the store's own clock.
+/// - A method that returns an error other than [`CommitError::Unknown`] changed nothing.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Applies all writes or none, in one round trip.
+    ///
+    /// # Guarantees
+    /// After `Ok` a crash, a power cut or the loss of the process loses nothing of it: the answer
+    /// leaves after the fsync that covers it. Repeating an applied commit is `Ok` and changes
+    /// nothing, for as long as the feed remembers it. After `Stale` or `NotWritten` nothing was
+    /// written. Commits that touch different keys and operations never make each other stale.
+    ///
+    /// # Errors
+    /// See [`CommitError`]; a commit over the limits is `NotWritten`.
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError>;
+
+    /// Reads one document.
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError>;
+
+    /// Reads one whole operation.
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError>;
+
+    /// Reads the small row of an operation of this lane; `None` if there is none in this lane.
+    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError>;
+
+    /// Lists documents in index order. Rows visited ≤ `limit` + a constant, wherever the page is.
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError>;
+
+    /// Lists operations, newest first.
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError>;
+
+    /// Makes or prolongs the one lease that covers all of a worker's claims.
+    ///
+    /// # Errors
+    /// `Lost` if the lease had run out, even if nobody has claimed the work yet.
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError>;
+
+    /// Hands operations to a worker that holds a lease: from each queue at most its number, those
+    /// ready and due, oldest due time first, and those running under a lease that ran out.
+    /// The fence grows by one; `takeovers` grows if the operation was running.
+    ///
+    /// # Errors
+    /// `Lost` if the worker holds no lease.
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError>;
+
+    /// Ends a worker's lease; what it still ran is claimable at once, and is no takeover.
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError>;
+
+    /// The feed of changes after a cursor, in commit order, at most about `limit` changes.
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError>;
+
+    /// A counter that grows when something may have become claimable. Only a hint: it may be late
+    /// or lost, so whoever relies on it also looks from time to time.
+    fn hints(&self) -> watch::Receiver<u64>;
+
+    /// Throws away; returns how many. Never anything that is not done, or that is pinned.
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError>;
+
+    /// Counts. May visit every unfinished operation: not for a hot path.
+    async fn stats(&self) -> Result<Stats, StoreError>;
+
+    /// The store's clock.
+    async fn now(&self) -> Result<StoreTime, StoreError>;
+
+    /// Adds to the log of an operation, outside commits. Chunks over the limits are cut or dropped.
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError>;
+
+    /// Reads a log from a chunk on.
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError>;
+}

@@ -1,0 +1,147 @@
+//! Who asks: the originating identity (a user) and the request identity (one request).
+//!
+//! Both are read from headers and given back as headers. Nothing here authenticates: the platform
+//! vouches for what it sends, and the broker only records it.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::engine::DecodePaddingMode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Longest originating identity, in bytes: Kubernetes groups and extras need a few thousand.
+pub const ORIGINATING_IDENTITY_BYTES_MAX: usize = 32 * 1024;
+/// Longest request identity, in bytes: a GUID needs 36.
+pub const REQUEST_IDENTITY_BYTES_MAX: usize = 1024;
+
+const ANY_PADDING: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD_READER: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, ANY_PADDING);
+const URL_SAFE_READER: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, ANY_PADDING);
+
+/// The user on whose behalf a platform sends a request (B-005).
+///
+/// `Debug` hides the value: platforms put groups, scopes and mail addresses into it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct OriginatingIdentity {
+    /// The platform's name, e.g. `cloudfoundry` or `kubernetes`; never empty.
+    pub platform: String,
+    /// What the platform says about the user, e.g. `user_id`.
+    pub value: Map<String, Value>,
+}
+
+/// Why a header is no originating identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidOriginatingIdentity {
+    /// Longer than [`ORIGINATING_IDENTITY_BYTES_MAX`].
+    #[error("the originating identity is longer than {ORIGINATING_IDENTITY_BYTES_MAX} bytes")]
+    TooLong,
+    /// No space, or nothing before it.
+    #[error("the originating identity must be a platform name, a space, and a base64 value")]
+    NoPlatform,
+    /// The second part is not base64.
+    #[error("the value of the originating identity is not base64")]
+    NotBase64,
+    /// The decoded value is not a JSON object.
+    #[error("the value of the originating identity is not a base64-encoded JSON object")]
+    NotAnObject,
+}
+
+impl OriginatingIdentity {
+    /// Reads the header: platform, one space, base64 of a JSON object.
+    ///
+    /// The base64 may be standard or URL-safe, padded or not: platforms send all of them.
+    pub fn parse(header: &str) -> Result<Self, InvalidOriginatingIdentity> {
+        if header.len() > ORIGINATING_IDENTITY_BYTES_MAX {
+            return Err(InvalidOriginatingIdentity::TooLong);
+        }
+        let (platform, encoded) =
+            header.split_once(' ').ok_or(InvalidOriginatingIdentity::NoPlatform)?;
+        if platform.is_empty() {
+            return Err(InvalidOriginatingIdentity::NoPlatform);
+        }
+        let encoded = encoded.trim();
+        let json = STANDARD_READER
+            .decode(encoded)
+            .or_else(|_| URL_SAFE_READER.decode(encoded))
+            .map_err(|_| InvalidOriginatingIdentity::NotBase64)?;
+        let value =
+            serde_json::from_slice(&json).map_err(|_| InvalidOriginatingIdentity::NotAnObject)?;
+        Ok(Self { platform: platform.to_owned(), value })
+    }
+
+    /// The header's value, in standard padded base64.
+    pub fn to_header(&self) -> String {
+        let json = Value::Object(self.value.clone()).to_string();
+        format!("{} {}", self.platform, STANDARD.encode(json))
+    }
+}
+
+impl fmt::Debug for OriginatingIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OriginatingIdentity({} …)", self.platform)
+    }
+}
+
+/// The platform's name for one request; echoed in the answer and written to logs (B-006, B-007).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RequestIdentity(String);
+
+/// Why a header is no request identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRequestIdentity {
+    /// Nothing there.
+    #[error("the request identity must not be empty")]
+    Empty,
+    /// Longer than [`REQUEST_IDENTITY_BYTES_MAX`].
+    #[error("the request identity is longer than {REQUEST_IDENTITY_BYTES_MAX} bytes")]
+    TooLong,
+    /// A control or non-ASCII character, which could not be echoed or would forge a log line.
+    #[error("the request identity must consist of visible ASCII characters and spaces")]
+    NotVisible,
+}
+
+impl RequestIdentity {
+    /// The header's value.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for RequestIdentity {
+    type Error = InvalidRequestIdentity;
+    fn try_from(text: String) -> Result<Self, InvalidRequestIdentity> {
+        if text.trim().is_empty() {
+            return Err(InvalidRequestIdentity::Empty);
+        }
+        if text.len() > REQUEST_IDENTITY_BYTES_MAX {
+            return Err(InvalidRequestIdentity::TooLong);
+        }
+        if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+            return Err(InvalidRequestIdentity::NotVisible);
+        }
+        Ok(Self(text))
+    }
+}
+
+impl TryFrom<&str> for RequestIdentity {
+    type Error = InvalidRequestIdentity;
+    fn try_from(text: &str) -> Result<Self, InvalidRequestIdentity> {
+        text.to_owned().try_into()
+    }
+}
+
+impl From<RequestIdentity> for String {
+    fn from(identity: RequestIdentity) -> String {
+        identity.0
+    }
+}
+
+impl fmt::Display for RequestIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

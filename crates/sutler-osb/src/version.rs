@@ -1,0 +1,54 @@
+//! The version of the API that a request speaks: `X-Broker-API-Version`.
+//!
+//! Parses and compares. Which versions are served, and the answer to the others, is the broker's
+//! decision (B-001, B-002).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// `MAJOR.MINOR`, ordered as two integers: 2.9 comes before 2.17 (B-002).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ApiVersion {
+    /// Grows when something breaks.
+    pub major: u32,
+    /// Grows when something is added.
+    pub minor: u32,
+}
+
+/// The header's text is no version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the API version must be two integers with a dot between them, such as 2.17")]
+pub struct InvalidVersion;
+
+/// Digits a part of the version may have; more than any version will need, and it fits `u32`.
+const PART_DIGITS_MAX: usize = 9;
+
+impl ApiVersion {
+    /// The version this crate implements.
+    pub const CURRENT: Self = Self { major: 2, minor: 17 };
+}
+
+impl FromStr for ApiVersion {
+    type Err = InvalidVersion;
+
+    /// Takes digits, one dot, digits; no sign, no space, no leading zero.
+    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
+        let (major, minor) = text.split_once('.').ok_or(InvalidVersion)?;
+        Ok(Self { major: part(major)?, minor: part(minor)? })
+    }
+}
+
+impl fmt::Display for ApiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+fn part(text: &str) -> Result<u32, InvalidVersion> {
+    let all_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let leading_zero = text.len() > 1 && text.starts_with('0');
+    if !all_digits || leading_zero || text.len() > PART_DIGITS_MAX {
+        return Err(InvalidVersion);
+    }
+    text.parse().map_err(|_| InvalidVersion)
+}
