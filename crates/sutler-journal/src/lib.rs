@@ -8,9 +8,11 @@
 mod clock;
 mod commit;
 mod document;
+mod engine;
 mod key;
 mod operation;
 mod query;
+mod seal;
 mod store;
 
 pub use clock::{Clock, ManualClock, StoreTime, SystemClock};
@@ -19,6 +21,9 @@ pub use commit::{
     WRITES_MAX, Which, Write,
 };
 pub use document::{Document, TERMS_MAX, Term, Version};
+pub use engine::{
+    Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run,
+};
 pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, Polled, Queue, State, WorkerId,
@@ -27,4 +32,5 @@ pub use query::{
     Change, Changes, Cursor, List, LogChunk, OperationFilter, OperationList, Page, Position,
     QueueStats, Renewal, Stats, Subject, Sweep,
 };
+pub use seal::{KeyId, KeyRing, KeyRingError, Place, SealError, SealedWith};
 pub use store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError};

@@ -1,0 +1,271 @@
+//! The engine: takes operations under a lease and has them carried out.
+//!
+//! It knows queues, leases, fences and time, and nothing of what an operation means: that is the
+//! [`Executor`]'s. Any number of engines share the work through one store. Read `engine/run.rs` for
+//! what an executor is given, `engine/work.rs` for the loops.
+
+mod run;
+mod work;
+
+pub use run::{Lost, Run};
+
+use crate::operation::{Operation, OperationId, Queue, WorkerId};
+use crate::store::Store;
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How an execution left its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The executor committed the operation's end.
+    Finished,
+    /// Nothing more to do until then; the operation gives up its worker.
+    Yield(Duration),
+    /// This attempt is known to have ended; the next comes then.
+    Retry(Duration),
+}
+
+/// Carries operations out.
+#[async_trait]
+pub trait Executor: Send + Sync + 'static {
+    /// Carries one operation out.
+    ///
+    /// # Guarantees
+    /// Called under a claim; at most one call per operation holds a valid one.
+    /// # Assumptions
+    /// It may be called again for the same operation after a crash, with the progress committed so
+    /// far. It looks at [`Run::cancelled`], and commits the end through [`Run::commit`] before it
+    /// answers `Finished`.
+    async fn execute(&self, run: &Run) -> Result<Ended, Lost>;
+
+    /// Ends an operation that was taken over too often without progress: as failed, visibly.
+    async fn give_up(&self, run: &Run) -> Result<(), Lost>;
+}
+
+/// One queue and how many of its operations one engine runs at a time.
+#[derive(Clone, Debug)]
+pub struct QueueSettings {
+    /// Which.
+    pub queue: Queue,
+    /// At most so many at once.
+    pub limit: usize,
+}
+
+/// How an engine works.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    /// How long a lease lasts without renewal; renewed three times as often.
+    pub lease: Duration,
+    /// How often the engine looks for work when nothing hints at any.
+    pub look_every: Duration,
+    /// Takeovers without progress after which an operation fails.
+    pub takeovers_max: u32,
+    /// What it serves.
+    pub queues: Vec<QueueSettings>,
+}
+
+impl EngineSettings {
+    /// The defaults for one queue.
+    pub fn for_queue(queue: Queue, limit: usize) -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            look_every: Duration::from_secs(1),
+            takeovers_max: 5,
+            queues: vec![QueueSettings { queue, limit }],
+        }
+    }
+}
+
+/// Tells when an operation that ran here has ended, one way or another.
+#[derive(Clone, Debug)]
+pub struct Finished(CancellationToken);
+
+impl Finished {
+    /// Waits for it.
+    pub async fn wait(&self) {
+        self.0.cancelled().await;
+    }
+}
+
+/// The right to start one operation of a queue here and now.
+#[derive(Debug)]
+pub struct Permit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+
+struct Running {
+    cancel: CancellationToken,
+    finished: CancellationToken,
+}
+
+struct Lane {
+    queue: Queue,
+    permits: Arc<Semaphore>,
+    limit: usize,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    executor: Arc<dyn Executor>,
+    settings: EngineSettings,
+    lanes: Vec<Lane>,
+    incarnation: Mutex<Incarnation>,
+    running: Mutex<HashMap<OperationId, Running>>,
+    /// When to look for work next, if sooner than the timer says.
+    look_at: Mutex<Option<Instant>>,
+    look: Notify,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+    loops: TaskTracker,
+}
+
+/// A worker's name and the token that dies with its lease.
+#[derive(Clone)]
+struct Incarnation {
+    worker: WorkerId,
+    lost: CancellationToken,
+}
+
+/// Runs operations. Cheap to clone; stops with [`Engine::shut_down`].
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+impl Engine {
+    /// Takes a lease and starts to serve the queues.
+    ///
+    /// # Errors
+    /// The store did not grant the first lease.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        executor: Arc<dyn Executor>,
+        settings: EngineSettings,
+    ) -> Result<Self, crate::store::LeaseError> {
+        let lanes = settings.queues.iter().map(Lane::new).collect();
+        let worker = WorkerId::fresh();
+        store.renew(worker, settings.lease).await?;
+        let engine = Self(Arc::new(Inner {
+            store,
+            executor,
+            settings,
+            lanes,
+            incarnation: Mutex::new(Incarnation {
+                worker,
+                lost: CancellationToken::new(),
+            }),
+            running: Mutex::default(),
+            look_at: Mutex::default(),
+            look: Notify::new(),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            loops: TaskTracker::new(),
+        }));
+        work::spawn_loops(&engine);
+        Ok(engine)
+    }
+
+    /// The name under which a commit may claim an operation for this engine, see `Start::Claimed`.
+    pub fn worker(&self) -> WorkerId {
+        self.0.incarnation().worker
+    }
+
+    /// A place in a queue, if one is free: with it an accepted operation can start at once.
+    pub fn permit(&self, queue: &Queue) -> Option<Permit> {
+        if self.0.stopping.is_cancelled() {
+            return None;
+        }
+        let lane = self.0.lanes.iter().find(|lane| lane.queue == *queue)?;
+        lane.permits.clone().try_acquire_owned().ok().map(Permit)
+    }
+
+    /// Runs an operation that a commit just claimed for this engine. Without a permit it does not
+    /// count against its queue: somebody waits for it.
+    pub fn adopt(&self, operation: Operation, permit: Option<Permit>) -> Finished {
+        work::spawn_run(self, operation, permit)
+    }
+
+    /// Tells when an operation that runs here ends; `None` if it does not run here.
+    pub fn finished(&self, id: OperationId) -> Option<Finished> {
+        let running = self.0.running();
+        running
+            .get(&id)
+            .map(|entry| Finished(entry.finished.clone()))
+    }
+
+    /// Passes a committed cancellation on without waiting for the next renewal.
+    pub fn cancel_hint(&self, id: OperationId) {
+        if let Some(entry) = self.0.running().get(&id) {
+            entry.cancel.cancel();
+        }
+    }
+
+    /// How many operations run here.
+    pub fn running(&self) -> usize {
+        self.0.running().len()
+    }
+
+    /// Looks for work now.
+    pub fn look(&self) {
+        self.0.look.notify_one();
+    }
+
+    /// Whether it was told to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.0.stopping.is_cancelled()
+    }
+
+    /// Stops claiming, waits for what runs, and after `grace` gives the rest back to the store.
+    pub async fn shut_down(&self, grace: Duration) {
+        let inner = &self.0;
+        inner.stopping.cancel();
+        inner.tasks.close();
+        if tokio::time::timeout(grace, inner.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(left = self.running(), "giving unfinished operations back");
+        }
+        let incarnation = inner.incarnation();
+        incarnation.lost.cancel();
+        inner.loops.close();
+        inner.loops.wait().await;
+        if let Err(error) = inner.store.release(incarnation.worker).await {
+            tracing::warn!(%error, "the lease was not given back; it runs out by itself");
+        }
+    }
+}
+
+impl Lane {
+    fn new(settings: &QueueSettings) -> Self {
+        Self {
+            queue: settings.queue.clone(),
+            permits: Arc::new(Semaphore::new(settings.limit)),
+            limit: settings.limit,
+        }
+    }
+}
+
+impl Inner {
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<OperationId, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks for work no later than that.
+    fn look_in(&self, wait: Duration) {
+        let at = Instant::now() + wait;
+        let mut next = self.look_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.is_none_or(|planned| at < planned) {
+            *next = Some(at);
+            self.look.notify_one();
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! One execution of one operation: what an executor may do with its claim.
+//!
+//! Every write carries the fence. A claim that was lost can write nothing, and says [`Lost`].
+
+use crate::commit::{Commit, CommitError, Expect, Next, Which};
+use crate::operation::{Fence, Operation, OperationId};
+use crate::store::{Store, StoreError};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// First wait before a commit that could not be made is tried again; doubles up to the last.
+const AGAIN_FIRST: Duration = Duration::from_millis(20);
+const AGAIN_LAST: Duration = Duration::from_secs(2);
+
+/// The claim is gone: stop, and say nothing to anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the claim was lost")]
+pub struct Lost;
+
+/// A claimed operation.
+pub struct Run {
+    operation: Operation,
+    store: Arc<dyn Store>,
+    cancel: CancellationToken,
+    lost: CancellationToken,
+}
+
+impl Run {
+    pub(super) fn new(
+        operation: Operation,
+        store: Arc<dyn Store>,
+        cancel: CancellationToken,
+        lost: CancellationToken,
+    ) -> Self {
+        Self {
+            operation,
+            store,
+            cancel,
+            lost,
+        }
+    }
+
+    /// The operation as it was when claimed.
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// Its id.
+    pub fn id(&self) -> OperationId {
+        self.operation.row.id
+    }
+
+    /// The claim's number.
+    pub fn fence(&self) -> Fence {
+        self.operation.row.fence
+    }
+
+    /// Fires when somebody wants the operation to stop.
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Fires when the claim is gone: nothing can be written any more.
+    pub fn lost(&self) -> &CancellationToken {
+        &self.lost
+    }
+
+    /// Reads the current row and whatever else of the operation changed since the claim.
+    pub async fn store(&self) -> Result<&dyn Store, Lost> {
+        if self.lost.is_cancelled() {
+            Err(Lost)
+        } else {
+            Ok(self.store.as_ref())
+        }
+    }
+
+    /// Commits under the fence. An unknown outcome is resolved by repeating; a store that takes no
+    /// writes is waited for, as long as the claim lasts.
+    ///
+    /// # Errors
+    /// `Ok(Err(which))`: somebody wrote first, decide again. `Err(Lost)`: stop.
+    pub async fn commit(&self, commit: Commit) -> Result<Result<(), Which>, Lost> {
+        let commit = commit.fenced(self.id(), self.fence());
+        let fence_at = commit.expects().len() - 1;
+        debug_assert!(matches!(commit.expects()[fence_at], Expect::Fence(..)));
+        let mut wait = AGAIN_FIRST;
+        loop {
+            match self.store.commit(&commit).await {
+                Ok(()) => return Ok(Ok(())),
+                Err(CommitError::Stale(Which::Expect(n))) if n == fence_at => {
+                    return Err(Lost);
+                }
+                Err(CommitError::Stale(which)) => return Ok(Err(which)),
+                Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
+                    self.wait_for_store(&cause, wait).await?;
+                }
+            }
+            wait = (wait * 2).min(AGAIN_LAST);
+        }
+    }
+
+    /// Writes detail and progress without moving the operation.
+    pub async fn note(&self, detail: Option<Bytes>, progress: Option<Bytes>) -> Result<(), Lost> {
+        self.step(Next::Same, detail, progress).await
+    }
+
+    pub(super) async fn step(
+        &self,
+        next: Next,
+        detail: Option<Bytes>,
+        progress: Option<Bytes>,
+    ) -> Result<(), Lost> {
+        let commit = Commit::new().advance(self.id(), next, detail, progress);
+        // Without other expectations only the end of the operation itself can come first.
+        self.commit(commit).await?.map_err(|_| Lost)
+    }
+
+    /// Waits until the store may answer again, or the claim is gone.
+    pub async fn wait_for_store(&self, cause: &StoreError, wait: Duration) -> Result<(), Lost> {
+        tracing::warn!(operation.id = %self.id(), error = %cause, "the store takes no write; trying again");
+        tokio::select! {
+            () = tokio::time::sleep(wait) => Ok(()),
+            () = self.lost.cancelled() => Err(Lost),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The engine's loops: renewing the lease, claiming, and running one operation.
+//!
+//! No loop takes a hint at its word: each is woken by a signal or a timer, reads what is so, and
+//! does what follows.
+
+use super::run::{Lost, Run};
+use super::{Ended, Engine, Finished, Incarnation, Inner, Permit, Running};
+use crate::commit::{Due, Next};
+use crate::operation::{Operation, WorkerId};
+use crate::store::LeaseError;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Wait before an operation whose executor panicked is tried again.
+const AFTER_PANIC: Duration = Duration::from_secs(5);
+
+pub(super) fn spawn_loops(engine: &Engine) {
+    let (renewing, claiming) = (engine.clone(), engine.clone());
+    engine
+        .0
+        .loops
+        .spawn(async move { renewing.renew_for_ever().await });
+    engine
+        .0
+        .loops
+        .spawn(async move { claiming.claim_for_ever().await });
+}
+
+pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Permit>) -> Finished {
+    let incarnation = engine.0.incarnation();
+    let finished = CancellationToken::new();
+    let cancel = CancellationToken::new();
+    if operation.row.cancel {
+        cancel.cancel();
+    }
+    let id = operation.row.id;
+    let entry = Running {
+        cancel: cancel.clone(),
+        finished: finished.clone(),
+    };
+    engine.0.running().insert(id, entry);
+    let run = Run::new(
+        operation,
+        engine.0.store.clone(),
+        cancel,
+        incarnation.lost.clone(),
+    );
+    let task = engine.clone();
+    let done = finished.clone();
+    engine.0.tasks.spawn(async move {
+        task.0.drive(run).await;
+        drop(permit);
+        task.0.running().remove(&id);
+        done.cancel();
+        task.0.look.notify_one();
+    });
+    Finished(finished)
+}
+
+impl Engine {
+    async fn renew_for_ever(&self) {
+        let inner = &self.0;
+        let mut renewed = Instant::now();
+        loop {
+            let incarnation = inner.incarnation();
+            tokio::select! {
+                () = tokio::time::sleep(inner.settings.lease / 3) => {}
+                () = incarnation.lost.cancelled() => if inner.stopping.is_cancelled() { return },
+            }
+            if incarnation.lost.is_cancelled() {
+                if let Some(at) = inner.begin_anew().await {
+                    renewed = at;
+                }
+                continue;
+            }
+            let asked = Instant::now();
+            match inner
+                .store
+                .renew(incarnation.worker, inner.settings.lease)
+                .await
+            {
+                Ok(renewal) => {
+                    renewed = asked;
+                    renewal
+                        .cancelled
+                        .into_iter()
+                        .for_each(|id| self.cancel_hint(id));
+                }
+                Err(LeaseError::Lost) => inner.lose(&incarnation),
+                Err(LeaseError::Store(error)) => {
+                    tracing::warn!(%error, "the lease could not be renewed");
+                    if renewed.elapsed() >= inner.settings.lease {
+                        inner.lose(&incarnation);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn claim_for_ever(&self) {
+        let inner = &self.0;
+        let mut hints = inner.store.hints();
+        loop {
+            if inner.stopping.is_cancelled() {
+                return;
+            }
+            hints.borrow_and_update();
+            self.claim_once().await;
+            let pause = inner.next_look();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = inner.look.notified() => {}
+                // A store that is gone gives no hints; the timer goes on.
+                Ok(()) = hints.changed() => {}
+                () = inner.stopping.cancelled() => return,
+            }
+        }
+    }
+
+    async fn claim_once(&self) {
+        let inner = &self.0;
+        let mut wanted = Vec::with_capacity(inner.lanes.len());
+        for lane in &inner.lanes {
+            let free = lane.permits.available_permits().min(lane.limit);
+            if free > 0 {
+                wanted.push((lane.queue.clone(), free));
+            }
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        let worker = inner.incarnation().worker;
+        match inner.store.claim(worker, &wanted).await {
+            Ok(claimed) => {
+                let full = claimed.len() == wanted.iter().map(|(_, n)| n).sum::<usize>();
+                for operation in claimed {
+                    self.take(operation, worker);
+                }
+                if full {
+                    inner.look.notify_one();
+                }
+            }
+            // The renewing loop finds out by itself and comes back under a new name.
+            Err(LeaseError::Lost) => {}
+            Err(LeaseError::Store(error)) => {
+                tracing::warn!(%error, "no operation could be claimed")
+            }
+        }
+    }
+
+    fn take(&self, operation: Operation, worker: WorkerId) {
+        if worker != self.worker() {
+            return;
+        }
+        // Another operation may have taken the place meanwhile: then this one runs over the limit,
+        // which is better than to hold a claim and not run it.
+        let permit = self.permit(&operation.row.queue);
+        spawn_run(self, operation, permit);
+    }
+}
+
+impl Inner {
+    async fn drive(&self, run: Run) {
+        let id = run.id();
+        let result = if run.operation().row.takeovers > self.settings.takeovers_max {
+            self.executor.give_up(&run).await.map(|()| Ended::Finished)
+        } else {
+            self.execute(&run).await
+        };
+        let left = match result {
+            Ok(Ended::Finished) => Ok(()),
+            Ok(Ended::Yield(wait)) => self.put_back(&run, Next::Ready(Due::In(wait)), wait).await,
+            Ok(Ended::Retry(wait)) => self.put_back(&run, Next::Retry(Due::In(wait)), wait).await,
+            Err(Lost) => Err(Lost),
+        };
+        if left == Err(Lost) {
+            tracing::warn!(operation.id = %id, "the claim was lost; another worker goes on");
+        }
+    }
+
+    /// A panic of the executor ends this attempt, not the worker. The lease is given up with it.
+    async fn execute(&self, run: &Run) -> Result<Ended, Lost> {
+        let work = std::panic::AssertUnwindSafe(self.executor.execute(run));
+        tokio::select! {
+            ended = futures_catch(work) => ended.unwrap_or_else(|()| {
+                tracing::error!(operation.id = %run.id(), "the executor panicked");
+                Ok(Ended::Retry(AFTER_PANIC))
+            }),
+            () = run.lost().cancelled() => Err(Lost),
+        }
+    }
+
+    async fn put_back(&self, run: &Run, next: Next, wait: Duration) -> Result<(), Lost> {
+        run.step(next, None, None).await?;
+        self.look_in(wait);
+        Ok(())
+    }
+
+    fn next_look(&self) -> Duration {
+        let mut planned = self.look_at.lock().unwrap_or_else(PoisonError::into_inner);
+        match *planned {
+            Some(at) if at <= Instant::now() => {
+                *planned = None;
+                Duration::ZERO
+            }
+            Some(at) => (at - Instant::now()).min(self.settings.look_every),
+            None => self.settings.look_every,
+        }
+    }
+
+    /// Everything this worker ran is somebody else's now.
+    fn lose(&self, incarnation: &Incarnation) {
+        tracing::warn!("the lease ran out; starting again under a new name");
+        incarnation.lost.cancel();
+    }
+
+    /// Takes a new name and a new lease; tells since when it holds.
+    async fn begin_anew(&self) -> Option<Instant> {
+        let next = Incarnation {
+            worker: WorkerId::fresh(),
+            lost: CancellationToken::new(),
+        };
+        let asked = Instant::now();
+        match self.store.renew(next.worker, self.settings.lease).await {
+            Ok(_) => {
+                *self
+                    .incarnation
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = next;
+                self.look.notify_one();
+                Some(asked)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no new lease yet");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                None
+            }
+        }
+    }
+}
+
+/// Polls a future, turning a panic inside into `Err(())`.
+async fn futures_catch<F: std::future::Future>(
+    work: std::panic::AssertUnwindSafe<F>,
+) -> Result<F::Output, ()> {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let mut work = std::pin::pin!(work.0);
+    std::future::poll_fn(move |cx| {
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(polled) => polled.map(Ok),
+            Err(_) => std::task::Poll::Ready(Err(())),
+        }
+    })
+    .await
+}

@@ -1,0 +1,348 @@
+//! Sealing: what a store keeps, only the key ring can read.
+//!
+//! XChaCha20-Poly1305 with a random nonce; the place a text stands in is authenticated, so that
+//! ciphertexts cannot be swapped between records. Each sealed text names its key, so a ring can hold
+//! several: the first seals, all open, and what an older one sealed is sealed anew when next written.
+//! Not here: where the key file lies and who may read it (the executable's business).
+
+use crate::key::Key;
+use crate::operation::OperationId;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use chacha20poly1305::aead::{Aead, Generate, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hkdf::Hkdf;
+use sha2::Sha256;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// First byte of everything sealed; another layout would get another number.
+const LAYOUT: u8 = 1;
+const NONCE_BYTES: usize = 24;
+const KEY_BYTES: usize = 32;
+/// Longest key id, in bytes.
+const KEY_ID_BYTES_MAX: usize = 32;
+/// Most keys in a ring; enough for years of rotations.
+const KEYS_MAX: usize = 64;
+
+/// Names a key; stands in the clear before everything the key sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyId(String);
+
+impl KeyId {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where a sealed text stands. Part of what is authenticated.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// The body of a document.
+    Document(&'a Key),
+    /// What was asked.
+    Request(OperationId),
+    /// Memos and the like.
+    Progress(OperationId),
+    /// What a poll answers.
+    Detail(OperationId),
+    /// A piece of a run's output.
+    Log(OperationId),
+}
+
+/// Purposes, each with a key of its own derived from the ring's.
+const PURPOSES: [&str; 5] = ["document", "request", "progress", "detail", "log"];
+
+impl Place<'_> {
+    fn purpose(self) -> usize {
+        match self {
+            Self::Document(_) => 0,
+            Self::Request(_) => 1,
+            Self::Progress(_) => 2,
+            Self::Detail(_) => 3,
+            Self::Log(_) => 4,
+        }
+    }
+
+    fn name(&self) -> &[u8] {
+        match self {
+            Self::Document(key) => key.as_bytes(),
+            Self::Request(id) | Self::Progress(id) | Self::Detail(id) | Self::Log(id) => {
+                id.0.as_bytes()
+            }
+        }
+    }
+}
+
+/// Which of the ring's keys a text was sealed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedWith {
+    /// The one that seals now.
+    Current,
+    /// An older one: write it anew when there is occasion.
+    Older,
+}
+
+/// Why a sealed text cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// Not something we sealed.
+    #[error("this is not a sealed text")]
+    Layout,
+    /// The ring lacks the key.
+    #[error("the key {0:?} that sealed this is not in the key ring; add it back")]
+    UnknownKey(String),
+    /// Altered, moved from another record, or sealed by another key of that name.
+    #[error(
+        "a sealed text does not open at its place: altered, moved, or another key of that name"
+    )]
+    Broken,
+}
+
+/// Why a key ring cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyRingError {
+    /// No key at all.
+    #[error("the key ring is empty; it needs a line `id:base64 of 32 bytes`")]
+    Empty,
+    /// A line that is not `id:base64`.
+    #[error("line {0} of the key ring is not `id:base64 of 32 bytes`")]
+    Line(usize),
+    /// Two keys of one name.
+    #[error("the key ring has two keys named {0:?}")]
+    Twice(String),
+    /// Too many.
+    #[error("the key ring has more than {KEYS_MAX} keys")]
+    TooMany,
+}
+
+struct RingKey {
+    id: KeyId,
+    ciphers: Vec<XChaCha20Poly1305>,
+}
+
+/// The keys: the first seals, all open.
+pub struct KeyRing(Vec<RingKey>);
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<&str> = self.0.iter().map(|key| key.id.as_str()).collect();
+        write!(f, "KeyRing({}, …)", ids.join(", "))
+    }
+}
+
+impl KeyRing {
+    /// Reads a ring: one `id:base64` a line, the sealing key first; `#` begins a comment.
+    pub fn parse(text: &str) -> Result<Self, KeyRingError> {
+        let mut keys: Vec<RingKey> = Vec::new();
+        for (n, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let key = parse_line(line).ok_or(KeyRingError::Line(n + 1))?;
+            if keys.iter().any(|other| other.id == key.id) {
+                return Err(KeyRingError::Twice(key.id.0));
+            }
+            if keys.len() == KEYS_MAX {
+                return Err(KeyRingError::TooMany);
+            }
+            keys.push(key);
+        }
+        if keys.is_empty() {
+            return Err(KeyRingError::Empty);
+        }
+        Ok(Self(keys))
+    }
+
+    /// A line with a fresh key, as [`KeyRing::parse`] reads it.
+    pub fn fresh_line(id: &str) -> Zeroizing<String> {
+        let key = Zeroizing::new(<[u8; KEY_BYTES]>::generate());
+        let text = Zeroizing::new(STANDARD.encode(key.as_slice()));
+        Zeroizing::new(format!("{id}:{}\n", text.as_str()))
+    }
+
+    /// A ring with one key that nobody will know again: for stores that end with the process.
+    #[must_use]
+    pub fn ephemeral() -> Self {
+        let key = Zeroizing::new(<[u8; KEY_BYTES]>::generate());
+        Self(vec![RingKey {
+            id: KeyId("ephemeral".to_owned()),
+            ciphers: derive(&key),
+        }])
+    }
+
+    /// The key that seals now.
+    pub fn current(&self) -> &KeyId {
+        &self.0[0].id
+    }
+
+    /// Seals a text for its place.
+    pub fn seal(&self, place: Place<'_>, plain: &[u8]) -> Bytes {
+        let key = &self.0[0];
+        let nonce = XNonce::generate();
+        let sealed = key.ciphers[place.purpose()]
+            .encrypt(
+                &nonce,
+                Payload {
+                    msg: plain,
+                    aad: place.name(),
+                },
+            )
+            .expect("the cipher takes any text that fits into memory");
+        let mut out = Vec::with_capacity(2 + key.id.0.len() + NONCE_BYTES + sealed.len());
+        out.push(LAYOUT);
+        out.push(u8::try_from(key.id.0.len()).expect("ids are at most 32 bytes"));
+        out.extend_from_slice(key.id.0.as_bytes());
+        out.extend_from_slice(&nonce);
+        out.extend_from_slice(&sealed);
+        out.into()
+    }
+
+    /// Opens what was sealed for this place.
+    pub fn open(
+        &self,
+        place: Place<'_>,
+        sealed: &[u8],
+    ) -> Result<(Vec<u8>, SealedWith), SealError> {
+        let [LAYOUT, id_len, rest @ ..] = sealed else {
+            return Err(SealError::Layout);
+        };
+        let (id, rest) = rest
+            .split_at_checked(usize::from(*id_len))
+            .ok_or(SealError::Layout)?;
+        let (nonce, text) = rest
+            .split_at_checked(NONCE_BYTES)
+            .ok_or(SealError::Layout)?;
+        let found = self.0.iter().position(|key| key.id.0.as_bytes() == id);
+        let n =
+            found.ok_or_else(|| SealError::UnknownKey(String::from_utf8_lossy(id).into_owned()))?;
+        let nonce = XNonce::try_from(nonce).map_err(|_| SealError::Layout)?;
+        let plain = self.0[n].ciphers[place.purpose()]
+            .decrypt(
+                &nonce,
+                Payload {
+                    msg: text,
+                    aad: place.name(),
+                },
+            )
+            .map_err(|_| SealError::Broken)?;
+        Ok((
+            plain,
+            if n == 0 {
+                SealedWith::Current
+            } else {
+                SealedWith::Older
+            },
+        ))
+    }
+}
+
+fn parse_line(line: &str) -> Option<RingKey> {
+    let (id, key) = line.split_once(':')?;
+    let id_fits = !id.is_empty()
+        && id.len() <= KEY_ID_BYTES_MAX
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    let bytes = Zeroizing::new(STANDARD.decode(key.trim()).ok()?);
+    let key: Zeroizing<[u8; KEY_BYTES]> = Zeroizing::new(bytes.as_slice().try_into().ok()?);
+    id_fits.then(|| RingKey {
+        id: KeyId(id.to_owned()),
+        ciphers: derive(&key),
+    })
+}
+
+fn derive(key: &[u8; KEY_BYTES]) -> Vec<XChaCha20Poly1305> {
+    let root = Hkdf::<Sha256>::new(Some(b"sutler"), key);
+    let cipher = |purpose: &&str| {
+        let mut derived = Zeroizing::new([0; KEY_BYTES]);
+        root.expand(purpose.as_bytes(), derived.as_mut_slice())
+            .expect("32 bytes are short enough");
+        XChaCha20Poly1305::new((&*derived).into())
+    };
+    PURPOSES.iter().map(cipher).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeyRing, KeyRingError, Place, SealError, SealedWith};
+    use crate::key::{Key, Kind, Realm};
+    use crate::operation::OperationId;
+
+    fn place(id: &str) -> Key {
+        Key::new(&Realm::new("broker").unwrap(), Kind::new("instance"), &[id]).unwrap()
+    }
+
+    #[test]
+    fn what_is_sealed_opens_at_its_place_only() {
+        let ring = KeyRing::ephemeral();
+        let (here, there) = (place("a"), place("b"));
+        let sealed = ring.seal(Place::Document(&here), b"a secret");
+        assert!(!sealed.windows(8).any(|window| window == b"a secret"));
+        let opened = ring.open(Place::Document(&here), &sealed);
+        assert_eq!(opened, Ok((b"a secret".to_vec(), SealedWith::Current)));
+        assert_eq!(
+            ring.open(Place::Document(&there), &sealed),
+            Err(SealError::Broken)
+        );
+        let elsewhere = Place::Request(OperationId::fresh());
+        assert_eq!(ring.open(elsewhere, &sealed), Err(SealError::Broken));
+    }
+
+    #[test]
+    fn a_rotated_out_key_still_reads_and_says_so() {
+        let (old, new) = (KeyRing::fresh_line("2025"), KeyRing::fresh_line("2026"));
+        let before = KeyRing::parse(&old).unwrap();
+        let after = KeyRing::parse(&format!("# current\n{}\n{}", *new, *old)).unwrap();
+        let key = place("a");
+        let sealed = before.seal(Place::Document(&key), b"x");
+        assert_eq!(
+            after.open(Place::Document(&key), &sealed),
+            Ok((b"x".to_vec(), SealedWith::Older))
+        );
+        let without = KeyRing::parse(&new).unwrap();
+        let refused = without.open(Place::Document(&key), &sealed);
+        assert_eq!(refused, Err(SealError::UnknownKey("2025".to_owned())));
+    }
+
+    #[test]
+    fn altered_and_foreign_bytes_never_open() {
+        let ring = KeyRing::ephemeral();
+        let key = place("a");
+        let sealed = ring.seal(Place::Document(&key), b"text");
+        for n in 0..sealed.len() {
+            let mut altered = sealed.to_vec();
+            altered[n] ^= 1;
+            assert!(
+                ring.open(Place::Document(&key), &altered).is_err(),
+                "byte {n}"
+            );
+            assert!(
+                ring.open(Place::Document(&key), &sealed[..n]).is_err(),
+                "cut at {n}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bad_ring_is_refused_with_its_line() {
+        assert_eq!(KeyRing::parse("# none\n").unwrap_err(), KeyRingError::Empty);
+        assert_eq!(
+            KeyRing::parse("\nshort:AAAA").unwrap_err(),
+            KeyRingError::Line(2)
+        );
+        let line = KeyRing::fresh_line("a");
+        let twice = KeyRing::parse(&format!("{}{}", *line, *line)).unwrap_err();
+        assert_eq!(twice, KeyRingError::Twice("a".to_owned()));
+    }
+
+    #[test]
+    fn no_key_shows_in_debug() {
+        let line = KeyRing::fresh_line("a");
+        let ring = KeyRing::parse(&line).unwrap();
+        assert_eq!(format!("{ring:?}"), "KeyRing(a, …)");
+    }
+}
