@@ -5,8 +5,8 @@
 
 use base64::Engine;
 use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -57,8 +57,9 @@ impl OriginatingIdentity {
         if header.len() > ORIGINATING_IDENTITY_BYTES_MAX {
             return Err(InvalidOriginatingIdentity::TooLong);
         }
-        let (platform, encoded) =
-            header.split_once(' ').ok_or(InvalidOriginatingIdentity::NoPlatform)?;
+        let (platform, encoded) = header
+            .split_once(' ')
+            .ok_or(InvalidOriginatingIdentity::NoPlatform)?;
         if platform.is_empty() {
             return Err(InvalidOriginatingIdentity::NoPlatform);
         }
@@ -69,7 +70,10 @@ impl OriginatingIdentity {
             .map_err(|_| InvalidOriginatingIdentity::NotBase64)?;
         let value =
             serde_json::from_slice(&json).map_err(|_| InvalidOriginatingIdentity::NotAnObject)?;
-        Ok(Self { platform: platform.to_owned(), value })
+        Ok(Self {
+            platform: platform.to_owned(),
+            value,
+        })
     }
 
     /// The header's value, in standard padded base64.
@@ -120,7 +124,10 @@ impl TryFrom<String> for RequestIdentity {
         if text.len() > REQUEST_IDENTITY_BYTES_MAX {
             return Err(InvalidRequestIdentity::TooLong);
         }
-        if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        if !text
+            .bytes()
+            .all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        {
             return Err(InvalidRequestIdentity::NotVisible);
         }
         Ok(Self(text))

@@ -84,7 +84,10 @@ macro_rules! string_id_conversions {
             fn try_from(text: String) -> Result<Self, InvalidId> {
                 match $check(&text) {
                     Ok(()) => Ok(Self(text)),
-                    Err(fault) => Err(InvalidId { field: $field, fault }),
+                    Err(fault) => Err(InvalidId {
+                        field: $field,
+                        fault,
+                    }),
                 }
             }
         }
@@ -158,13 +161,23 @@ fn check_chars(text: &str) -> Result<(), IdFault> {
 }
 
 fn check_nul(text: &str) -> Result<(), IdFault> {
-    if text.bytes().any(|byte| byte == 0) { Err(IdFault::Nul) } else { Ok(()) }
+    if text.bytes().any(|byte| byte == 0) {
+        Err(IdFault::Nul)
+    } else {
+        Ok(())
+    }
 }
 
 fn decoded(text: &str, plus: Plus, field: &'static str) -> Result<String, InvalidId> {
     match percent::decode(text, plus) {
         Ok(decoded) => Ok(decoded.into_owned()),
-        Err(DecodeFault::BrokenEscape) => Err(InvalidId { field, fault: IdFault::BrokenEscape }),
-        Err(DecodeFault::NotUtf8) => Err(InvalidId { field, fault: IdFault::NotUtf8 }),
+        Err(DecodeFault::BrokenEscape) => Err(InvalidId {
+            field,
+            fault: IdFault::BrokenEscape,
+        }),
+        Err(DecodeFault::NotUtf8) => Err(InvalidId {
+            field,
+            fault: IdFault::NotUtf8,
+        }),
     }
 }

@@ -1,1 +1,61 @@
-//! placeholder
+//! Open Service Broker API 2.17: every body, header, id and error, in both directions, and the
+//! catalog with its rules.
+//!
+//! Pure: no I/O, no async, no HTTP. What a broker does with these values is in `sutler-broker`; what
+//! a platform does, in `sutler-client`. B-, P- and D-numbers refer to the project's checklist.
+//! Start with `ids.rs` and `catalog.rs`; `body.rs` is how bytes become any of these types.
+
+mod percent;
+
+mod ids;
+mod text;
+
+pub mod headers;
+mod identity;
+mod query;
+mod version;
+
+mod body;
+mod error;
+mod object;
+mod operation;
+mod values;
+
+mod binding;
+mod endpoint;
+mod instance;
+mod maintenance;
+mod time;
+mod volume;
+
+mod catalog;
+
+pub use binding::{AsyncBindResponse, BindBody, BindResource, BindResponse, FetchBindingResponse};
+pub use body::{BodyError, from_json};
+pub use catalog::{
+    BindingSchemas, Catalog, CatalogFault, CatalogFaults, CatalogSpec, DashboardClient,
+    DashboardClientSpec, InstanceSchemas, OperationSchema, PinnedPlan, Plan, PlanRef, PlanSpec,
+    Requires, SCHEMA_BYTES_MAX, Schemas, ServiceOffering, ServiceSpec,
+};
+pub use endpoint::{Endpoint, InvalidPorts, PortRange, Ports, Protocol};
+pub use error::{ErrorBody, ErrorCode};
+pub use identity::{
+    InvalidOriginatingIdentity, InvalidRequestIdentity, ORIGINATING_IDENTITY_BYTES_MAX,
+    OriginatingIdentity, REQUEST_IDENTITY_BYTES_MAX, RequestIdentity,
+};
+pub use ids::{
+    BindingId, ID_BYTES_MAX, IdFault, InstanceId, InvalidId, OPERATION_CHARS_MAX, OperationToken,
+    PlanId, ServiceId,
+};
+pub use instance::{
+    FetchInstanceResponse, InstanceMetadata, PreviousValues, ProvisionBody, ProvisionResponse,
+    UpdateBody, UpdateResponse,
+};
+pub use maintenance::MaintenanceInfo;
+pub use operation::{DeleteResponse, LastOperationResponse, OperationKind, OperationState};
+pub use query::{QUERY_BYTES_MAX, Query, QueryError};
+pub use text::{EmptyText, NonEmptyText};
+pub use time::{BindingMetadata, InvalidTime, RenewalAfterExpiry, UtcTime};
+pub use values::{Context, Credentials, Parameters};
+pub use version::{ApiVersion, InvalidVersion};
+pub use volume::{Device, DeviceType, VolumeMode, VolumeMount};

@@ -8,8 +8,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
 
 /// Everything but RFC 3986's unreserved characters is encoded (B-021, P-006).
-const RESERVED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// What a `+` stands for: a space in a query, itself in a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,7 +63,9 @@ pub(crate) fn decode(text: &str, plus: Plus) -> Result<Cow<'_, str>, DecodeFault
             }
         }
     }
-    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| DecodeFault::NotUtf8)
+    String::from_utf8(decoded)
+        .map(Cow::Owned)
+        .map_err(|_| DecodeFault::NotUtf8)
 }
 
 /// Encodes everything that is not unreserved; the result is fit for a path segment and for a

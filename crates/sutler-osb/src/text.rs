@@ -25,7 +25,11 @@ impl NonEmptyText {
 impl TryFrom<String> for NonEmptyText {
     type Error = EmptyText;
     fn try_from(text: String) -> Result<Self, EmptyText> {
-        if text.is_empty() { Err(EmptyText) } else { Ok(Self(text)) }
+        if text.is_empty() {
+            Err(EmptyText)
+        } else {
+            Ok(Self(text))
+        }
     }
 }
 

@@ -25,7 +25,10 @@ const PART_DIGITS_MAX: usize = 9;
 
 impl ApiVersion {
     /// The version this crate implements.
-    pub const CURRENT: Self = Self { major: 2, minor: 17 };
+    pub const CURRENT: Self = Self {
+        major: 2,
+        minor: 17,
+    };
 }
 
 impl FromStr for ApiVersion {
@@ -34,7 +37,10 @@ impl FromStr for ApiVersion {
     /// Takes digits, one dot, digits; no sign, no space, no leading zero.
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
         let (major, minor) = text.split_once('.').ok_or(InvalidVersion)?;
-        Ok(Self { major: part(major)?, minor: part(minor)? })
+        Ok(Self {
+            major: part(major)?,
+            minor: part(minor)?,
+        })
     }
 }
 

@@ -1,0 +1,146 @@
+//! Network endpoints of a binding (B-195): a host, its ports, a protocol.
+//!
+//! Checks the form of ports; whether a host exists is nobody's business here.
+
+use crate::text::NonEmptyText;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Where an application must be able to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// A name or one address.
+    pub host: NonEmptyText,
+    /// At least one port or range.
+    pub ports: Ports,
+    /// What is spoken; `tcp` if nothing is said.
+    #[serde(default)]
+    pub protocol: Protocol,
+}
+
+/// The protocol of an [`Endpoint`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP only.
+    #[default]
+    Tcp,
+    /// UDP only.
+    Udp,
+    /// Both.
+    All,
+}
+
+/// The ports of an endpoint; never none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<PortRange>", into = "Vec<PortRange>")]
+pub struct Ports(Vec<PortRange>);
+
+impl Ports {
+    /// The ports, in the order given.
+    pub fn as_slice(&self) -> &[PortRange] {
+        &self.0
+    }
+}
+
+impl TryFrom<Vec<PortRange>> for Ports {
+    type Error = InvalidPorts;
+    fn try_from(ports: Vec<PortRange>) -> Result<Self, InvalidPorts> {
+        if ports.is_empty() {
+            Err(InvalidPorts::Empty)
+        } else {
+            Ok(Self(ports))
+        }
+    }
+}
+
+impl From<Ports> for Vec<PortRange> {
+    fn from(ports: Ports) -> Self {
+        ports.0
+    }
+}
+
+/// One port, or all from the first to the last: `443` or `9000-9010`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PortRange {
+    first: u16,
+    last: u16,
+}
+
+/// Why a text is no port range, or a list no list of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPorts {
+    /// The list is empty.
+    #[error("must have at least one port")]
+    Empty,
+    /// Not a number, not two numbers, or out of range.
+    #[error("must be a port such as 443 or a range such as 9000-9010, from 1 to 65535")]
+    NoPort,
+    /// The range ends before it begins.
+    #[error("must be a range that does not end before it begins")]
+    Backwards,
+}
+
+impl PortRange {
+    /// A range; for one port, give it twice.
+    pub fn new(first: u16, last: u16) -> Result<Self, InvalidPorts> {
+        match (first, last) {
+            (0, _) => Err(InvalidPorts::NoPort),
+            (first, last) if last < first => Err(InvalidPorts::Backwards),
+            (first, last) => Ok(Self { first, last }),
+        }
+    }
+
+    /// The first port.
+    pub fn first(self) -> u16 {
+        self.first
+    }
+
+    /// The last port, which may be the first.
+    pub fn last(self) -> u16 {
+        self.last
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = InvalidPorts;
+    fn from_str(text: &str) -> Result<Self, InvalidPorts> {
+        match text.split_once('-') {
+            Some((first, last)) => Self::new(port(first)?, port(last)?),
+            None => Self::new(port(text)?, port(text)?),
+        }
+    }
+}
+
+impl TryFrom<String> for PortRange {
+    type Error = InvalidPorts;
+    fn try_from(text: String) -> Result<Self, InvalidPorts> {
+        text.parse()
+    }
+}
+
+impl From<PortRange> for String {
+    fn from(range: PortRange) -> String {
+        range.to_string()
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
+    }
+}
+
+fn port(text: &str) -> Result<u16, InvalidPorts> {
+    // `parse` alone would take a sign.
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(InvalidPorts::NoPort);
+    }
+    text.parse().map_err(|_| InvalidPorts::NoPort)
+}

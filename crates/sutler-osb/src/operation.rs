@@ -1,0 +1,114 @@
+//! Operations as the wire shows them: their kinds, their states, and what a poll answers.
+//!
+//! The life of an operation (lanes, leases, retries) is not here but in `sutler-journal`.
+
+use crate::ids::OperationToken;
+use crate::object;
+use serde::{Deserialize, Serialize};
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationKind {
+    /// Creates an instance.
+    Provision,
+    /// Changes an instance.
+    Update,
+    /// Removes an instance.
+    Deprovision,
+    /// Creates a binding, also by rotation.
+    Bind,
+    /// Removes a binding.
+    Unbind,
+}
+
+impl OperationKind {
+    /// Whether its failure may say `instance_usable` (B-033, B-102).
+    pub fn may_say_instance_usable(self) -> bool {
+        match self {
+            Self::Update | Self::Deprovision => true,
+            Self::Provision | Self::Bind | Self::Unbind => false,
+        }
+    }
+
+    /// Whether its failure may say `update_repeatable` (B-034, B-102).
+    pub fn may_say_update_repeatable(self) -> bool {
+        match self {
+            Self::Update => true,
+            Self::Provision | Self::Deprovision | Self::Bind | Self::Unbind => false,
+        }
+    }
+}
+
+/// How far an operation is (B-100).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum OperationState {
+    /// Poll again.
+    #[serde(rename = "in progress")]
+    InProgress,
+    /// Done.
+    #[serde(rename = "succeeded")]
+    Succeeded,
+    /// Over, without success.
+    #[serde(rename = "failed")]
+    Failed,
+}
+
+/// The answer of both `last_operation` endpoints (B-100, B-101, B-102, B-110).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastOperationResponse {
+    /// How far the operation is.
+    pub state: OperationState,
+    /// For the user; never written when empty.
+    #[serde(
+        default,
+        skip_serializing_if = "object::is_empty_or_absent",
+        deserialize_with = "object::empty_is_absent"
+    )]
+    pub description: Option<String>,
+    /// Whether the instance can still be used; only after a failed update or deprovision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_usable: Option<bool>,
+    /// Whether the same update may be sent again; only after a failed update.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_repeatable: Option<bool>,
+}
+
+impl LastOperationResponse {
+    /// Says just the state.
+    pub fn of_state(state: OperationState) -> Self {
+        Self {
+            state,
+            description: None,
+            instance_usable: None,
+            update_repeatable: None,
+        }
+    }
+
+    /// Leaves out what an operation of this kind, in this state, may not say (B-102).
+    pub fn scoped_to(mut self, kind: OperationKind) -> Self {
+        let failed = match self.state {
+            OperationState::Failed => true,
+            OperationState::InProgress | OperationState::Succeeded => false,
+        };
+        if !failed || !kind.may_say_instance_usable() {
+            self.instance_usable = None;
+        }
+        if !failed || !kind.may_say_update_repeatable() {
+            self.update_repeatable = None;
+        }
+        self
+    }
+}
+
+/// The answer to a deprovision or an unbind: `{}`, or the operation of a 202 (B-242, B-252).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeleteResponse {
+    /// What to poll with.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "object::empty_is_absent"
+    )]
+    pub operation: Option<OperationToken>,
+}
