@@ -9,6 +9,7 @@ use crate::key::Key;
 use crate::operation::{Fence, Operation, OperationId, Outcome, Queue, WorkerId};
 use crate::store::StoreError;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -68,9 +69,10 @@ pub enum Next {
     Same,
     /// It gives up its worker (yields), and may be claimed again when due. Counts as progress.
     Ready(Due),
-    /// This attempt is known to have ended; the next may be claimed when due.
+    /// This attempt is known to have ended; the next may be claimed when due. No progress:
+    /// takeovers stay as they are.
     Retry(Due),
-    /// It ended.
+    /// It ended; its worker has it no more.
     Done(Outcome),
 }
 
@@ -87,7 +89,8 @@ pub enum Expect {
     Fence(OperationId, Fence),
 }
 
-/// One change.
+/// One change. Writes are done in their order; no two may contend for one thing (see
+/// [`Commit::check`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// Makes or replaces a document; its version becomes this commit's id.
@@ -99,7 +102,7 @@ pub enum Write {
         /// Its sealed content.
         body: Bytes,
     },
-    /// Removes a document.
+    /// Removes a document; nothing happens if there is none.
     Remove(Key),
     /// Adds an operation; it is pinned. Stale if the id is taken.
     Start(NewOperation),
@@ -116,11 +119,13 @@ pub enum Write {
     },
     /// Asks an operation to stop. Nothing happens if it is done or gone.
     Cancel(OperationId),
-    /// Makes a waiting or ready operation claimable now. Nothing happens if it runs, is done or gone.
+    /// Makes a waiting or ready operation claimable now; one that is already due keeps its place.
+    /// Nothing happens if it runs, is done or gone.
     Wake(OperationId),
     /// No document points to it any more: sweeping may take it once done.
     Unpin(OperationId),
-    /// Replaces ciphertexts by the same plain texts under another key. Changes nothing else.
+    /// Replaces ciphertexts by the same plain texts under another key. Changes nothing else, and is
+    /// the one thing that may be done to an operation that ended. Stale if there is none.
     Reseal {
         /// Which.
         operation: OperationId,
@@ -131,7 +136,8 @@ pub enum Write {
         /// The progress, sealed anew.
         progress: Bytes,
     },
-    /// Adds an operation as it stands in another store; a running one arrives as ready.
+    /// Adds an operation as it stands in another store; a running one arrives as ready, due now.
+    /// Stale if the id is taken.
     Import(Box<Operation>),
 }
 
@@ -170,6 +176,9 @@ pub enum TooLarge {
     /// Too many terms on one document, or too long a value.
     #[error("a document has at most {TERMS_MAX} terms of at most 512 bytes each")]
     Terms,
+    /// Two writes contend for one document or one operation: what should hold afterwards?
+    #[error("write {0} contends with an earlier write of the same commit")]
+    Contending(usize),
 }
 
 /// Expectations and writes under one id.
@@ -296,12 +305,29 @@ impl Commit {
     }
 
     /// Checks the limits; every store calls this first.
+    ///
+    /// A document is put or removed at most once, and an operation is started, imported, advanced
+    /// or resealed at most once. `Cancel`, `Wake` and `Unpin` may go with any of these.
     pub fn check(&self) -> Result<(), TooLarge> {
         if self.writes.len() > WRITES_MAX {
             return Err(TooLarge::Writes(self.writes.len()));
         }
         let mut bytes = 0;
-        for write in &self.writes {
+        let mut documents = BTreeSet::new();
+        let mut operations = BTreeSet::new();
+        for (n, write) in self.writes.iter().enumerate() {
+            let first = match write {
+                Write::Put { key, .. } | Write::Remove(key) => documents.insert(key),
+                Write::Start(new) => operations.insert(new.id),
+                Write::Import(operation) => operations.insert(operation.row.id),
+                Write::Advance { operation, .. } | Write::Reseal { operation, .. } => {
+                    operations.insert(*operation)
+                }
+                Write::Cancel(_) | Write::Wake(_) | Write::Unpin(_) => true,
+            };
+            if !first {
+                return Err(TooLarge::Contending(n));
+            }
             bytes += bytes_of(write);
             if let Write::Put { terms, .. } = write
                 && (terms.len() > TERMS_MAX || terms.iter().any(|term| term.value.len() > 512))

@@ -10,6 +10,7 @@ mod commit;
 mod document;
 mod engine;
 mod key;
+mod memory;
 mod operation;
 mod query;
 mod seal;
@@ -25,6 +26,7 @@ pub use engine::{
     Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run,
 };
 pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};
+pub use memory::MemoryStore;
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, Polled, Queue, State, WorkerId,
 };

@@ -54,7 +54,7 @@ pub struct Position {
 pub struct Page {
     /// In order.
     pub documents: Vec<Document>,
-    /// Where to go on; `None` at the end.
+    /// Where to go on; `None` if nothing follows.
     pub next: Option<Position>,
 }
 
@@ -95,7 +95,7 @@ pub enum Subject {
     Operation(OperationId),
 }
 
-/// One change of one commit.
+/// One change of one commit. Claims, leases, logs and sweeps are no commits and not in the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The commit that made it.
@@ -111,7 +111,8 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// Where to go on. Nothing ever appears behind it.
     pub next: Cursor,
-    /// Changes after the cursor asked for were already trimmed: list again, then go on from `next`.
+    /// Changes after the cursor asked for (the beginning is one, too) were already trimmed: list
+    /// again, then go on from `next`.
     pub gap: bool,
 }
 
@@ -130,7 +131,8 @@ pub enum Sweep {
     Operations {
         /// Only lanes whose key begins with these bytes; empty: all.
         lanes: Vec<u8>,
-        /// Only with this outcome; `None`: any. A cancelled one counts as failed.
+        /// Only with this outcome; `None`: any. A cancelled one counts as failed, so `Failed` takes
+        /// both; `Cancelled` takes only those.
         outcome: Option<Outcome>,
         /// Age counts from the end, not from the beginning.
         finished_before: StoreTime,

@@ -72,7 +72,8 @@ pub trait Store: Send + Sync + 'static {
     /// written. Commits that touch different keys and operations never make each other stale.
     ///
     /// # Errors
-    /// See [`CommitError`]; a commit over the limits is `NotWritten`.
+    /// See [`CommitError`]; a commit that [`Commit::check`] refuses is `NotWritten`. `Stale` names
+    /// the first expectation that does not hold, else the first write that does not fit.
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError>;
 
     /// Reads one document.
@@ -95,7 +96,8 @@ pub trait Store: Send + Sync + 'static {
     /// Lists operations, newest first.
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError>;
 
-    /// Makes or prolongs the one lease that covers all of a worker's claims.
+    /// Makes or prolongs the one lease that covers all of a worker's claims: it runs out `ttl` from
+    /// now. A name never seen gets a new lease; one whose lease ran out is burnt.
     ///
     /// # Errors
     /// `Lost` if the lease had run out, even if nobody has claimed the work yet.
@@ -103,7 +105,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Hands operations to a worker that holds a lease: from each queue at most its number, those
     /// ready and due, oldest due time first, and those running under a lease that ran out.
-    /// The fence grows by one; `takeovers` grows if the operation was running.
+    /// The fence grows by one; `takeovers` grows if the operation was running; the attempt stays.
+    /// Answers the operations as they are after the claim.
     ///
     /// # Errors
     /// `Lost` if the worker holds no lease.
@@ -113,10 +116,13 @@ pub trait Store: Send + Sync + 'static {
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError>;
 
-    /// Ends a worker's lease; what it still ran is claimable at once, and is no takeover.
+    /// Ends a worker's lease; what it still ran is ready and due now, and is no takeover. Nothing
+    /// happens if the worker is unknown. The name is not used again.
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError>;
 
-    /// The feed of changes after a cursor, in commit order, at most about `limit` changes.
+    /// The feed of changes after a cursor, in commit order, at most about `limit` changes: whole
+    /// commits, and at least one if there is one. A commit may be held back while one that may get
+    /// an earlier place is still open; apart from that the feed is as current as any other read.
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError>;
 
     /// A counter that grows when something may have become claimable. Only a hint: it may be late
@@ -132,10 +138,11 @@ pub trait Store: Send + Sync + 'static {
     /// The store's clock.
     async fn now(&self) -> Result<StoreTime, StoreError>;
 
-    /// Adds to the log of an operation, outside commits. Chunks over the limits are cut or dropped.
+    /// Adds to the log of an operation, outside commits. Chunks over the limits are cut or dropped;
+    /// so is everything for an operation that is not there.
     async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError>;
 
-    /// Reads a log from a chunk on.
+    /// Reads a log from a chunk on, at most `limit` chunks.
     async fn read_log(
         &self,
         operation: OperationId,

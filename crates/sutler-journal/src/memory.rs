@@ -1,0 +1,201 @@
+//! The store that keeps everything in this process: for trying things out, and for tests.
+//!
+//! A real store, not a stand-in: it passes the same suite as the databases, and differs from them
+//! only in that its memory ends with the process. One lock guards one plain [`Ledger`]; nothing
+//! waits while holding it. Read `memory/ledger.rs` next for what is kept, `memory/apply.rs` for what
+//! a commit does to it.
+
+mod apply;
+mod feed;
+mod leases;
+mod ledger;
+mod lists;
+
+use crate::clock::{Clock, StoreTime, SystemClock};
+use crate::commit::{Commit, CommitError};
+use crate::document::Document;
+use crate::key::Key;
+use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
+use crate::query::{
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Sweep,
+};
+use crate::store::{LeaseError, Store, StoreError};
+use async_trait::async_trait;
+use bytes::Bytes;
+use ledger::Ledger;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A store in memory. Cheap to make; gone with the process.
+pub struct MemoryStore {
+    ledger: Mutex<Ledger>,
+    clock: Arc<dyn Clock>,
+    hints: watch::Sender<u64>,
+}
+
+impl MemoryStore {
+    /// An empty store that goes by the system's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock::default()))
+    }
+
+    /// An empty store that goes by this clock.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            ledger: Mutex::new(Ledger::default()),
+            clock,
+            hints: watch::Sender::new(0),
+        }
+    }
+
+    /// The ledger and the time at which it was locked: read after the lock, so that what is
+    /// recorded later is never dated earlier.
+    fn lock(&self) -> Result<(MutexGuard<'_, Ledger>, StoreTime), StoreError> {
+        match self.ledger.lock() {
+            Ok(ledger) => Ok((ledger, self.clock.now())),
+            // A panic may have left half a commit behind: no answer is better than a wrong one.
+            Err(_) => Err(StoreError::new(
+                "the memory store was left in the middle of a change and answers no more",
+            )),
+        }
+    }
+
+    fn hint(&self) {
+        self.hints.send_modify(|hints| *hints += 1);
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        commit.check().map_err(|reason| {
+            CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
+        })?;
+        let claimable = {
+            let (mut ledger, now) = self.lock().map_err(CommitError::NotWritten)?;
+            if ledger.feed.remembers(commit.id()) {
+                return Ok(());
+            }
+            ledger.verify(commit, now).map_err(CommitError::Stale)?;
+            ledger.apply(commit, now)
+        };
+        if claimable {
+            self.hint();
+        }
+        Ok(())
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        let (ledger, _) = self.lock()?;
+        Ok(ledger.document(key).cloned())
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        let (ledger, _) = self.lock()?;
+        Ok(ledger.operation(id).cloned())
+    }
+
+    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+        let (ledger, _) = self.lock()?;
+        let row = ledger.operation(id).map(|operation| &operation.row);
+        Ok(row.filter(|row| row.lane == *lane).map(|row| Polled {
+            state: row.state,
+            verb: row.verb.clone(),
+            detail: row.detail.clone(),
+        }))
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let (ledger, _) = self.lock()?;
+        Ok(ledger.list(list, after, limit))
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        let (ledger, _) = self.lock()?;
+        Ok(ledger.list_operations(list))
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        let (mut ledger, now) = self.lock()?;
+        ledger.renew(worker, ttl, now).ok_or(LeaseError::Lost)
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        let (mut ledger, now) = self.lock()?;
+        ledger.claim(worker, queues, now).ok_or(LeaseError::Lost)
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        let claimable = {
+            let (mut ledger, now) = self.lock()?;
+            ledger.release(worker, now)
+        };
+        if claimable {
+            self.hint();
+        }
+        Ok(())
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        let (ledger, _) = self.lock()?;
+        ledger.feed.after(after, limit)
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.hints.subscribe()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        let (mut ledger, _) = self.lock()?;
+        Ok(ledger.sweep(sweep))
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        let (ledger, _) = self.lock()?;
+        Ok(ledger.stats())
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        let (mut ledger, _) = self.lock()?;
+        ledger.append_log(operation, text);
+        Ok(())
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        let (ledger, _) = self.lock()?;
+        Ok(ledger.read_log(operation, from, limit))
+    }
+}

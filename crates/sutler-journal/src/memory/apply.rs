@@ -1,0 +1,250 @@
+//! What a commit demands of the ledger, and what it does to it.
+//!
+//! [`Ledger::verify`] looks at everything before [`Ledger::apply`] touches anything, and `apply`
+//! cannot fail: so a commit is whole or has not happened. `Commit::check` has made sure that no two
+//! writes contend for one thing, so looking at the state before the commit is enough.
+
+use super::ledger::{Filed, Job, Ledger};
+use crate::clock::StoreTime;
+use crate::commit::{Commit, Due, Expect, NewOperation, Next, Start, Which, Write};
+use crate::document::{Document, Version};
+use crate::operation::{Fence, Operation, OperationId, OperationRow, State, WorkerId};
+use crate::query::Subject;
+use bytes::Bytes;
+use std::borrow::Cow;
+
+impl Ledger {
+    /// Names the first thing that does not hold.
+    pub(super) fn verify(&self, commit: &Commit, now: StoreTime) -> Result<(), Which> {
+        for (n, expect) in commit.expects().iter().enumerate() {
+            if !self.holds(expect, now) {
+                return Err(Which::Expect(n));
+            }
+        }
+        for (n, write) in commit.writes().iter().enumerate() {
+            if !self.fits(write, now) {
+                return Err(Which::Write(n));
+            }
+        }
+        Ok(())
+    }
+
+    fn holds(&self, expect: &Expect, now: StoreTime) -> bool {
+        match expect {
+            Expect::Absent(key) => self.document(key).is_none(),
+            Expect::Version(key, read) | Expect::Unchanged(key, read) => self
+                .document(key)
+                .is_some_and(|document| document.version == *read),
+            Expect::Fence(id, fence) => self.jobs.get(id).is_some_and(|job| {
+                job.operation.row.state == State::Running
+                    && job.operation.row.fence == *fence
+                    && job
+                        .worker
+                        .is_some_and(|worker| self.holds_lease(worker, now))
+            }),
+        }
+    }
+
+    fn fits(&self, write: &Write, now: StoreTime) -> bool {
+        match write {
+            Write::Start(new) => {
+                let alive = match new.start {
+                    Start::Waiting | Start::Ready(_) => true,
+                    Start::Claimed(worker) => self.holds_lease(worker, now),
+                };
+                alive && !self.jobs.contains_key(&new.id)
+            }
+            Write::Import(operation) => !self.jobs.contains_key(&operation.row.id),
+            Write::Advance { operation, .. } => self.unfinished.contains(operation),
+            Write::Reseal { operation, .. } => self.jobs.contains_key(operation),
+            Write::Put { .. }
+            | Write::Remove(_)
+            | Write::Cancel(_)
+            | Write::Wake(_)
+            | Write::Unpin(_) => true,
+        }
+    }
+
+    /// Does what was verified; whether anything may have become claimable.
+    pub(super) fn apply(&mut self, commit: &Commit, now: StoreTime) -> bool {
+        let mut subjects = Vec::new();
+        let mut claimable = false;
+        for write in commit.writes() {
+            let Some(subject) = self.write(write, Version(commit.id()), now) else {
+                continue;
+            };
+            if let Subject::Operation(id) = &subject {
+                claimable |= self.operation(*id).is_some_and(|operation| {
+                    operation.row.state == State::Ready && operation.row.due <= now
+                });
+            }
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+        }
+        self.feed.append(commit.id(), now, subjects);
+        claimable
+    }
+
+    /// Does one write; what it changed.
+    fn write(&mut self, write: &Write, version: Version, now: StoreTime) -> Option<Subject> {
+        match write {
+            Write::Put { key, terms, body } => {
+                let document = Document {
+                    key: key.clone(),
+                    version,
+                    body: body.clone(),
+                };
+                self.file(Filed {
+                    document,
+                    terms: terms.clone(),
+                });
+                Some(Subject::Put(key.clone()))
+            }
+            Write::Remove(key) => self.discard(key).then(|| Subject::Removed(key.clone())),
+            Write::Start(new) => {
+                self.add(begin(new, now));
+                Some(Subject::Operation(new.id))
+            }
+            Write::Import(operation) => {
+                self.add(arrive(operation, now));
+                Some(Subject::Operation(operation.row.id))
+            }
+            Write::Advance {
+                operation,
+                next,
+                detail,
+                progress,
+            } => self.touch(*operation, |job| {
+                advance(job, *next, now);
+                replace(&mut job.operation.row.detail, detail);
+                replace(&mut job.operation.progress, progress);
+            }),
+            Write::Cancel(id) => self.touch_unfinished(*id, |job| job.operation.row.cancel = true),
+            Write::Wake(id) => self.touch_unfinished(*id, |job| wake(&mut job.operation.row, now)),
+            Write::Unpin(id) => self.touch(*id, |job| job.operation.row.pinned = false),
+            Write::Reseal {
+                operation,
+                detail,
+                request,
+                progress,
+            } => self.touch(*operation, |job| {
+                job.operation.row.detail = detail.clone();
+                job.operation.request = request.clone();
+                job.operation.progress = progress.clone();
+            }),
+        }
+    }
+
+    fn touch(&mut self, id: OperationId, change: impl FnOnce(&mut Job)) -> Option<Subject> {
+        self.change(id, change).map(|_| Subject::Operation(id))
+    }
+
+    fn touch_unfinished(
+        &mut self,
+        id: OperationId,
+        change: impl FnOnce(&mut Job),
+    ) -> Option<Subject> {
+        if !self.unfinished.contains(&id) {
+            return None;
+        }
+        self.touch(id, change)
+    }
+}
+
+fn begin(new: &NewOperation, now: StoreTime) -> Job {
+    let (state, due, fence, worker): (State, StoreTime, Fence, Option<WorkerId>) = match new.start {
+        Start::Waiting => (State::Waiting, now, Fence(0), None),
+        Start::Ready(due) => (State::Ready, moment(due, now), Fence(0), None),
+        Start::Claimed(worker) => (State::Running, now, Fence(1), Some(worker)),
+    };
+    let row = OperationRow {
+        id: new.id,
+        lane: new.lane.clone(),
+        verb: Cow::Borrowed(new.verb),
+        queue: new.queue.clone(),
+        state,
+        due,
+        fence,
+        attempt: 1,
+        takeovers: 0,
+        cancel: false,
+        pinned: true,
+        accepted: now,
+        finished: None,
+        detail: new.detail.clone(),
+    };
+    let operation = Operation {
+        row,
+        request: new.request.clone(),
+        progress: Bytes::new(),
+    };
+    Job { operation, worker }
+}
+
+/// An operation of another store: its worker, if it had one, is none of ours.
+fn arrive(operation: &Operation, now: StoreTime) -> Job {
+    let mut operation = operation.clone();
+    match operation.row.state {
+        State::Waiting | State::Ready => {}
+        State::Running => {
+            operation.row.state = State::Ready;
+            operation.row.due = now;
+        }
+        State::Done(_) => operation.row.finished = operation.row.finished.or(Some(now)),
+    }
+    Job {
+        operation,
+        worker: None,
+    }
+}
+
+fn advance(job: &mut Job, next: Next, now: StoreTime) {
+    let row = &mut job.operation.row;
+    match next {
+        Next::Same => {
+            row.takeovers = 0;
+            return;
+        }
+        Next::Ready(due) => {
+            row.takeovers = 0;
+            row.state = State::Ready;
+            row.due = moment(due, now);
+        }
+        Next::Retry(due) => {
+            row.attempt = row.attempt.saturating_add(1);
+            row.state = State::Ready;
+            row.due = moment(due, now);
+        }
+        Next::Done(outcome) => {
+            row.state = State::Done(outcome);
+            row.finished = Some(now);
+        }
+    }
+    job.worker = None;
+}
+
+fn wake(row: &mut OperationRow, now: StoreTime) {
+    match row.state {
+        State::Waiting => {
+            row.state = State::Ready;
+            row.due = now;
+        }
+        // One that is already due keeps its place: waking often must not starve it.
+        State::Ready => row.due = row.due.min(now),
+        State::Running | State::Done(_) => {}
+    }
+}
+
+fn moment(due: Due, now: StoreTime) -> StoreTime {
+    match due {
+        Due::Now => now,
+        Due::In(wait) => now.plus(wait),
+    }
+}
+
+fn replace(place: &mut Bytes, new: &Option<Bytes>) {
+    if let Some(new) = new {
+        *place = new.clone();
+    }
+}

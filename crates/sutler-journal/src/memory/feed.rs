@@ -1,0 +1,99 @@
+//! The feed of changes, and the memory of commits that goes with it.
+//!
+//! Commits get their number under the store's lock, in the moment they are applied, so the numbers
+//! are in commit order and nothing can appear behind a cursor.
+
+use crate::clock::StoreTime;
+use crate::commit::CommitId;
+use crate::query::{Change, Changes, Cursor, Subject};
+use crate::store::StoreError;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One commit in the feed.
+struct Record {
+    commit: CommitId,
+    at: StoreTime,
+    subjects: Vec<Subject>,
+}
+
+/// Commits by number, from 1.
+#[derive(Default)]
+pub(super) struct Feed {
+    records: BTreeMap<u64, Record>,
+    commits: BTreeSet<CommitId>,
+    last: u64,
+    /// Everything up to here was thrown away.
+    trimmed: u64,
+}
+
+impl Feed {
+    pub(super) fn remembers(&self, commit: CommitId) -> bool {
+        self.commits.contains(&commit)
+    }
+
+    pub(super) fn append(&mut self, commit: CommitId, at: StoreTime, subjects: Vec<Subject>) {
+        self.last += 1;
+        self.commits.insert(commit);
+        let record = Record {
+            commit,
+            at,
+            subjects,
+        };
+        self.records.insert(self.last, record);
+    }
+
+    /// Whole commits after a cursor, until there are `limit` changes; at least one commit.
+    pub(super) fn after(&self, cursor: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        let asked = number(cursor)?;
+        let mut reached = asked.max(self.trimmed);
+        let mut changes = Vec::new();
+        for (number, record) in self.records.range(reached + 1..) {
+            let full = changes.len() + record.subjects.len() > limit;
+            if full && !changes.is_empty() {
+                break;
+            }
+            changes.extend(record.subjects.iter().map(|subject| Change {
+                commit: record.commit,
+                subject: subject.clone(),
+            }));
+            reached = *number;
+        }
+        Ok(Changes {
+            changes,
+            next: cursor_at(reached),
+            gap: asked < self.trimmed,
+        })
+    }
+
+    /// Forgets at most `limit` commits from before a moment; how many.
+    pub(super) fn trim(&mut self, before: StoreTime, limit: usize) -> u64 {
+        let mut count = 0;
+        while count < limit as u64
+            && let Some(entry) = self.records.first_entry()
+            && entry.get().at < before
+        {
+            self.trimmed = *entry.key();
+            self.commits.remove(&entry.remove().commit);
+            count += 1;
+        }
+        count
+    }
+}
+
+/// Big-endian, so that cursors are ordered as bytes; the beginning is empty.
+fn cursor_at(number: u64) -> Cursor {
+    match number {
+        0 => Cursor::default(),
+        _ => Cursor(number.to_be_bytes().to_vec()),
+    }
+}
+
+fn number(cursor: &Cursor) -> Result<u64, StoreError> {
+    if cursor.0.is_empty() {
+        return Ok(0);
+    }
+    match cursor.0.as_slice().try_into() {
+        Ok(bytes) => Ok(u64::from_be_bytes(bytes)),
+        Err(_) => Err(StoreError::new("the cursor is none of this store's")),
+    }
+}

@@ -1,0 +1,136 @@
+//! Who works, until when, and what they hold.
+//!
+//! One lease covers all of a worker's claims. A lease that ran out is kept, so that its worker learns
+//! of it; it is forgotten together with the feed of its time. Not here: the fence of a commit, which
+//! `apply.rs` checks against [`Ledger::holds_lease`].
+
+use super::ledger::Ledger;
+use crate::clock::StoreTime;
+use crate::operation::{Operation, OperationId, Queue, State, WorkerId};
+use crate::query::Renewal;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A worker is alive before this moment.
+pub(super) struct Lease {
+    expires: StoreTime,
+}
+
+/// What a worker runs.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) operations: BTreeSet<OperationId>,
+    /// The lease was seen to have run out, and the operations stand among the claimable ones.
+    pub(super) void: bool,
+}
+
+impl Ledger {
+    pub(super) fn holds_lease(&self, worker: WorkerId, now: StoreTime) -> bool {
+        self.leases
+            .get(&worker)
+            .is_some_and(|lease| now < lease.expires)
+    }
+
+    /// Makes or prolongs a lease; `None` if it ran out.
+    pub(super) fn renew(
+        &mut self,
+        worker: WorkerId,
+        ttl: Duration,
+        now: StoreTime,
+    ) -> Option<Renewal> {
+        let lease = self.leases.entry(worker).or_insert(Lease {
+            expires: StoreTime(i64::MAX),
+        });
+        if lease.expires <= now {
+            return None;
+        }
+        lease.expires = now.plus(ttl);
+        let held = self.held.get(&worker);
+        let ids = held.into_iter().flat_map(|held| &held.operations);
+        let wanted = |id: &&OperationId| {
+            self.operation(**id)
+                .is_some_and(|operation| operation.row.cancel)
+        };
+        Some(Renewal {
+            cancelled: ids.filter(wanted).copied().collect(),
+        })
+    }
+
+    /// Hands out what is due; `None` if the worker holds no lease.
+    pub(super) fn claim(
+        &mut self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+        now: StoreTime,
+    ) -> Option<Vec<Operation>> {
+        if !self.holds_lease(worker, now) {
+            return None;
+        }
+        self.offer_work_of_the_dead(now);
+        let mut claimed = Vec::new();
+        for (queue, limit) in queues {
+            let first = (queue.clone(), StoreTime(i64::MIN), OperationId(Uuid::nil()));
+            let last = (queue.clone(), now, OperationId(Uuid::max()));
+            let due = self.claimable.range(first..=last).take(*limit);
+            let ids: Vec<OperationId> = due.map(|(_, _, id)| *id).collect();
+            for id in ids {
+                let operation = self.change(id, |job| {
+                    let row = &mut job.operation.row;
+                    if row.state == State::Running {
+                        row.takeovers += 1;
+                    }
+                    row.state = State::Running;
+                    row.fence.0 += 1;
+                    job.worker = Some(worker);
+                });
+                claimed.extend(operation.cloned());
+            }
+        }
+        Some(claimed)
+    }
+
+    /// Ends a lease; whether anything became claimable.
+    pub(super) fn release(&mut self, worker: WorkerId, now: StoreTime) -> bool {
+        // A lease that ran out stays: its worker may still be about, and must learn of it.
+        if self.holds_lease(worker, now) {
+            self.leases.remove(&worker);
+        }
+        let held = self.held.get(&worker).map(|held| held.operations.clone());
+        let Some(operations) = held else {
+            return false;
+        };
+        for id in operations {
+            self.change(id, |job| {
+                job.operation.row.state = State::Ready;
+                job.operation.row.due = now;
+                job.worker = None;
+            });
+        }
+        true
+    }
+
+    /// Forgets leases that ran out before a moment and cover nothing.
+    pub(super) fn forget_leases(&mut self, before: StoreTime) {
+        let held = &self.held;
+        self.leases
+            .retain(|worker, lease| lease.expires >= before || held.contains_key(worker));
+    }
+
+    /// Puts what dead workers run among the claimable.
+    fn offer_work_of_the_dead(&mut self, now: StoreTime) {
+        for (worker, held) in &mut self.held {
+            let lease = self.leases.get(worker);
+            if held.void || lease.is_some_and(|lease| now < lease.expires) {
+                continue;
+            }
+            held.void = true;
+            for id in &held.operations {
+                if let Some(job) = self.jobs.get(id) {
+                    let row = &job.operation.row;
+                    self.claimable.insert((row.queue.clone(), row.due, *id));
+                }
+            }
+        }
+    }
+}

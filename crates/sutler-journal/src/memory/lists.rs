@@ -1,0 +1,156 @@
+//! Reading many at once from the ledger: pages of documents, operations, counts.
+//!
+//! Every list is a range of an ordered index: a page costs its own length, wherever it is. The one
+//! exception is the count of the queues, which visits what is unfinished.
+
+use super::ledger::{Ledger, TermEntry};
+use crate::document::Document;
+use crate::operation::{OperationId, OperationRow, Queue, State};
+use crate::query::{List, OperationFilter, OperationList, Page, Position, QueueStats, Stats};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use uuid::Uuid;
+
+impl Ledger {
+    pub(super) fn list(&self, list: &List, after: Option<&Position>, limit: usize) -> Page {
+        match list {
+            List::Prefix(prefix) => self.list_by_key(prefix, after, limit),
+            List::Term {
+                realm,
+                kind,
+                name,
+                from,
+                to,
+            } => {
+                let first = TermEntry {
+                    realm: realm.as_str().to_owned(),
+                    kind: kind.as_str().to_owned(),
+                    name,
+                    value: from.clone(),
+                    key: Box::default(),
+                };
+                self.list_by_term(first, to, after, limit)
+            }
+        }
+    }
+
+    fn list_by_key(&self, prefix: &[u8], after: Option<&Position>, limit: usize) -> Page {
+        let start = match after {
+            Some(position) if position.key.as_bytes() >= prefix => {
+                Bound::Excluded(position.key.as_bytes())
+            }
+            Some(_) | None => Bound::Included(prefix),
+        };
+        let found = self
+            .documents
+            .range::<[u8], _>((start, Bound::Unbounded))
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .map(|(_, filed)| (Vec::new(), &filed.document));
+        page(found, limit)
+    }
+
+    fn list_by_term(
+        &self,
+        first: TermEntry,
+        to: &[u8],
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Page {
+        let start = match after {
+            Some(position) if position.value >= first.value => Bound::Excluded(TermEntry {
+                value: position.value.clone(),
+                key: position.key.as_bytes().into(),
+                ..first.clone()
+            }),
+            Some(_) | None => Bound::Included(first.clone()),
+        };
+        let found = self
+            .terms
+            .range((start, Bound::Unbounded))
+            .take_while(|entry| {
+                entry.realm == first.realm
+                    && entry.kind == first.kind
+                    && entry.name == first.name
+                    && entry.value.as_slice() <= to
+            })
+            .filter_map(|entry| {
+                let filed = self.documents.get(&entry.key)?;
+                Some((entry.value.clone(), &filed.document))
+            });
+        page(found, limit)
+    }
+
+    pub(super) fn list_operations(&self, list: &OperationList) -> Vec<OperationRow> {
+        let end = list.before.map_or(Bound::Unbounded, Bound::Excluded);
+        let below = (Bound::Unbounded, end);
+        let row = |id: &OperationId| self.operation(*id).map(|operation| operation.row.clone());
+        match &list.filter {
+            OperationFilter::All => {
+                let jobs = self.jobs.range(below).rev().take(list.limit);
+                jobs.map(|(_, job)| job.operation.row.clone()).collect()
+            }
+            OperationFilter::Unfinished => {
+                let ids = self.unfinished.range(below).rev().take(list.limit);
+                ids.filter_map(row).collect()
+            }
+            OperationFilter::Lane(lane) => {
+                let start = Bound::Included((lane.clone(), OperationId(Uuid::nil())));
+                let end = match list.before {
+                    Some(before) => Bound::Excluded((lane.clone(), before)),
+                    None => Bound::Included((lane.clone(), OperationId(Uuid::max()))),
+                };
+                let ids = self.lanes.range((start, end)).rev().take(list.limit);
+                ids.filter_map(|(_, id)| row(id)).collect()
+            }
+        }
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let mut queues: BTreeMap<&Queue, QueueStats> = BTreeMap::new();
+        for id in &self.unfinished {
+            let Some(operation) = self.operation(*id) else {
+                continue;
+            };
+            let row = &operation.row;
+            let queue = queues.entry(&row.queue).or_insert_with(|| QueueStats {
+                queue: row.queue.clone(),
+                waiting: 0,
+                ready: 0,
+                running: 0,
+                oldest: row.accepted,
+            });
+            queue.oldest = queue.oldest.min(row.accepted);
+            match row.state {
+                State::Waiting => queue.waiting += 1,
+                State::Ready => queue.ready += 1,
+                State::Running => queue.running += 1,
+                State::Done(_) => {}
+            }
+        }
+        Stats {
+            accepted: self.accepted,
+            live: self.unfinished.len() as u64,
+            terminal: (self.jobs.len() - self.unfinished.len()) as u64,
+            cleaned: self.cleaned,
+            queues: queues.into_values().collect(),
+        }
+    }
+}
+
+/// The first `limit` of what was found; a next position only if there is more.
+fn page<'a>(mut found: impl Iterator<Item = (Vec<u8>, &'a Document)>, limit: usize) -> Page {
+    let mut documents = Vec::new();
+    let mut last = None;
+    for (value, document) in found.by_ref().take(limit) {
+        last = Some((value, document));
+        documents.push(document.clone());
+    }
+    let next = match last {
+        Some((value, document)) if found.next().is_some() => Some(Position {
+            value,
+            key: document.key.clone(),
+        }),
+        Some(_) | None => None,
+    };
+    Page { documents, next }
+}
