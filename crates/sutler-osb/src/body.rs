@@ -96,12 +96,8 @@ fn field_error(path: &str, error: &serde_json::Error) -> BodyError {
         };
     }
     if let Some(field) = quoted_after(reason, "duplicate field `") {
-        let path = joined(
-            parent.rsplit_once('.').map_or("", |(parent, _)| parent),
-            field,
-        );
         return BodyError::Field {
-            path,
+            path: joined(parent, field),
             reason: "must not appear more than once".to_owned(),
         };
     }

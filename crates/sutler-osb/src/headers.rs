@@ -3,10 +3,8 @@
 //! Their values are parsed in `version.rs` and `identity.rs`.
 
 /// The version the request speaks; see [`crate::ApiVersion`].
-pub const API_VERSION: &str = "x-broker-api-version";
+pub const API_VERSION_HEADER: &str = "x-broker-api-version";
 /// Who caused the request; see [`crate::OriginatingIdentity`].
-pub const ORIGINATING_IDENTITY: &str = "x-broker-api-originating-identity";
+pub const ORIGINATING_IDENTITY_HEADER: &str = "x-broker-api-originating-identity";
 /// The platform's name for the request; see [`crate::RequestIdentity`].
-pub const REQUEST_IDENTITY: &str = "x-broker-api-request-identity";
-/// Seconds to wait before the next poll (B-107).
-pub const RETRY_AFTER: &str = "retry-after";
+pub const REQUEST_IDENTITY_HEADER: &str = "x-broker-api-request-identity";

@@ -10,7 +10,7 @@ mod percent;
 mod ids;
 mod text;
 
-pub mod headers;
+mod headers;
 mod identity;
 mod query;
 mod version;
@@ -39,6 +39,7 @@ pub use catalog::{
 };
 pub use endpoint::{Endpoint, InvalidPorts, PortRange, Ports, Protocol};
 pub use error::{ErrorBody, ErrorCode};
+pub use headers::{API_VERSION_HEADER, ORIGINATING_IDENTITY_HEADER, REQUEST_IDENTITY_HEADER};
 pub use identity::{
     InvalidOriginatingIdentity, InvalidRequestIdentity, ORIGINATING_IDENTITY_BYTES_MAX,
     OriginatingIdentity, REQUEST_IDENTITY_BYTES_MAX, RequestIdentity,

@@ -195,7 +195,7 @@ fn text(
     }
 }
 
-/// A mandatory id, of an offering or of a plan.
+/// A mandatory id, of an offering or of a plan, which should need no encoding in a URL (B-021).
 fn id<T: TryFrom<String, Error = crate::ids::InvalidId>>(
     id: Option<String>,
     path: String,
@@ -203,6 +203,11 @@ fn id<T: TryFrom<String, Error = crate::ids::InvalidId>>(
     findings: &mut Findings,
 ) -> Option<T> {
     let id = text(id, path.clone(), rule, findings)?;
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if !id.as_str().bytes().all(unreserved) {
+        let reason = "should consist of letters, digits, `-`, `.`, `_` and `~`";
+        findings.warn(path.clone(), reason, "B-021");
+    }
     match T::try_from(id.into()) {
         Ok(id) => Some(id),
         Err(invalid) => {

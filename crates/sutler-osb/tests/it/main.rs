@@ -1,0 +1,14 @@
+//! What the crate promises, one module for each part of the API.
+//! Lines that begin with `Holds:` name the checklist lines a test proves.
+
+mod catalog;
+mod catalog_faults;
+mod errors;
+mod identifiers;
+mod identity;
+mod queries;
+mod refused_bodies;
+mod requests;
+mod responses;
+mod schemas;
+mod times;
