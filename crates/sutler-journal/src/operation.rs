@@ -7,12 +7,14 @@
 use crate::clock::StoreTime;
 use crate::key::Key;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use uuid::Uuid;
 
 /// Names an operation. Sortable by time of acceptance; only unreserved characters when printed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct OperationId(pub Uuid);
 
 impl OperationId {

@@ -1,0 +1,186 @@
+//! The rules, as pure functions: no clock, no randomness, no I/O.
+//!
+//! `instance.rs` and `binding.rs` each decide what one event means for one resource. What they are
+//! held to is written by hand in `tests/transitions/*.txt`. Who reads, asks and commits around them:
+//! `accept.rs` for requests, `executor.rs` for results.
+
+pub(crate) mod binding;
+pub(crate) mod instance;
+
+use crate::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use sutler_journal::OperationId;
+
+/// Whether a verb of a plan works asynchronously.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asynchrony {
+    /// Always at once; `accepts_incomplete` is ignored.
+    Never,
+    /// Asynchronously where the platform accepts it.
+    #[default]
+    Preferred,
+    /// Only asynchronously.
+    Required,
+}
+
+/// What an operation does; its word is in every row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// Makes an instance.
+    Provision,
+    /// Changes one.
+    Update,
+    /// Removes one.
+    Deprovision,
+    /// Makes a binding.
+    Bind,
+    /// Removes one.
+    Unbind,
+}
+
+impl Verb {
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Update => "update",
+            Self::Deprovision => "deprovision",
+            Self::Bind => "bind",
+            Self::Unbind => "unbind",
+        }
+    }
+
+    /// The verb of a word.
+    pub fn of(word: &str) -> Option<Self> {
+        [
+            Self::Provision,
+            Self::Update,
+            Self::Deprovision,
+            Self::Bind,
+            Self::Unbind,
+        ]
+        .into_iter()
+        .find(|verb| verb.word() == word)
+    }
+}
+
+/// How a change is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// The id a new operation would have.
+    pub operation: OperationId,
+    /// Whether the platform sent `accepts_incomplete=true`.
+    pub accepts_incomplete: bool,
+    /// What the plan says.
+    pub rule: Asynchrony,
+}
+
+/// How an operation that starts now is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// 202, and the platform polls.
+    Background,
+    /// The request waits for the result.
+    Inline,
+}
+
+impl Ask {
+    /// How to answer, or that it cannot be (B-082, B-083, B-084, B-085).
+    pub(crate) fn pace(&self) -> Result<Pace, Refusal> {
+        match (self.rule, self.accepts_incomplete) {
+            (Asynchrony::Never, _) | (Asynchrony::Preferred, false) => Ok(Pace::Inline),
+            (Asynchrony::Preferred | Asynchrony::Required, true) => Ok(Pace::Background),
+            (Asynchrony::Required, false) => Err(Refusal::AsyncRequired),
+        }
+    }
+
+    /// How to answer one who asks for what already runs: never 202 without `accepts_incomplete`.
+    fn join(&self, operation: OperationId) -> Result<Reply, Refusal> {
+        if self.rule == Asynchrony::Required {
+            self.pace()?;
+        }
+        Ok(Reply::Joined(operation))
+    }
+}
+
+/// What the shell must do in the same commit as the new state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Add an operation that a worker may take.
+    Start(Verb, OperationId),
+    /// Add an operation that waits for another to end.
+    StartWaiting(Verb, OperationId),
+    /// Ask an operation to stop.
+    Cancel(OperationId),
+    /// Let a waiting operation go.
+    Wake(OperationId),
+}
+
+/// What to tell the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// An operation was started.
+    Started(OperationId, Pace),
+    /// The same was asked before and still runs.
+    Joined(OperationId),
+    /// It is already so.
+    AlreadyDone,
+    /// Nobody waits for an answer.
+    Nothing,
+}
+
+/// What one event means for one resource.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision<S> {
+    /// The state to store.
+    pub next: S,
+    /// What to write with it.
+    pub effects: Vec<Effect>,
+    /// The answer.
+    pub reply: Reply,
+}
+
+impl<S> Decision<S> {
+    fn stay(state: S, reply: Reply) -> Self {
+        Self {
+            next: state,
+            effects: Vec::new(),
+            reply,
+        }
+    }
+
+    fn started(next: S, verb: Verb, operation: OperationId, pace: Pace) -> Self {
+        let effects = vec![Effect::Start(verb, operation)];
+        Self {
+            next,
+            effects,
+            reply: Reply::Started(operation, pace),
+        }
+    }
+}
+
+/// How a run ended, as far as the rules care.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum End<T> {
+    /// It did what was asked, and this is what came of it.
+    Succeeded(T),
+    /// It did not; something may be left behind.
+    Failed,
+    /// It refused before it made anything.
+    Refused,
+}
+
+/// What an author keeps with an instance or a binding. May hold secrets, so it never prints itself.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AuthorState(pub Value);
+
+impl fmt::Debug for AuthorState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}

@@ -1,0 +1,442 @@
+//! The life of one service binding.
+//!
+//! Like `instance.rs`, with two differences: a binding cannot be updated, and what its instance is
+//! doing matters. The table of all states and events is `tests/transitions/binding.txt`.
+
+use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb};
+use crate::refusal::{Refusal, Resource};
+use serde::{Deserialize, Serialize};
+use sutler_journal::OperationId;
+use sutler_osb::{BindResource, BindResponse, BindingId, Context, Parameters, PlanId, ServiceId};
+
+/// What the platform asked a binding to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BindingSpec {
+    /// The offering.
+    pub service_id: ServiceId,
+    /// The plan.
+    pub plan_id: PlanId,
+    /// The user's parameters; a rotated binding has its predecessor's.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// The application or route it is for.
+    #[serde(default)]
+    pub bind_resource: Option<BindResource>,
+    /// The application, wherever it was named.
+    #[serde(default)]
+    pub app_guid: Option<String>,
+    /// Where in the platform it lives.
+    #[serde(default)]
+    pub context: Option<Context>,
+    /// The binding this one succeeds.
+    #[serde(default)]
+    pub predecessor: Option<BindingId>,
+}
+
+impl BindingSpec {
+    /// Whether a PUT asks for what is there (B-183, B-186).
+    pub fn same_request(&self, wanted: &Self) -> bool {
+        self.service_id == wanted.service_id
+            && self.plan_id == wanted.plan_id
+            && self.parameters == wanted.parameters
+            && self.bind_resource == wanted.bind_resource
+            && self.app_guid == wanted.app_guid
+            && self.predecessor == wanted.predecessor
+    }
+}
+
+/// A binding and all that is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Bond {
+    pub spec: BindingSpec,
+    /// The author's own state.
+    #[serde(default)]
+    pub state: Option<AuthorState>,
+    /// What the platform is given, once there.
+    #[serde(default)]
+    pub given: Option<BindResponse>,
+    /// The operation that made it, and the last one (seed 001, second option).
+    pub made: OperationId,
+    pub last: OperationId,
+}
+
+/// Where a binding stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "lifecycle", rename_all = "snake_case")]
+pub(crate) enum Binding {
+    /// Never seen, or forgotten.
+    #[default]
+    Absent,
+    /// A bind runs.
+    Creating { bond: Bond },
+    /// A bind failed; something may be left behind.
+    CreateFailed { bond: Bond },
+    /// It is there.
+    Live { bond: Bond },
+    /// An unbind is accepted. `over`: the bind that must end first.
+    Deleting {
+        bond: Bond,
+        over: Option<OperationId>,
+        was_live: bool,
+    },
+    /// It was there.
+    Gone { last: OperationId },
+}
+
+/// What the instance is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// There is none.
+    Missing,
+    /// It is there and at rest.
+    Live,
+    /// An operation holds it alone.
+    Busy(&'static str),
+}
+
+/// What happened, or what was asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// PUT.
+    Bind(Box<Bind>),
+    /// DELETE.
+    Unbind(Unbind),
+    /// The author saved state in the middle of an operation.
+    Saved {
+        operation: OperationId,
+        state: AuthorState,
+    },
+    /// A run ended.
+    Ended {
+        operation: OperationId,
+        end: End<Made>,
+    },
+    /// The caller waited as long as it may. `cleanup`: the id for an unbind.
+    Overdue {
+        operation: OperationId,
+        cleanup: OperationId,
+    },
+}
+
+/// A PUT and the facts it is judged by.
+#[derive(Clone, Debug)]
+pub(crate) struct Bind {
+    pub wanted: BindingSpec,
+    /// Whether it asks for what is there; the author may have the last word.
+    pub same: bool,
+    pub parent: Parent,
+    /// What the plan says against a *new* binding like this.
+    pub against: Option<Refusal>,
+    pub ask: Ask,
+}
+
+/// A DELETE and the facts it is judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unbind {
+    /// The query named service and plan.
+    pub ids_given: bool,
+    pub parent: Parent,
+    /// The instance itself is being deleted and takes its bindings along.
+    pub cascade: bool,
+    /// An unknown binding counts as deleted.
+    pub force: bool,
+    pub ask: Ask,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Made {
+    pub state: Option<AuthorState>,
+    pub given: BindResponse,
+}
+
+const BEING_DELETED: &str =
+    "The service binding is being deleted; wait for that to end, then repeat.";
+
+/// Decides what one event means for one binding.
+pub(crate) fn decide(at: Binding, event: Event) -> Result<Decision<Binding>, Refusal> {
+    match event {
+        Event::Bind(asked) => on_bind(at, *asked),
+        Event::Unbind(asked) => on_unbind(at, asked),
+        Event::Saved { operation, state } => Ok(on_saved(at, operation, state)),
+        Event::Ended { operation, end } => Ok(on_ended(at, operation, end)),
+        Event::Overdue { operation, cleanup } => Ok(on_overdue(at, operation, cleanup)),
+    }
+}
+
+fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
+    // D-12: no instance, no binding.
+    if asked.parent == Parent::Missing {
+        return Err(Refusal::NotFound(Resource::Instance));
+    }
+    match &at {
+        Binding::Absent | Binding::Gone { .. } => create(None, asked),
+        Binding::CreateFailed { bond } => create(bond.state.clone(), asked),
+        Binding::Creating { bond } if asked.same => {
+            let reply = asked.ask.join(bond.last)?;
+            Ok(Decision::stay(at, reply))
+        }
+        Binding::Live { .. } if asked.same => Ok(Decision::stay(at, Reply::AlreadyDone)),
+        Binding::Creating { .. } | Binding::Live { .. } => {
+            Err(Refusal::Conflict(Resource::Binding))
+        }
+        Binding::Deleting { .. } => Err(Refusal::Busy(BEING_DELETED)),
+    }
+}
+
+fn create(state: Option<AuthorState>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
+    if let Some(refusal) = asked.against {
+        return Err(refusal);
+    }
+    let pace = asked.ask.pace()?;
+    if let Parent::Busy(why) = asked.parent {
+        return Err(Refusal::Busy(why));
+    }
+    let operation = asked.ask.operation;
+    let bond = Bond {
+        spec: asked.wanted,
+        state,
+        given: None,
+        made: operation,
+        last: operation,
+    };
+    Ok(Decision::started(
+        Binding::Creating { bond },
+        Verb::Bind,
+        operation,
+        pace,
+    ))
+}
+
+fn on_unbind(at: Binding, asked: Unbind) -> Result<Decision<Binding>, Refusal> {
+    let Unbind {
+        ids_given,
+        parent,
+        cascade,
+        force,
+        ask,
+    } = asked;
+    // D-06: what can only be asynchronous says so even for an unknown id.
+    let pace = ask.pace()?;
+    if matches!(at, Binding::Absent | Binding::Gone { .. }) {
+        return if force {
+            Ok(Decision::stay(at, Reply::AlreadyDone))
+        } else {
+            Err(Refusal::Gone(Resource::Binding))
+        };
+    }
+    if !ids_given {
+        let sentence = "The query must name service_id and plan_id of the service binding.";
+        return Err(Refusal::Invalid(sentence.to_owned()));
+    }
+    if let Binding::Deleting { bond, .. } = &at {
+        let reply = ask.join(bond.last)?;
+        return Ok(Decision::stay(at, reply));
+    }
+    if let (Parent::Busy(why), false) = (parent, cascade) {
+        return Err(Refusal::Busy(why));
+    }
+    match at {
+        Binding::Creating { bond } => Ok(halt(bond, ask.operation, pace)),
+        Binding::CreateFailed { bond } => Ok(delete(bond, ask.operation, pace, false)),
+        Binding::Live { bond } => Ok(delete(bond, ask.operation, pace, true)),
+        // Answered above.
+        Binding::Absent | Binding::Gone { .. } => Err(Refusal::Gone(Resource::Binding)),
+        Binding::Deleting { .. } => Err(Refusal::Busy(BEING_DELETED)),
+    }
+}
+
+fn delete(mut bond: Bond, operation: OperationId, pace: Pace, live: bool) -> Decision<Binding> {
+    bond.last = operation;
+    let next = Binding::Deleting {
+        bond,
+        over: None,
+        was_live: live,
+    };
+    Decision::started(next, Verb::Unbind, operation, pace)
+}
+
+/// B-245: the creation is halted; the deletion begins when it has ended.
+fn halt(mut bond: Bond, operation: OperationId, pace: Pace) -> Decision<Binding> {
+    let creating = bond.last;
+    bond.last = operation;
+    Decision {
+        next: Binding::Deleting {
+            bond,
+            over: Some(creating),
+            was_live: false,
+        },
+        effects: vec![
+            Effect::Cancel(creating),
+            Effect::StartWaiting(Verb::Unbind, operation),
+        ],
+        reply: Reply::Started(operation, pace),
+    }
+}
+
+fn on_saved(mut at: Binding, operation: OperationId, saved: AuthorState) -> Decision<Binding> {
+    match &mut at {
+        Binding::Creating { bond } if bond.last == operation => bond.state = Some(saved),
+        Binding::Deleting { bond, over, .. }
+            if bond.last == operation || *over == Some(operation) =>
+        {
+            bond.state = Some(saved);
+        }
+        Binding::Creating { .. }
+        | Binding::Deleting { .. }
+        | Binding::Absent
+        | Binding::CreateFailed { .. }
+        | Binding::Live { .. }
+        | Binding::Gone { .. } => {}
+    }
+    Decision::stay(at, Reply::Nothing)
+}
+
+fn on_ended(at: Binding, ended: OperationId, end: End<Made>) -> Decision<Binding> {
+    match at {
+        Binding::Creating { bond } if bond.last == ended => created(bond, end),
+        Binding::Deleting {
+            bond,
+            over: Some(creating),
+            was_live,
+        } if creating == ended => create_halted(bond, was_live, end),
+        Binding::Deleting {
+            bond,
+            over: None,
+            was_live,
+        } if bond.last == ended => deleted(bond, was_live, &end),
+        // A late result of another operation changes nothing.
+        Binding::Absent
+        | Binding::Creating { .. }
+        | Binding::CreateFailed { .. }
+        | Binding::Live { .. }
+        | Binding::Deleting { .. }
+        | Binding::Gone { .. } => Decision::stay(at, Reply::Nothing),
+    }
+}
+
+fn created(mut bond: Bond, end: End<Made>) -> Decision<Binding> {
+    let next = match end {
+        End::Succeeded(made) => {
+            take_over(&mut bond, made);
+            Binding::Live { bond }
+        }
+        End::Failed => Binding::CreateFailed { bond },
+        End::Refused => Binding::Gone { last: bond.last },
+    };
+    Decision::stay(next, Reply::Nothing)
+}
+
+fn create_halted(mut bond: Bond, was_live: bool, end: End<Made>) -> Decision<Binding> {
+    match end {
+        End::Succeeded(made) => take_over(&mut bond, made),
+        End::Failed | End::Refused => {}
+    }
+    let effects = vec![Effect::Wake(bond.last)];
+    let next = Binding::Deleting {
+        bond,
+        over: None,
+        was_live,
+    };
+    Decision {
+        next,
+        effects,
+        reply: Reply::Nothing,
+    }
+}
+
+fn deleted(bond: Bond, was_live: bool, end: &End<Made>) -> Decision<Binding> {
+    let next = match (end, was_live) {
+        (End::Succeeded(_), _) => Binding::Gone { last: bond.last },
+        (End::Failed | End::Refused, true) => Binding::Live { bond },
+        (End::Failed | End::Refused, false) => Binding::CreateFailed { bond },
+    };
+    Decision::stay(next, Reply::Nothing)
+}
+
+fn take_over(bond: &mut Bond, made: Made) {
+    bond.state = made.state.or(bond.state.take());
+    bond.given = Some(made.given);
+}
+
+fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<Binding> {
+    match at {
+        Binding::Creating { bond } if bond.last == late => halt(bond, cleanup, Pace::Background),
+        // An unbind goes on; a repeat joins it.
+        Binding::Absent
+        | Binding::Creating { .. }
+        | Binding::CreateFailed { .. }
+        | Binding::Live { .. }
+        | Binding::Deleting { .. }
+        | Binding::Gone { .. } => Decision::stay(at, Reply::Nothing),
+    }
+}
+
+/// B-232: what a fetch may show now.
+pub(crate) fn fetch(at: &Binding) -> Result<&Bond, Refusal> {
+    match at {
+        Binding::Live { bond } => Ok(bond),
+        Binding::Absent
+        | Binding::Creating { .. }
+        | Binding::CreateFailed { .. }
+        | Binding::Deleting { .. }
+        | Binding::Gone { .. } => Err(Refusal::NotFound(Resource::Binding)),
+    }
+}
+
+impl Binding {
+    /// What is known of it, where anything is.
+    pub(crate) fn bond(&self) -> Option<&Bond> {
+        match self {
+            Self::Absent | Self::Gone { .. } => None,
+            Self::Creating { bond }
+            | Self::CreateFailed { bond }
+            | Self::Live { bond }
+            | Self::Deleting { bond, .. } => Some(bond),
+        }
+    }
+
+    /// The last operation of the lane.
+    pub(crate) fn last(&self) -> Option<OperationId> {
+        match self {
+            Self::Gone { last } => Some(*last),
+            other => other.bond().map(|bond| bond.last),
+        }
+    }
+
+    /// The operations the document points to: sweeping leaves them.
+    pub(crate) fn pins(&self) -> Vec<OperationId> {
+        let mut pins: Vec<OperationId> = match self {
+            Self::Deleting { over, .. } => over.iter().copied().collect(),
+            Self::Absent
+            | Self::Gone { .. }
+            | Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. } => Vec::new(),
+        };
+        pins.extend(self.bond().map(|bond| bond.last));
+        pins
+    }
+
+    /// Whether an operation of this lane runs, so that one that wants the instance alone must wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        match self {
+            Self::Creating { .. } | Self::Deleting { .. } => true,
+            Self::Absent | Self::CreateFailed { .. } | Self::Live { .. } | Self::Gone { .. } => {
+                false
+            }
+        }
+    }
+
+    /// Its word, for index terms and people.
+    pub(crate) fn lifecycle(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Creating { .. } => "creating",
+            Self::CreateFailed { .. } => "create_failed",
+            Self::Live { .. } => "live",
+            Self::Deleting { .. } => "deleting",
+            Self::Gone { .. } => "gone",
+        }
+    }
+}

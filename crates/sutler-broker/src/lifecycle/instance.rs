@@ -1,0 +1,614 @@
+//! The life of one service instance.
+//!
+//! One function per event, every state written out. Checks that need the catalog arrive as facts in
+//! the event; checks of bodies were made before (`http/`). The table of all states and events is
+//! `tests/transitions/instance.txt`.
+
+use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb};
+use crate::refusal::{Refusal, Resource};
+use serde::{Deserialize, Serialize};
+use sutler_journal::OperationId;
+use sutler_osb::{Context, InstanceMetadata, Parameters, PlanId, ServiceId};
+
+/// What the platform asked an instance to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstanceSpec {
+    /// The offering.
+    pub service_id: ServiceId,
+    /// The plan.
+    pub plan_id: PlanId,
+    /// Names the copy of the plan this instance was made with, whatever becomes of the catalog.
+    pub plan: String,
+    /// The user's parameters; those of updates are merged in, key by key.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// Deprecated by the specification, still compared.
+    pub organization_guid: String,
+    /// Deprecated by the specification, still compared.
+    pub space_guid: String,
+    /// Where in the platform it lives; the last one sent.
+    #[serde(default)]
+    pub context: Option<Context>,
+    /// The maintenance version it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance_version: Option<String>,
+}
+
+impl InstanceSpec {
+    /// Whether a PUT asks for what is there (D-04). The context may differ: an update changes it.
+    pub fn same_request(&self, wanted: &Self) -> bool {
+        self.service_id == wanted.service_id
+            && self.plan_id == wanted.plan_id
+            && self.parameters == wanted.parameters
+            && self.organization_guid == wanted.organization_guid
+            && self.space_guid == wanted.space_guid
+    }
+
+    fn changed_by(&self, change: &Change) -> Self {
+        let mut next = self.clone();
+        if let Some((plan_id, plan)) = &change.plan {
+            next.plan_id = plan_id.clone();
+            next.plan = plan.clone();
+        }
+        if let Some(parameters) = &change.parameters {
+            for (name, value) in &parameters.0 {
+                next.parameters.0.insert(name.clone(), value.clone());
+            }
+        }
+        if let Some(context) = &change.context {
+            next.context = Some(context.clone());
+        }
+        if let Some(version) = &change.maintenance_version {
+            next.maintenance_version = Some(version.clone());
+        }
+        next
+    }
+}
+
+/// What a PATCH asks to be different. What it does not name stays (B-161).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The new plan, and the name of its copy.
+    #[serde(default)]
+    pub plan: Option<(PlanId, String)>,
+    /// The parameters the user named.
+    #[serde(default)]
+    pub parameters: Option<Parameters>,
+    /// The new context.
+    #[serde(default)]
+    pub context: Option<Context>,
+    /// The maintenance version to move to.
+    #[serde(default)]
+    pub maintenance_version: Option<String>,
+}
+
+impl Change {
+    /// Whether nothing but the context changes.
+    pub fn is_context_only(&self) -> bool {
+        self.plan.is_none() && self.parameters.is_none() && self.maintenance_version.is_none()
+    }
+}
+
+/// An instance and all that is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Thing {
+    pub spec: InstanceSpec,
+    /// The author's own state.
+    #[serde(default)]
+    pub state: Option<AuthorState>,
+    #[serde(default)]
+    pub dashboard_url: Option<String>,
+    #[serde(default)]
+    pub metadata: Option<InstanceMetadata>,
+    /// The operation that made it, and the last one.
+    pub made: OperationId,
+    pub last: OperationId,
+}
+
+/// Where an instance stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "lifecycle", rename_all = "snake_case")]
+pub(crate) enum Instance {
+    /// Never seen, or forgotten.
+    #[default]
+    Absent,
+    /// A provision runs.
+    Creating { thing: Thing },
+    /// A provision failed; something may be left behind.
+    CreateFailed { thing: Thing },
+    /// It is there.
+    Live { thing: Thing },
+    /// An update runs. `given_up`: the caller was told it failed, so its success is not applied.
+    Updating {
+        thing: Thing,
+        change: Change,
+        dashboard_url: Option<String>,
+        given_up: bool,
+    },
+    /// A deprovision is accepted. `over`: the provision that must end first.
+    Deleting {
+        thing: Thing,
+        over: Option<OperationId>,
+        was_live: bool,
+    },
+    /// It was there; kept for a while so that polls and repeats find out.
+    Gone { last: OperationId },
+}
+
+/// What happened, or what was asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// PUT.
+    Provision(Box<Provision>),
+    /// PATCH.
+    Update(Box<Update>),
+    /// DELETE. `force`: an unknown instance counts as deleted.
+    Deprovision { ask: Ask, force: bool },
+    /// The author saved state in the middle of an operation.
+    Saved {
+        operation: OperationId,
+        state: AuthorState,
+    },
+    /// A run ended.
+    Ended {
+        operation: OperationId,
+        end: End<Made>,
+    },
+    /// The caller waited as long as it may for this operation. `cleanup`: the id for a deprovision.
+    Overdue {
+        operation: OperationId,
+        cleanup: OperationId,
+    },
+}
+
+/// A PUT and the facts it is judged by.
+#[derive(Clone, Debug)]
+pub(crate) struct Provision {
+    pub wanted: InstanceSpec,
+    /// Whether it asks for what is there; the author may have the last word.
+    pub same: bool,
+    pub maintenance_conflict: bool,
+    pub dashboard_url: Option<String>,
+    pub ask: Ask,
+}
+
+/// A PATCH and the facts it is judged by.
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    pub service_id: ServiceId,
+    pub change: Change,
+    pub facts: UpdateFacts,
+    /// The dashboard after the update, where it changes.
+    pub dashboard_url: Option<String>,
+    pub ask: Ask,
+}
+
+/// What the instance's plan and service say about updates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpdateFacts {
+    /// The service offers updates at all.
+    pub offered: bool,
+    /// The present plan may be left for another.
+    pub plan_updateable: bool,
+    /// The context alone may change.
+    pub context_updates: bool,
+    /// The maintenance version asked for is not the catalog's.
+    pub maintenance_conflict: bool,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Made {
+    /// The author's state from now on; `None` leaves it.
+    pub state: Option<AuthorState>,
+    pub metadata: Option<InstanceMetadata>,
+}
+
+const BEING_CHANGED: &str =
+    "The service instance is being updated; wait for that to end, then repeat.";
+const BEING_DELETED: &str =
+    "The service instance is being deleted; wait for that to end, then repeat.";
+const BEING_CREATED: &str =
+    "The service instance is being created; wait for that to end, then repeat.";
+
+/// Decides what one event means for one instance.
+pub(crate) fn decide(at: Instance, event: Event) -> Result<Decision<Instance>, Refusal> {
+    match event {
+        Event::Provision(asked) => on_provision(at, *asked),
+        Event::Update(asked) => on_update(at, *asked),
+        Event::Deprovision { ask, force } => on_deprovision(at, ask, force),
+        Event::Saved { operation, state } => Ok(on_saved(at, operation, state)),
+        Event::Ended { operation, end } => Ok(on_ended(at, operation, end)),
+        Event::Overdue { operation, cleanup } => Ok(on_overdue(at, operation, cleanup)),
+    }
+}
+
+fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Refusal> {
+    match &at {
+        // B-121, B-122, B-132; over a failed create a new attempt begins, with what the old one saved.
+        Instance::Absent | Instance::Gone { .. } => create(None, asked),
+        Instance::CreateFailed { thing } => create(thing.state.clone(), asked),
+        Instance::Creating { thing } if asked.same => {
+            let reply = asked.ask.join(thing.last)?;
+            Ok(Decision::stay(at, reply))
+        }
+        Instance::Live { .. } if asked.same => Ok(Decision::stay(at, Reply::AlreadyDone)),
+        Instance::Creating { .. } | Instance::Live { .. } => {
+            Err(Refusal::Conflict(Resource::Instance))
+        }
+        Instance::Updating { .. } if asked.same => Err(Refusal::Busy(BEING_CHANGED)),
+        Instance::Updating { .. } => Err(Refusal::Conflict(Resource::Instance)),
+        Instance::Deleting { .. } => Err(Refusal::Busy(BEING_DELETED)),
+    }
+}
+
+fn create(state: Option<AuthorState>, asked: Provision) -> Result<Decision<Instance>, Refusal> {
+    if asked.maintenance_conflict {
+        return Err(Refusal::MaintenanceConflict);
+    }
+    let pace = asked.ask.pace()?;
+    let operation = asked.ask.operation;
+    let thing = Thing {
+        spec: asked.wanted,
+        state,
+        dashboard_url: asked.dashboard_url,
+        metadata: None,
+        made: operation,
+        last: operation,
+    };
+    Ok(Decision::started(
+        Instance::Creating { thing },
+        Verb::Provision,
+        operation,
+        pace,
+    ))
+}
+
+fn on_update(at: Instance, asked: Update) -> Result<Decision<Instance>, Refusal> {
+    match at {
+        Instance::Absent | Instance::Gone { .. } | Instance::CreateFailed { .. } => {
+            Err(Refusal::NotFound(Resource::Instance))
+        }
+        Instance::Live { thing } => update_live(thing, asked),
+        Instance::Updating {
+            ref thing,
+            ref change,
+            given_up: false,
+            ..
+        } if *change == asked.change && thing.spec.service_id == asked.service_id => {
+            let reply = asked.ask.join(thing.last)?;
+            Ok(Decision::stay(at, reply))
+        }
+        Instance::Updating { .. } => Err(Refusal::Busy(BEING_CHANGED)),
+        Instance::Creating { .. } => Err(Refusal::Busy(BEING_CREATED)),
+        Instance::Deleting { .. } => Err(Refusal::Busy(BEING_DELETED)),
+    }
+}
+
+fn update_live(mut thing: Thing, asked: Update) -> Result<Decision<Instance>, Refusal> {
+    let Update {
+        service_id,
+        change,
+        facts,
+        dashboard_url,
+        ask,
+    } = asked;
+    if service_id != thing.spec.service_id {
+        let sentence = "service_id is not the one this service instance was created with.";
+        return Err(Refusal::Invalid(sentence.to_owned()));
+    }
+    let moves = change
+        .plan
+        .as_ref()
+        .is_some_and(|(plan_id, _)| *plan_id != thing.spec.plan_id);
+    if moves && !facts.plan_updateable {
+        return Err(unsupported(
+            "The plan of this service instance cannot be changed.",
+        ));
+    }
+    if facts.maintenance_conflict {
+        return Err(Refusal::MaintenanceConflict);
+    }
+    let next = thing.spec.changed_by(&change);
+    if next == thing.spec {
+        return Ok(Decision::stay(Instance::Live { thing }, Reply::AlreadyDone));
+    }
+    if change.is_context_only() && !facts.context_updates {
+        return Err(unsupported(
+            "This service does not accept updates of the context alone.",
+        ));
+    }
+    if !change.is_context_only() && !facts.offered {
+        return Err(unsupported("This service does not support updates."));
+    }
+    let pace = ask.pace()?;
+    thing.last = ask.operation;
+    let next = Instance::Updating {
+        thing,
+        change,
+        dashboard_url,
+        given_up: false,
+    };
+    Ok(Decision::started(next, Verb::Update, ask.operation, pace))
+}
+
+fn unsupported(sentence: &str) -> Refusal {
+    Refusal::Unsupported(sentence.to_owned())
+}
+
+fn on_deprovision(at: Instance, ask: Ask, force: bool) -> Result<Decision<Instance>, Refusal> {
+    // D-06: what can only be asynchronous says so even for an unknown id.
+    let pace = ask.pace()?;
+    match at {
+        Instance::Absent | Instance::Gone { .. } if force => {
+            Ok(Decision::stay(at, Reply::AlreadyDone))
+        }
+        Instance::Absent | Instance::Gone { .. } => Err(Refusal::Gone(Resource::Instance)),
+        Instance::Creating { thing } => Ok(halt(thing, ask.operation, pace)),
+        Instance::CreateFailed { thing } => Ok(delete(thing, ask.operation, pace, false)),
+        Instance::Live { thing } => Ok(delete(thing, ask.operation, pace, true)),
+        Instance::Updating { .. } => Err(Refusal::Busy(BEING_CHANGED)),
+        Instance::Deleting { ref thing, .. } => {
+            let reply = ask.join(thing.last)?;
+            Ok(Decision::stay(at, reply))
+        }
+    }
+}
+
+fn delete(mut thing: Thing, operation: OperationId, pace: Pace, live: bool) -> Decision<Instance> {
+    thing.last = operation;
+    let next = Instance::Deleting {
+        thing,
+        over: None,
+        was_live: live,
+    };
+    Decision::started(next, Verb::Deprovision, operation, pace)
+}
+
+/// B-255: the creation is halted; the deletion begins when it has ended.
+fn halt(mut thing: Thing, operation: OperationId, pace: Pace) -> Decision<Instance> {
+    let creating = thing.last;
+    thing.last = operation;
+    Decision {
+        next: Instance::Deleting {
+            thing,
+            over: Some(creating),
+            was_live: false,
+        },
+        effects: vec![
+            Effect::Cancel(creating),
+            Effect::StartWaiting(Verb::Deprovision, operation),
+        ],
+        reply: Reply::Started(operation, pace),
+    }
+}
+
+fn on_saved(mut at: Instance, operation: OperationId, saved: AuthorState) -> Decision<Instance> {
+    match &mut at {
+        Instance::Creating { thing } | Instance::Updating { thing, .. }
+            if thing.last == operation =>
+        {
+            thing.state = Some(saved);
+        }
+        Instance::Deleting { thing, over, .. }
+            if thing.last == operation || *over == Some(operation) =>
+        {
+            thing.state = Some(saved);
+        }
+        Instance::Creating { .. }
+        | Instance::Updating { .. }
+        | Instance::Deleting { .. }
+        | Instance::Absent
+        | Instance::CreateFailed { .. }
+        | Instance::Live { .. }
+        | Instance::Gone { .. } => {}
+    }
+    Decision::stay(at, Reply::Nothing)
+}
+
+fn on_ended(at: Instance, ended: OperationId, end: End<Made>) -> Decision<Instance> {
+    match at {
+        Instance::Creating { thing } if thing.last == ended => created(thing, end),
+        Instance::Updating {
+            thing,
+            change,
+            dashboard_url,
+            given_up,
+        } if thing.last == ended => updated(thing, &change, dashboard_url, given_up, end),
+        Instance::Deleting {
+            thing,
+            over: Some(creating),
+            was_live,
+        } if creating == ended => create_halted(thing, was_live, end),
+        Instance::Deleting {
+            thing,
+            over: None,
+            was_live,
+        } if thing.last == ended => deleted(thing, was_live, &end),
+        // A late result of another operation changes nothing.
+        Instance::Absent
+        | Instance::Creating { .. }
+        | Instance::CreateFailed { .. }
+        | Instance::Live { .. }
+        | Instance::Updating { .. }
+        | Instance::Deleting { .. }
+        | Instance::Gone { .. } => Decision::stay(at, Reply::Nothing),
+    }
+}
+
+fn created(mut thing: Thing, end: End<Made>) -> Decision<Instance> {
+    let next = match end {
+        End::Succeeded(made) => {
+            take_over(&mut thing, made);
+            Instance::Live { thing }
+        }
+        End::Failed => Instance::CreateFailed { thing },
+        // B-035: a refusal made nothing, so nothing is left that a platform would have to delete.
+        End::Refused => Instance::Gone { last: thing.last },
+    };
+    Decision::stay(next, Reply::Nothing)
+}
+
+fn updated(
+    mut thing: Thing,
+    change: &Change,
+    dashboard_url: Option<String>,
+    given_up: bool,
+    end: End<Made>,
+) -> Decision<Instance> {
+    match end {
+        End::Succeeded(made) => {
+            take_over(&mut thing, made);
+            // B-037: a caller that was told it failed must not find it applied.
+            if !given_up {
+                thing.spec = thing.spec.changed_by(change);
+                thing.dashboard_url = dashboard_url.or(thing.dashboard_url);
+            }
+        }
+        End::Failed | End::Refused => {}
+    }
+    Decision::stay(Instance::Live { thing }, Reply::Nothing)
+}
+
+/// A late result becomes state for the delete, never a live instance.
+fn create_halted(mut thing: Thing, was_live: bool, end: End<Made>) -> Decision<Instance> {
+    match end {
+        End::Succeeded(made) => take_over(&mut thing, made),
+        End::Failed | End::Refused => {}
+    }
+    let effects = vec![Effect::Wake(thing.last)];
+    let next = Instance::Deleting {
+        thing,
+        over: None,
+        was_live,
+    };
+    Decision {
+        next,
+        effects,
+        reply: Reply::Nothing,
+    }
+}
+
+fn deleted(thing: Thing, was_live: bool, end: &End<Made>) -> Decision<Instance> {
+    let next = match (end, was_live) {
+        (End::Succeeded(_), _) => Instance::Gone { last: thing.last },
+        (End::Failed | End::Refused, true) => Instance::Live { thing },
+        (End::Failed | End::Refused, false) => Instance::CreateFailed { thing },
+    };
+    Decision::stay(next, Reply::Nothing)
+}
+
+fn take_over(thing: &mut Thing, made: Made) {
+    thing.state = made.state.or(thing.state.take());
+    thing.metadata = made.metadata.or(thing.metadata.take());
+}
+
+fn on_overdue(at: Instance, late: OperationId, cleanup: OperationId) -> Decision<Instance> {
+    match at {
+        Instance::Creating { thing } if thing.last == late => {
+            halt(thing, cleanup, Pace::Background)
+        }
+        Instance::Updating {
+            thing,
+            change,
+            dashboard_url,
+            ..
+        } if thing.last == late => Decision {
+            next: Instance::Updating {
+                thing,
+                change,
+                dashboard_url,
+                given_up: true,
+            },
+            effects: vec![Effect::Cancel(late)],
+            reply: Reply::Nothing,
+        },
+        // A delete goes on; a repeat joins it.
+        Instance::Absent
+        | Instance::Creating { .. }
+        | Instance::CreateFailed { .. }
+        | Instance::Live { .. }
+        | Instance::Updating { .. }
+        | Instance::Deleting { .. }
+        | Instance::Gone { .. } => Decision::stay(at, Reply::Nothing),
+    }
+}
+
+/// B-152, B-153: what a fetch may show now.
+pub(crate) fn fetch(at: &Instance) -> Result<&Thing, Refusal> {
+    match at {
+        Instance::Live { thing } => Ok(thing),
+        Instance::Updating { .. } => Err(Refusal::Busy(BEING_CHANGED)),
+        Instance::Deleting { was_live: true, .. } => Err(Refusal::Busy(BEING_DELETED)),
+        Instance::Absent
+        | Instance::Creating { .. }
+        | Instance::CreateFailed { .. }
+        | Instance::Deleting {
+            was_live: false, ..
+        }
+        | Instance::Gone { .. } => Err(Refusal::NotFound(Resource::Instance)),
+    }
+}
+
+/// Whether the instance can take part in a binding's change now; `None` if there is no instance.
+pub(crate) fn parent(at: &Instance) -> (Option<&Thing>, super::binding::Parent) {
+    use super::binding::Parent;
+    match at {
+        Instance::Absent | Instance::Gone { .. } | Instance::CreateFailed { .. } => {
+            (None, Parent::Missing)
+        }
+        Instance::Live { thing } => (Some(thing), Parent::Live),
+        Instance::Creating { thing } => (Some(thing), Parent::Busy(BEING_CREATED)),
+        Instance::Updating { thing, .. } => (Some(thing), Parent::Busy(BEING_CHANGED)),
+        Instance::Deleting { thing, .. } => (Some(thing), Parent::Busy(BEING_DELETED)),
+    }
+}
+
+impl Instance {
+    /// What is known of it, where anything is.
+    pub(crate) fn thing(&self) -> Option<&Thing> {
+        match self {
+            Self::Absent | Self::Gone { .. } => None,
+            Self::Creating { thing }
+            | Self::CreateFailed { thing }
+            | Self::Live { thing }
+            | Self::Updating { thing, .. }
+            | Self::Deleting { thing, .. } => Some(thing),
+        }
+    }
+
+    /// The last operation of the lane.
+    pub(crate) fn last(&self) -> Option<OperationId> {
+        match self {
+            Self::Gone { last } => Some(*last),
+            other => other.thing().map(|thing| thing.last),
+        }
+    }
+
+    /// The operations the document points to: sweeping leaves them.
+    pub(crate) fn pins(&self) -> Vec<OperationId> {
+        let mut pins: Vec<OperationId> = match self {
+            Self::Absent | Self::Gone { .. } => Vec::new(),
+            Self::Deleting { over, .. } => over.iter().copied().collect(),
+            Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. }
+            | Self::Updating { .. } => Vec::new(),
+        };
+        pins.extend(self.thing().map(|thing| thing.last));
+        pins
+    }
+
+    /// Its word, for index terms and people.
+    pub(crate) fn lifecycle(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Creating { .. } => "creating",
+            Self::CreateFailed { .. } => "create_failed",
+            Self::Live { .. } => "live",
+            Self::Updating { .. } => "updating",
+            Self::Deleting { .. } => "deleting",
+            Self::Gone { .. } => "gone",
+        }
+    }
+}

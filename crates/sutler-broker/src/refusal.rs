@@ -1,0 +1,72 @@
+//! Why a request is not carried out, by what the caller can do about it.
+//!
+//! Knows nothing of HTTP: the one place that turns a refusal into a status is `http/error.rs`.
+
+use std::fmt;
+
+/// A request that changed nothing, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Malformed, incomplete or invalid: the sentence says what to correct.
+    Invalid(String),
+    /// There is no such resource to read, update or bind to.
+    NotFound(Resource),
+    /// There is no such resource to delete: it is gone, and that is fine.
+    Gone(Resource),
+    /// The id is taken by a resource with other attributes.
+    Conflict(Resource),
+    /// It can only be done asynchronously, and the platform does not accept that.
+    AsyncRequired,
+    /// Another operation is in the way; it passes.
+    Busy(&'static str),
+    /// The binding needs an application.
+    RequiresApp,
+    /// The platform's idea of the maintenance version differs from the catalog's.
+    MaintenanceConflict,
+    /// The change is not supported, or not in the present state.
+    Unsupported(String),
+}
+
+/// What a refusal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// A service instance.
+    Instance,
+    /// A service binding.
+    Binding,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instance => "service instance",
+            Self::Binding => "service binding",
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(sentence) | Self::Unsupported(sentence) => f.write_str(sentence),
+            Self::NotFound(what) => write!(f, "There is no {what} with this id."),
+            Self::Gone(what) => write!(f, "There is no {what} with this id; nothing is left to delete."),
+            Self::Conflict(what) => write!(
+                f,
+                "A {what} with this id exists with different attributes; choose another id, or repeat the original request."
+            ),
+            Self::AsyncRequired => f.write_str(
+                "This plan supports only asynchronous operations; repeat the request with accepts_incomplete=true.",
+            ),
+            Self::Busy(sentence) => f.write_str(sentence),
+            Self::RequiresApp => f.write_str(
+                "This service supports binding only to an application; send bind_resource.app_guid.",
+            ),
+            Self::MaintenanceConflict => f.write_str(
+                "maintenance_info.version differs from the version in the catalog; fetch the catalog again and repeat.",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
