@@ -7,6 +7,7 @@
 
 mod clock;
 mod commit;
+pub mod conformance;
 mod document;
 mod engine;
 mod key;

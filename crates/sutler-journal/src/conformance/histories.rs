@@ -1,0 +1,228 @@
+//! Long random histories: after every step the store is where a tiny model says it is.
+
+use super::Candidate;
+use super::history_model::{Known, Lease, Model};
+use super::scene::{AFTER_BRIEF, BRIEF, Dice, NEVER, Scene, WORK, advance, new_operation, only};
+use crate::commit::{Commit, CommitError, Due, Next, Start, Which, Write};
+use crate::operation::{Fence, OperationId, Outcome, WorkerId};
+use crate::query::{OperationFilter, OperationList, Sweep};
+use crate::store::LeaseError;
+use std::time::Duration;
+
+/// How often all leases run out, and how many steps there are before each time.
+const ROUNDS: usize = 4;
+const STEPS: usize = 250;
+
+/// Whatever is done in whatever order: states, fences, attempts, takeovers and counts are as the
+/// contract says, and accepted = live + terminal + cleaned.
+pub async fn any_history_is_as_the_contract_says(candidate: &dyn Candidate) {
+    let mut model = Model::default();
+    let mut history = History {
+        scene: Scene::of(candidate).await,
+        dice: Dice::new(2026),
+    };
+    for _ in 0..ROUNDS {
+        for step in 0..STEPS {
+            if step % 5 == 0 {
+                history.renew_all(&mut model).await;
+            }
+            history.step(&mut model).await;
+            if step % 10 == 0 {
+                history.check(&model).await;
+            }
+        }
+        candidate.pass(AFTER_BRIEF).await;
+        model.expire_all();
+        history.check(&model).await;
+    }
+}
+
+struct History {
+    scene: Scene,
+    dice: Dice,
+}
+
+impl History {
+    async fn step(&mut self, model: &mut Model) {
+        match self.dice.roll(16) {
+            0..=2 => self.start(model).await,
+            3..=5 => self.claim(model).await,
+            6..=9 => self.advance(model).await,
+            10 | 11 => self.touch(model).await,
+            12 => self.release(model).await,
+            13 => self.sweep(model).await,
+            14 => self.burnt(model).await,
+            _ => self.hire(model).await,
+        }
+    }
+
+    async fn compare(&self, commit: Commit, expected: Result<(), Which>) {
+        let found = match self.scene.store.commit(&commit).await {
+            Ok(()) => Ok(()),
+            Err(CommitError::Stale(which)) => Err(which),
+            Err(error) => panic!("{error:?}: {commit:?}"),
+        };
+        assert_eq!(found, expected, "{commit:?}");
+    }
+
+    fn worker(&mut self, model: &Model) -> WorkerId {
+        match self.dice.pick(&model.workers) {
+            Some((worker, _)) => *worker,
+            None => WorkerId::fresh(),
+        }
+    }
+
+    fn operation(&mut self, model: &Model) -> (OperationId, Fence) {
+        match self.dice.pick(&model.entries) {
+            Some(entry) => (entry.known.id, entry.known.fence),
+            None => (OperationId::fresh(), Fence(1)),
+        }
+    }
+
+    fn due(&mut self) -> Due {
+        if self.dice.roll(4) == 0 {
+            Due::In(NEVER)
+        } else {
+            Due::Now
+        }
+    }
+
+    async fn start(&mut self, model: &mut Model) {
+        let start = match self.dice.roll(4) {
+            0 => Start::Waiting,
+            1 => Start::Claimed(self.worker(model)),
+            _ => Start::Ready(self.due()),
+        };
+        let new = new_operation("lane", start);
+        let expected = model.start(new.id, start);
+        self.compare(Commit::new().start(new), expected).await;
+    }
+
+    async fn claim(&mut self, model: &mut Model) {
+        let worker = self.worker(model);
+        let limit = self.dice.roll(4);
+        let claimed = self.scene.store.claim(worker, &[(WORK, limit)]).await;
+        if !model.lives(worker) {
+            assert!(matches!(claimed, Err(LeaseError::Lost)), "{claimed:?}");
+            return;
+        }
+        let claimable = model.claimable();
+        let claimed = claimed.expect("a claim");
+        assert_eq!(claimed.len(), claimable.len().min(limit));
+        for operation in claimed {
+            let id = operation.row.id;
+            assert!(claimable.contains(&id), "not claimable: {operation:?}");
+            model.claim(worker, id);
+            let known = model.entry(id).map(|entry| entry.known.clone());
+            assert_eq!(Some(Known::of(&operation.row)), known);
+        }
+    }
+
+    async fn advance(&mut self, model: &mut Model) {
+        let (id, fence) = self.operation(model);
+        let fence = match self.dice.roll(8) {
+            0 => None,
+            1 => Some(Fence(fence.0 + 1)),
+            2 => Some(Fence(fence.0.saturating_sub(1))),
+            _ => Some(fence),
+        };
+        let next = match self.dice.roll(6) {
+            0 | 1 => Next::Same,
+            2 => Next::Ready(self.due()),
+            3 => Next::Retry(self.due()),
+            4 => Next::Done(Outcome::Succeeded),
+            _ => Next::Done(Outcome::Failed),
+        };
+        let commit = match fence {
+            None => advance(id, next),
+            Some(fence) => advance(id, next).fenced(id, fence),
+        };
+        let expected = model.advance(id, fence, next);
+        self.compare(commit, expected).await;
+    }
+
+    async fn touch(&mut self, model: &mut Model) {
+        let (id, _) = self.operation(model);
+        let write = match self.dice.roll(3) {
+            0 => {
+                model.cancel(id);
+                Write::Cancel(id)
+            }
+            1 => {
+                model.wake(id);
+                Write::Wake(id)
+            }
+            _ => {
+                model.unpin(id);
+                Write::Unpin(id)
+            }
+        };
+        self.compare(only(write), Ok(())).await;
+    }
+
+    async fn release(&mut self, model: &mut Model) {
+        let worker = self.worker(model);
+        model.release(worker);
+        let released = self.scene.store.release(worker).await;
+        released.expect("a release");
+    }
+
+    async fn hire(&mut self, model: &mut Model) {
+        let worker = self.scene.worker(BRIEF).await;
+        model.workers.push((worker, Lease::Live));
+    }
+
+    /// A worker whose lease ran out stays lost.
+    async fn burnt(&mut self, model: &mut Model) {
+        let worker = self.worker(model);
+        if model.workers.contains(&(worker, Lease::Expired)) {
+            self.scene.must_be_lost(worker).await;
+        }
+    }
+
+    /// Keeps every live lease alive, and hears of cancellations.
+    async fn renew_all(&mut self, model: &mut Model) {
+        for (worker, lease) in &model.workers {
+            if *lease != Lease::Live {
+                continue;
+            }
+            let renewal = self.scene.store.renew(*worker, BRIEF).await;
+            let mut cancelled = renewal.expect("a live lease").cancelled;
+            let mut expected = model.cancelled(*worker);
+            cancelled.sort();
+            expected.sort();
+            assert_eq!(cancelled, expected);
+        }
+    }
+
+    async fn sweep(&mut self, model: &mut Model) {
+        let limit = self.dice.roll(5);
+        let sweep = Sweep::Operations {
+            lanes: Vec::new(),
+            outcome: None,
+            finished_before: self.scene.now().await.plus(Duration::from_secs(1)),
+            limit,
+        };
+        let swept = self.scene.store.sweep(&sweep).await.expect("a sweep");
+        assert_eq!(swept, model.sweepable().min(limit) as u64);
+        let cleaned = model.cleaned + swept;
+        model.swept(&self.scene.operations(OperationFilter::All).await);
+        assert_eq!(model.cleaned, cleaned, "as many as it said");
+    }
+
+    async fn check(&self, model: &Model) {
+        let list = OperationList {
+            filter: OperationFilter::All,
+            before: None,
+            limit: 10_000,
+        };
+        let rows = self.scene.store.operations(&list).await.expect("a list");
+        let mut expected: Vec<Known> = model.entries.iter().map(|e| e.known.clone()).collect();
+        expected.sort_by_key(|known| std::cmp::Reverse(known.id));
+        let found: Vec<Known> = rows.iter().map(Known::of).collect();
+        assert_eq!(found, expected);
+        let stats = self.scene.stats().await;
+        assert_eq!(stats.accepted, model.accepted);
+        assert_eq!(stats.cleaned, model.cleaned);
+    }
+}

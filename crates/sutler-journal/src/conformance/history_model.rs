@@ -1,0 +1,236 @@
+//! The contract once more, as small as it can be written: what `histories.rs` holds a store to.
+//!
+//! Lists and loops, no indexes. Time is only "all leases have run out" and "due never", so the
+//! model needs no clock. Not here: which steps are taken.
+
+use crate::commit::{Due, Next, Start, Which};
+use crate::operation::{Fence, OperationId, OperationRow, State, WorkerId};
+
+/// What the model knows of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Known {
+    pub(super) id: OperationId,
+    pub(super) state: State,
+    pub(super) fence: Fence,
+    pub(super) attempt: u32,
+    pub(super) takeovers: u32,
+    pub(super) cancel: bool,
+    pub(super) pinned: bool,
+}
+
+impl Known {
+    /// The part of a row that the model predicts.
+    pub(super) fn of(row: &OperationRow) -> Self {
+        Self {
+            id: row.id,
+            state: row.state,
+            fence: row.fence,
+            attempt: row.attempt,
+            takeovers: row.takeovers,
+            cancel: row.cancel,
+            pinned: row.pinned,
+        }
+    }
+}
+
+/// An operation and what only the store sees of it.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) known: Known,
+    /// Due at once, as opposed to never.
+    pub(super) due: bool,
+    pub(super) worker: Option<WorkerId>,
+}
+
+/// A worker as the model knows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Lease {
+    Live,
+    Expired,
+    Released,
+}
+
+/// A store, as simple as can be.
+#[derive(Default)]
+pub(super) struct Model {
+    pub(super) entries: Vec<Entry>,
+    pub(super) workers: Vec<(WorkerId, Lease)>,
+    pub(super) accepted: u64,
+    pub(super) cleaned: u64,
+}
+
+impl Model {
+    pub(super) fn lives(&self, worker: WorkerId) -> bool {
+        self.workers.contains(&(worker, Lease::Live))
+    }
+
+    pub(super) fn entry(&mut self, id: OperationId) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.known.id == id)
+    }
+
+    pub(super) fn start(&mut self, id: OperationId, start: Start) -> Result<(), Which> {
+        let (state, fence, due, worker) = match start {
+            Start::Waiting => (State::Waiting, 0, true, None),
+            Start::Ready(due) => (State::Ready, 0, due == Due::Now, None),
+            Start::Claimed(worker) => (State::Running, 1, true, Some(worker)),
+        };
+        if worker.is_some_and(|worker| !self.lives(worker)) {
+            return Err(Which::Write(0));
+        }
+        self.accepted += 1;
+        let known = Known {
+            id,
+            state,
+            fence: Fence(fence),
+            attempt: 1,
+            takeovers: 0,
+            cancel: false,
+            pinned: true,
+        };
+        self.entries.push(Entry { known, due, worker });
+        Ok(())
+    }
+
+    pub(super) fn advance(
+        &mut self,
+        id: OperationId,
+        fence: Option<Fence>,
+        next: Next,
+    ) -> Result<(), Which> {
+        let live: Vec<WorkerId> = self
+            .workers
+            .iter()
+            .filter(|w| w.1 == Lease::Live)
+            .map(|w| w.0)
+            .collect();
+        let Some(entry) = self.entry(id) else {
+            return Err(if fence.is_some() {
+                Which::Expect(0)
+            } else {
+                Which::Write(0)
+            });
+        };
+        let held = entry.worker.is_some_and(|worker| live.contains(&worker));
+        if fence.is_some_and(|fence| !held || entry.known.fence != fence) {
+            return Err(Which::Expect(0));
+        }
+        let known = &mut entry.known;
+        match known.state {
+            State::Done(_) => return Err(Which::Write(0)),
+            State::Waiting | State::Ready | State::Running => {}
+        }
+        match next {
+            Next::Same => known.takeovers = 0,
+            Next::Ready(due) => {
+                (known.state, known.takeovers) = (State::Ready, 0);
+                (entry.due, entry.worker) = (due == Due::Now, None);
+            }
+            Next::Retry(due) => {
+                known.state = State::Ready;
+                known.attempt += 1;
+                (entry.due, entry.worker) = (due == Due::Now, None);
+            }
+            Next::Done(outcome) => {
+                known.state = State::Done(outcome);
+                entry.worker = None;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn wake(&mut self, id: OperationId) {
+        let Some(entry) = self.entry(id) else { return };
+        match entry.known.state {
+            State::Waiting | State::Ready => {
+                entry.known.state = State::Ready;
+                entry.due = true;
+            }
+            State::Running | State::Done(_) => {}
+        }
+    }
+
+    pub(super) fn cancel(&mut self, id: OperationId) {
+        let Some(entry) = self.entry(id) else { return };
+        match entry.known.state {
+            State::Waiting | State::Ready | State::Running => entry.known.cancel = true,
+            State::Done(_) => {}
+        }
+    }
+
+    pub(super) fn unpin(&mut self, id: OperationId) {
+        if let Some(entry) = self.entry(id) {
+            entry.known.pinned = false;
+        }
+    }
+
+    /// What anyone may claim now.
+    pub(super) fn claimable(&self) -> Vec<OperationId> {
+        let claimable = self.entries.iter().filter(|entry| match entry.known.state {
+            State::Ready => entry.due,
+            State::Running => entry.worker.is_none_or(|worker| !self.lives(worker)),
+            State::Waiting | State::Done(_) => false,
+        });
+        claimable.map(|entry| entry.known.id).collect()
+    }
+
+    pub(super) fn claim(&mut self, worker: WorkerId, id: OperationId) {
+        let entry = self.entry(id).expect("claimable");
+        entry.known.takeovers += u32::from(entry.known.state == State::Running);
+        entry.known.state = State::Running;
+        entry.known.fence.0 += 1;
+        entry.worker = Some(worker);
+    }
+
+    /// What of a worker's somebody wants to stop.
+    pub(super) fn cancelled(&self, worker: WorkerId) -> Vec<OperationId> {
+        let wanted = self
+            .entries
+            .iter()
+            .filter(|entry| entry.worker == Some(worker) && entry.known.cancel);
+        wanted.map(|entry| entry.known.id).collect()
+    }
+
+    pub(super) fn release(&mut self, worker: WorkerId) {
+        for entry in &mut self.entries {
+            if entry.worker == Some(worker) {
+                entry.known.state = State::Ready;
+                (entry.due, entry.worker) = (true, None);
+            }
+        }
+        for (name, lease) in &mut self.workers {
+            if *name == worker && *lease == Lease::Live {
+                *lease = Lease::Released;
+            }
+        }
+    }
+
+    pub(super) fn expire_all(&mut self) {
+        for (_, lease) in &mut self.workers {
+            if *lease == Lease::Live {
+                *lease = Lease::Expired;
+            }
+        }
+    }
+
+    /// What a sweep of everything may take.
+    pub(super) fn sweepable(&self) -> usize {
+        self.entries.iter().filter(|entry| may_go(entry)).count()
+    }
+
+    /// Takes note of what a sweep took: whatever the store no longer has, if it may be gone.
+    pub(super) fn swept(&mut self, left: &[OperationId]) {
+        self.entries.retain(|entry| {
+            let gone = !left.contains(&entry.known.id);
+            assert!(!gone || may_go(entry), "swept, though {entry:?}");
+            self.cleaned += u64::from(gone);
+            !gone
+        });
+    }
+}
+
+fn may_go(entry: &Entry) -> bool {
+    match entry.known.state {
+        State::Done(_) => !entry.known.pinned,
+        State::Waiting | State::Ready | State::Running => false,
+    }
+}

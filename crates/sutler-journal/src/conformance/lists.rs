@@ -1,0 +1,188 @@
+//! Lists of documents and operations: order, ranges, pages.
+
+use super::Candidate;
+use super::scene::{
+    Scene, THING, bytes, finish, ids, insert, insert_with, key, new_operation, only, realm, things,
+};
+use crate::commit::{Commit, Start, Write};
+use crate::document::Term;
+use crate::operation::{OperationId, Outcome};
+use crate::query::{List, OperationFilter, OperationList, Position};
+
+fn range(name: &'static str, from: &[u8], to: &[u8]) -> List {
+    List::Term {
+        realm: realm(),
+        kind: THING,
+        name,
+        from: from.to_vec(),
+        to: to.to_vec(),
+    }
+}
+
+/// By prefix: in the order of the keys' bytes, however they were written.
+pub async fn a_list_by_prefix_is_in_order_of_keys(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    for id in ["m", "b", "z", "a", "Z", "y"] {
+        scene.commit(insert(id, id)).await;
+    }
+    let list = List::Prefix(things());
+    for limit in 1..8 {
+        let found = scene.list_all(&list, limit).await;
+        assert_eq!(ids(&found), ["Z", "a", "b", "m", "y", "z"]);
+    }
+}
+
+/// By term: by value, then by key; documents come whole.
+pub async fn a_list_by_term_is_in_order_of_values_then_keys(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    for (id, value) in [("d", "2"), ("a", "3"), ("c", "1"), ("b", "2"), ("e", "10")] {
+        scene.commit(insert_with(id, "rank", value)).await;
+    }
+    scene.commit(insert_with("x", "other", "2")).await;
+    let list = range("rank", b"", b"\xff");
+    for limit in 1..7 {
+        let found = scene.list_all(&list, limit).await;
+        assert_eq!(ids(&found), ["c", "e", "b", "d", "a"]);
+        for document in found {
+            let id = document.key.id(0).to_owned();
+            assert_eq!(Some(document), scene.get(&id).await);
+        }
+    }
+}
+
+/// Both ends of a range belong to it; one that is upside down is empty.
+pub async fn a_range_includes_both_its_ends(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    for id in ["1", "2", "20", "3", "4"] {
+        scene.commit(insert_with(id, "rank", id)).await;
+    }
+    let cases: [(&[u8], &[u8], &[&str]); 5] = [
+        (b"2", b"3", &["2", "20", "3"]),
+        (b"2", b"2", &["2"]),
+        (b"20", b"39", &["20", "3"]),
+        (b"5", b"9", &[]),
+        (b"3", b"2", &[]),
+    ];
+    for (from, to, expected) in cases {
+        let found = scene.list_all(&range("rank", from, to), 2).await;
+        assert_eq!(ids(&found), expected, "{from:?}..={to:?}");
+    }
+}
+
+/// A position is given exactly while something follows.
+pub async fn the_last_page_says_that_nothing_follows(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    for id in ["a", "b", "c", "d"] {
+        scene.commit(insert_with(id, "rank", "1")).await;
+    }
+    for list in [List::Prefix(things()), range("rank", b"1", b"1")] {
+        let value = match &list {
+            List::Prefix(_) => Vec::new(),
+            List::Term { from, .. } => from.clone(),
+        };
+        let first = scene.page(&list, None, 2).await;
+        assert_eq!(ids(&first.documents), ["a", "b"]);
+        let next = Position {
+            value,
+            key: key("b"),
+        };
+        assert_eq!(first.next, Some(next));
+        let second = scene.page(&list, first.next.as_ref(), 2).await;
+        assert_eq!(ids(&second.documents), ["c", "d"]);
+        assert_eq!(second.next, None, "four documents are two pages of two");
+        assert_eq!(scene.page(&list, None, 4).await.next, None);
+    }
+}
+
+/// A document is found by the terms it has now, and by no others.
+pub async fn a_document_is_found_by_its_present_terms(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let terms = |plan: &str, state: &str| vec![Term::new("plan", plan), Term::new("state", state)];
+    let commit = Commit::new().insert(key("a"), terms("small", "new"), bytes("1"));
+    scene.commit(commit).await;
+    let read = scene.version("a").await;
+    let commit = Commit::new().replace(key("a"), read, terms("large", "new"), bytes("2"));
+    scene.commit(commit).await;
+    let found = async |name, value: &str| {
+        let list = List::term(&realm(), THING, name, value.as_bytes());
+        scene.list_all(&list, 10).await.len()
+    };
+    assert_eq!(found("plan", "small").await, 0, "its former term");
+    assert_eq!(found("plan", "large").await, 1);
+    assert_eq!(found("state", "new").await, 1);
+    assert_eq!(found("state", "large").await, 0, "another term's value");
+    scene.commit(only(Write::Remove(key("a")))).await;
+    assert_eq!(found("plan", "large").await, 0, "it is gone");
+    assert_eq!(found("state", "new").await, 0, "it is gone");
+}
+
+/// A page goes on from where the last ended, even if what stood there is gone or has moved.
+pub async fn paging_goes_on_from_a_place_that_is_gone(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    for id in ["a", "b", "c", "d"] {
+        scene.commit(insert_with(id, "rank", id)).await;
+    }
+    for list in [List::Prefix(things()), range("rank", b"a", b"d")] {
+        let first = scene.page(&list, None, 2).await;
+        let read = scene.version("b").await;
+        scene.commit(Commit::new().remove(key("b"), read)).await;
+        let second = scene.page(&list, first.next.as_ref(), 2).await;
+        assert_eq!(ids(&second.documents), ["c", "d"]);
+        scene.commit(insert_with("b", "rank", "b")).await;
+    }
+}
+
+/// Operations are listed newest first, from before an id on, whatever the filter.
+pub async fn operations_are_listed_newest_first(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let mut started: Vec<(OperationId, &str)> = Vec::new();
+    for n in 0..12 {
+        let lane = ["a", "b", "A"][n % 3];
+        let new = new_operation(lane, Start::Waiting);
+        started.push((new.id, lane));
+        scene.commit(Commit::new().start(new)).await;
+    }
+    for (id, _) in started.iter().step_by(2) {
+        scene.commit(finish(*id, Outcome::Failed)).await;
+    }
+    started.reverse();
+    let lane = |wanted: &str| -> Vec<OperationId> {
+        let of_lane = started.iter().filter(|(_, lane)| *lane == wanted);
+        of_lane.map(|(id, _)| *id).collect()
+    };
+    let unfinished = started.iter().step_by(2).map(|(id, _)| *id).collect();
+    let all = started.iter().map(|(id, _)| *id).collect();
+    for (filter, expected) in [
+        (OperationFilter::All, all),
+        (OperationFilter::Unfinished, unfinished),
+        (OperationFilter::Lane(key("a")), lane("a")),
+        (OperationFilter::Lane(key("A")), lane("A")),
+        (OperationFilter::Lane(key("none")), Vec::new()),
+    ] {
+        let expected: Vec<OperationId> = expected;
+        for limit in [1, 3, 100] {
+            let found = page_through(&scene, &filter, limit).await;
+            assert_eq!(found, expected, "{filter:?} by {limit}");
+        }
+    }
+}
+
+async fn page_through(scene: &Scene, filter: &OperationFilter, limit: usize) -> Vec<OperationId> {
+    let mut found: Vec<OperationId> = Vec::new();
+    loop {
+        let list = OperationList {
+            filter: filter.clone(),
+            before: found.last().copied(),
+            limit,
+        };
+        let rows = scene.store.operations(&list).await.expect("a list");
+        assert!(rows.len() <= limit, "a page over its limit");
+        if rows.is_empty() {
+            return found;
+        }
+        for row in rows {
+            assert_eq!(row, scene.row(row.id).await, "the row as it is read alone");
+            found.push(row.id);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Sweeping what is done, and counting what was ever accepted.
+
+use super::Candidate;
+use super::scene::{LASTING, NEVER, Scene, bytes, finish, key, new_operation, only, realm, things};
+use crate::clock::StoreTime;
+use crate::commit::{Commit, Due, Next, Start, Write};
+use crate::key::{Key, Kind};
+use crate::operation::{OperationId, Outcome, Queue};
+use crate::query::{OperationFilter, QueueStats, Sweep};
+use std::time::Duration;
+
+fn sweep(finished_before: StoreTime) -> Sweep {
+    Sweep::Operations {
+        lanes: Vec::new(),
+        outcome: None,
+        finished_before,
+        limit: 1000,
+    }
+}
+
+async fn swept(scene: &Scene, sweep: &Sweep) -> u64 {
+    scene.store.sweep(sweep).await.expect("a sweep")
+}
+
+/// A moment after everything so far.
+async fn later(scene: &Scene, candidate: &dyn Candidate) -> StoreTime {
+    candidate.pass(Duration::from_secs(1)).await;
+    scene.now().await
+}
+
+/// Starts, ends and unpins an operation.
+async fn ended(scene: &Scene, lane: &str, outcome: Outcome) -> OperationId {
+    let new = new_operation(lane, Start::Waiting);
+    let id = new.id;
+    scene.commit(Commit::new().start(new)).await;
+    let end = finish(id, outcome).write(Write::Unpin(id));
+    scene.commit(end).await;
+    id
+}
+
+/// Whatever a document points to, and whatever is not done, stays.
+pub async fn a_sweep_leaves_what_is_pinned_or_unfinished(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let worker = scene.worker(LASTING).await;
+    for start in [
+        Start::Waiting,
+        Start::Ready(Due::Now),
+        Start::Ready(Due::In(NEVER)),
+        Start::Claimed(worker),
+    ] {
+        let id = scene.start(start).await;
+        scene.commit(only(Write::Unpin(id))).await;
+    }
+    let pinned = scene.start(Start::Waiting).await;
+    scene.commit(finish(pinned, Outcome::Succeeded)).await;
+    let gone = ended(&scene, "a", Outcome::Succeeded).await;
+    let before = later(&scene, candidate).await;
+    assert_eq!(swept(&scene, &sweep(before)).await, 1);
+    assert_eq!(scene.store.operation(gone).await.expect("a read"), None);
+    assert_eq!(scene.operations(OperationFilter::All).await.len(), 5);
+    assert_eq!(scene.operations(OperationFilter::Lane(key("a"))).await, []);
+    assert_eq!(swept(&scene, &sweep(before)).await, 0);
+    scene.commit(only(Write::Unpin(pinned))).await;
+    assert_eq!(swept(&scene, &sweep(before)).await, 1, "now it may go");
+    let stats = scene.stats().await;
+    assert_eq!((stats.live, stats.terminal, stats.cleaned), (4, 0, 2));
+}
+
+/// Age counts from the end: what was accepted long ago and ended now is young.
+pub async fn a_sweep_counts_from_the_end(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let slow = scene.start(Start::Waiting).await;
+    let quick = ended(&scene, "a", Outcome::Succeeded).await;
+    let between = later(&scene, candidate).await;
+    candidate.pass(Duration::from_secs(1)).await;
+    let end = finish(slow, Outcome::Succeeded).write(Write::Unpin(slow));
+    scene.commit(end).await;
+    assert_eq!(swept(&scene, &sweep(between)).await, 1);
+    assert_eq!(scene.store.operation(quick).await.expect("a read"), None);
+    assert!(scene.row(slow).await.accepted < between, "though it is old");
+    let after = later(&scene, candidate).await;
+    assert_eq!(swept(&scene, &sweep(after)).await, 1);
+}
+
+/// A sweep can be for one outcome; to it, what was cancelled has failed.
+pub async fn a_sweep_can_be_for_one_outcome(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    for (wanted, left) in [
+        (
+            Some(Outcome::Succeeded),
+            vec![Outcome::Failed, Outcome::Cancelled],
+        ),
+        (Some(Outcome::Failed), vec![Outcome::Succeeded]),
+        (
+            Some(Outcome::Cancelled),
+            vec![Outcome::Succeeded, Outcome::Failed],
+        ),
+        (None, vec![]),
+    ] {
+        let mut expected = Vec::new();
+        for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled] {
+            let id = ended(&scene, "a", outcome).await;
+            if left.contains(&outcome) {
+                expected.insert(0, id);
+            }
+        }
+        let finished_before = later(&scene, candidate).await;
+        let of_outcome = Sweep::Operations {
+            lanes: Vec::new(),
+            outcome: wanted,
+            finished_before,
+            limit: 1000,
+        };
+        assert_eq!(swept(&scene, &of_outcome).await, 3 - left.len() as u64);
+        assert_eq!(
+            scene.operations(OperationFilter::All).await,
+            expected,
+            "{wanted:?}"
+        );
+        swept(&scene, &sweep(finished_before)).await;
+    }
+}
+
+/// A sweep can be for the lanes that begin alike: one realm, one kind, one instance.
+pub async fn a_sweep_can_be_for_some_lanes(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let other = Kind::new("things");
+    for (kind, ids) in [
+        (super::scene::THING, vec!["a", "x"]),
+        (super::scene::THING, vec!["a", "y"]),
+        (super::scene::THING, vec!["A", "x"]),
+        (super::scene::THING, vec!["a ", "x"]),
+        (other, vec!["a", "x"]),
+    ] {
+        let mut new = new_operation("a", Start::Waiting);
+        new.lane = Key::new(&realm(), kind, &ids).expect("a key");
+        let id = new.id;
+        scene.commit(Commit::new().start(new)).await;
+        let end = finish(id, Outcome::Failed).write(Write::Unpin(id));
+        scene.commit(end).await;
+    }
+    let finished_before = later(&scene, candidate).await;
+    let child = Key::prefix(&realm(), super::scene::THING, &["a"]).expect("a prefix");
+    for (lanes, count) in [(child, 2), (things(), 2), (Vec::new(), 1)] {
+        let some = Sweep::Operations {
+            lanes,
+            outcome: None,
+            finished_before,
+            limit: 1000,
+        };
+        assert_eq!(swept(&scene, &some).await, count);
+    }
+}
+
+/// A sweep takes no more than it may; the next goes on.
+pub async fn a_sweep_is_limited(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    for _ in 0..10 {
+        ended(&scene, "a", Outcome::Succeeded).await;
+    }
+    let finished_before = later(&scene, candidate).await;
+    let some = Sweep::Operations {
+        lanes: Vec::new(),
+        outcome: None,
+        finished_before,
+        limit: 4,
+    };
+    for (taken, cleaned) in [(4, 4), (4, 8), (2, 10), (0, 10)] {
+        assert_eq!(swept(&scene, &some).await, taken);
+        let stats = scene.stats().await;
+        assert_eq!((stats.accepted, stats.cleaned), (10, cleaned));
+    }
+}
+
+/// A swept operation takes its log along, and what comes late does not bring it back.
+pub async fn a_sweep_takes_the_log_along(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let kept = scene.start(Start::Waiting).await;
+    let gone = scene.start(Start::Waiting).await;
+    let append = async |id, text| {
+        let appended = scene.store.append_log(id, bytes(text)).await;
+        appended.expect("a log");
+    };
+    append(kept, "kept").await;
+    append(gone, "gone").await;
+    let end = finish(gone, Outcome::Failed).write(Write::Unpin(gone));
+    scene.commit(end).await;
+    append(gone, "last words").await;
+    assert_eq!(scene.log(gone).await.len(), 2);
+    let before = later(&scene, candidate).await;
+    assert_eq!(swept(&scene, &sweep(before)).await, 1);
+    assert_eq!(scene.log(gone).await, []);
+    append(gone, "too late").await;
+    assert_eq!(scene.log(gone).await, []);
+    assert_eq!(scene.log(kept).await.len(), 1);
+}
+
+/// The counts tell of each queue what waits, is ready and runs, and since when.
+pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let worker = scene.worker(LASTING).await;
+    let start = async |queue: &Queue, start: Start| {
+        let mut new = new_operation("a", start);
+        new.queue = queue.clone();
+        let id = new.id;
+        scene.commit(Commit::new().start(new)).await;
+        id
+    };
+    let [one, two, done] = ["one", "two", "done"].map(Queue::named);
+    let first = start(&one, Start::Waiting).await;
+    candidate.pass(Duration::from_secs(1)).await;
+    let oldest_of_two = start(&two, Start::Ready(Due::In(NEVER))).await;
+    for state in [
+        Start::Waiting,
+        Start::Ready(Due::Now),
+        Start::Claimed(worker),
+        Start::Claimed(worker),
+    ] {
+        start(&one, state).await;
+    }
+    let over = start(&done, Start::Waiting).await;
+    scene.commit(finish(over, Outcome::Succeeded)).await;
+    let stats = scene.stats().await;
+    assert_eq!((stats.accepted, stats.live, stats.terminal), (7, 6, 1));
+    let expected_one = QueueStats {
+        queue: one,
+        waiting: 2,
+        ready: 1,
+        running: 2,
+        oldest: scene.row(first).await.accepted,
+    };
+    let expected_two = QueueStats {
+        queue: two,
+        waiting: 0,
+        ready: 1,
+        running: 0,
+        oldest: scene.row(oldest_of_two).await.accepted,
+    };
+    let mut queues = stats.queues;
+    queues.sort_by(|a, b| a.queue.cmp(&b.queue));
+    assert_eq!(queues, [expected_one, expected_two]);
+    let retried = Commit::new().advance(first, Next::Retry(Due::Now), None, None);
+    scene.commit(retried).await;
+    assert_eq!(scene.stats().await.accepted, 7, "a retry is no new one");
+}

@@ -1,0 +1,3 @@
+//! Tests of the journal from outside: the memory store against the public suite.
+
+mod memory;
