@@ -1,0 +1,179 @@
+//! A copy of the file while it is in use.
+//!
+//! Written under a temporary name, checked, and only then given its own: whoever sees the name sees
+//! a whole copy. Copies some pages at a time, so commits go on. Not here: restoring, which is
+//! stopping the program and putting the copy in the file's place.
+
+use crate::owner::beside;
+use crate::sql;
+use crate::store::{Shared, SqliteStore};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::StoreError;
+use tokio::task;
+
+/// Copied in one step, between which writers and the file's closing get their turn: 4 MiB.
+const STEP_PAGES: i32 = 1024;
+
+/// How far a backup is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupProgress {
+    /// Pages copied.
+    pub copied: u64,
+    /// Pages in all.
+    pub total: u64,
+}
+
+/// Why there is no backup. Nothing is left under its name.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// There is something there.
+    #[error("{} exists already; name another file, or remove it first", .0.display())]
+    Exists(PathBuf),
+    /// The copy is not what it should be.
+    #[error("the copy was thrown away because it is not whole: {0}")]
+    NotWhole(String),
+    /// The store was closed in the middle of it.
+    #[error("the store was closed before the copy was done")]
+    Closed,
+    /// The file system or the database said no.
+    #[error("the copy could not be made ({doing})")]
+    Failed {
+        /// What was being done.
+        doing: &'static str,
+        /// What went wrong.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl BackupError {
+    fn failed<E>(doing: &'static str) -> impl FnOnce(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        move |cause| Self::Failed {
+            doing,
+            cause: cause.into(),
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Copies the store to a new file while it is in use, and checks the copy.
+    ///
+    /// # Guarantees
+    /// The copy holds every commit acknowledged before the call, and no half of any. The name
+    /// appears only when the copy is whole and on the disk.
+    ///
+    /// # Errors
+    /// See [`BackupError`]; the store itself is not harmed by any of them.
+    pub async fn backup(
+        &self,
+        to: impl AsRef<Path>,
+        progress: impl FnMut(BackupProgress) + Send + 'static,
+    ) -> Result<(), BackupError> {
+        let to = to.as_ref().to_owned();
+        let shared = Arc::clone(&self.shared);
+        task::spawn_blocking(move || {
+            let partial = beside(&to, ".partial");
+            let made = make(&shared, &to, &partial, progress);
+            if made.is_err() {
+                // It may not have come into being at all.
+                let _ = fs::remove_file(&partial);
+            }
+            made
+        })
+        .await
+        .unwrap_or_else(|cause| Err(BackupError::failed("the runtime is ending")(cause)))
+    }
+}
+
+fn make(
+    shared: &Shared,
+    to: &Path,
+    partial: &Path,
+    progress: impl FnMut(BackupProgress),
+) -> Result<(), BackupError> {
+    if to.exists() {
+        return Err(BackupError::Exists(to.to_owned()));
+    }
+    // Left by a backup that was broken off.
+    let _ = fs::remove_file(partial);
+    copy(shared, partial, progress)?;
+    verify(partial)?;
+    File::open(partial)
+        .and_then(|copy| copy.sync_all())
+        .map_err(BackupError::failed("syncing it"))?;
+    fs::rename(partial, to).map_err(BackupError::failed("naming it"))?;
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))
+        .and_then(|folder| folder.sync_all())
+        .map_err(BackupError::failed("syncing its directory"))
+}
+
+fn copy(
+    shared: &Shared,
+    partial: &Path,
+    mut progress: impl FnMut(BackupProgress),
+) -> Result<(), BackupError> {
+    let reader = shared
+        .readers
+        .take()
+        .map_err(|reason| BackupError::failed("reading the store")(StoreError::from(reason)))?;
+    // One view for all steps: otherwise every commit in between would begin the copy anew.
+    let view = reader
+        .unchecked_transaction()
+        .map_err(BackupError::failed("reading the store"))?;
+    view.query_row(sql::TALLY_READ, [], |_| Ok(()))
+        .map_err(BackupError::failed("reading the store"))?;
+    let mut copy = Connection::open(partial).map_err(BackupError::failed("making the file"))?;
+    let backup = Backup::new(&view, &mut copy).map_err(BackupError::failed("beginning"))?;
+    loop {
+        let step = backup
+            .step(STEP_PAGES)
+            .map_err(BackupError::failed("copying"))?;
+        let so_far = backup.progress();
+        let total = so_far.pagecount.unsigned_abs().into();
+        progress(BackupProgress {
+            copied: total - u64::from(so_far.remaining.unsigned_abs()),
+            total,
+        });
+        match step {
+            StepResult::Done => return Ok(()),
+            StepResult::More if shared.readers.is_open() => {}
+            StepResult::More => return Err(BackupError::Closed),
+            StepResult::Busy | StepResult::Locked => std::thread::sleep(Duration::from_millis(5)),
+            _ => return Err(BackupError::NotWhole("it ended in an unknown way".into())),
+        }
+    }
+}
+
+/// Looks at the copy as a stranger would: its structure, its indexes, its counts.
+fn verify(partial: &Path) -> Result<(), BackupError> {
+    let checking = || BackupError::failed("checking it");
+    let copy = Connection::open_with_flags(partial, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(checking())?;
+    // A copy of a file with a write-ahead log says it has one; a backup is a single file.
+    copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+        .map_err(checking())?;
+    let verdict: String = copy
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+        .map_err(checking())?;
+    if verdict != "ok" {
+        return Err(BackupError::NotWhole(verdict));
+    }
+    let (operations, counted): (i64, i64) = copy
+        .query_row(sql::COUNTS, [], |row| Ok((row.get(1)?, row.get(2)?)))
+        .map_err(checking())?;
+    if operations != counted {
+        return Err(BackupError::NotWhole(format!(
+            "it has {operations} operations where {counted} were counted"
+        )));
+    }
+    Ok(())
+}

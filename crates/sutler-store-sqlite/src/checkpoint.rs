@@ -1,0 +1,114 @@
+//! Moves what is in the write-ahead log to its place in the file, beside the commits.
+//!
+//! A thread of its own copies while the writer goes on writing; the writer itself copies only the
+//! short rest, between two groups, after which the log starts anew from its beginning. So the log
+//! stays bounded and no commit waits for a long copy.
+
+use crate::sql;
+use crate::store::Shared;
+use rusqlite::Connection;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+/// Length of the log at which copying begins: 8 MiB.
+const PAGES_TO_COPY: i32 = 2_000;
+/// Length at which the writer waits for no one and copies by itself: 128 MiB.
+const PAGES_MAX: i32 = 32_000;
+
+thread_local! {
+    /// Length of the log after the last commit of this thread, in pages.
+    static LOG_PAGES: Cell<i32> = const { Cell::new(0) };
+}
+
+/// The writer's end.
+pub(crate) struct Checkpoints {
+    ask: Option<SyncSender<()>>,
+    copied: Arc<AtomicBool>,
+    asked_at: i32,
+    watching: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Starts the thread.
+pub(crate) fn start(shared: Arc<Shared>) -> std::io::Result<Checkpoints> {
+    let (ask, asked) = sync_channel(1);
+    let copied = Arc::new(AtomicBool::new(false));
+    let done = Arc::clone(&copied);
+    let thread = thread::Builder::new()
+        .name("sutler-sqlite-checkpoint".to_owned())
+        .spawn(move || copy_when_asked(&shared, &asked, &done))?;
+    Ok(Checkpoints {
+        ask: Some(ask),
+        copied,
+        asked_at: 0,
+        watching: false,
+        thread: Some(thread),
+    })
+}
+
+fn copy_when_asked(shared: &Shared, asked: &Receiver<()>, done: &AtomicBool) {
+    while asked.recv().is_ok() {
+        let Ok(reader) = shared.readers.take() else {
+            continue;
+        };
+        match copy(&reader) {
+            Ok(()) => done.store(true, Ordering::Release),
+            // The log keeps everything until a copy succeeds; the writer's own copy will say so.
+            Err(cause) => tracing::warn!(
+                error = &cause as &dyn std::error::Error,
+                "the write-ahead log could not be copied into the store's file"
+            ),
+        }
+    }
+}
+
+fn copy(db: &Connection) -> rusqlite::Result<()> {
+    db.query_row(sql::CHECKPOINT, [], |_| Ok(()))
+}
+
+impl Checkpoints {
+    /// Called by the writer between two groups.
+    pub(crate) fn after_group(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        if !self.watching {
+            self.watching = true;
+            db.wal_hook(Some(|_, pages| {
+                LOG_PAGES.set(pages);
+                Ok(())
+            }));
+        }
+        let pages = LOG_PAGES.get();
+        if pages < self.asked_at {
+            self.asked_at = 0;
+        }
+        if pages >= PAGES_TO_COPY && self.copied.swap(false, Ordering::AcqRel) || pages >= PAGES_MAX
+        {
+            self.asked_at = 0;
+            LOG_PAGES.set(0);
+            return copy(db);
+        }
+        if pages >= self.asked_at + PAGES_TO_COPY
+            && let Some(ask) = &self.ask
+        {
+            self.asked_at = pages;
+            // Full means that it is asked already.
+            let _ = ask.try_send(());
+        }
+        Ok(())
+    }
+
+    /// The file was opened again: its new connection must be watched anew.
+    pub(crate) fn watch_anew(&mut self) {
+        self.watching = false;
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&mut self) {
+        self.ask = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What the file looks like, and how a connection to it is set up.
+//!
+//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the file
+//! from the one before. Not here: what is asked of the tables (`sql.rs`).
+
+use crate::settings::OpenError;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+
+/// `SUTL`: says whose file this is.
+const APPLICATION_ID: i64 = 0x5355_544C;
+
+/// Each takes the file from the layout before it to its own number, counted from 1.
+const LAYOUTS: &[&str] = &[FIRST];
+
+/// Small columns stand first and blobs last, so that whoever needs the small ones never reads an
+/// overflow page. Indexes are partial wherever most rows do not belong in them.
+const FIRST: &str = "
+-- Words that repeat: the scopes of terms, the queues, the verbs.
+CREATE TABLE word (
+    no   INTEGER PRIMARY KEY,
+    text BLOB NOT NULL UNIQUE
+) STRICT;
+
+-- A document, or (live = 0) only the lane of one that is gone or was never there. The number is
+-- given in order of appearance, so what is indexed by it grows at its end.
+CREATE TABLE doc (
+    no      INTEGER PRIMARY KEY,
+    live    INTEGER NOT NULL,
+    version BLOB NOT NULL,
+    key     BLOB NOT NULL,
+    terms   BLOB NOT NULL,
+    body    BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX doc_by_key ON doc (key) WHERE live = 1;
+CREATE UNIQUE INDEX lane_by_key ON doc (key) WHERE live = 0;
+
+-- What documents are listed by. `key` is the document's without realm and kind, which `scope` has.
+CREATE TABLE term (
+    scope INTEGER NOT NULL,
+    value BLOB NOT NULL,
+    key   BLOB NOT NULL,
+    doc   INTEGER NOT NULL,
+    PRIMARY KEY (scope, value, key)
+) STRICT, WITHOUT ROWID;
+
+-- state: 0 waiting, 1 ready, 2 running, 3 succeeded, 4 failed, 5 cancelled.
+-- boot: which opening of the file claimed it; leases of earlier ones are void.
+CREATE TABLE op (
+    no        INTEGER PRIMARY KEY,
+    id        BLOB NOT NULL,
+    lane      INTEGER NOT NULL,
+    state     INTEGER NOT NULL,
+    boot      INTEGER NOT NULL,
+    queue     INTEGER NOT NULL,
+    verb      INTEGER NOT NULL,
+    due       INTEGER NOT NULL,
+    fence     INTEGER NOT NULL,
+    attempt   INTEGER NOT NULL,
+    takeovers INTEGER NOT NULL,
+    cancel    INTEGER NOT NULL,
+    pinned    INTEGER NOT NULL,
+    accepted  INTEGER NOT NULL,
+    finished  INTEGER,
+    worker    BLOB,
+    lane_key  BLOB NOT NULL,
+    detail    BLOB NOT NULL,
+    request   BLOB NOT NULL,
+    progress  BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX op_by_id ON op (id);
+CREATE INDEX op_by_lane ON op (lane, id);
+CREATE INDEX op_unfinished ON op (queue, state, boot, due) WHERE state < 3;
+CREATE INDEX op_sweepable ON op (state, finished) WHERE state > 2 AND pinned = 0;
+
+-- One row a commit: the feed, and the memory of commit ids.
+CREATE TABLE feed (
+    seq      INTEGER PRIMARY KEY,
+    at       INTEGER NOT NULL,
+    id       BLOB NOT NULL,
+    subjects BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX feed_by_id ON feed (id);
+
+-- `total` counts the bytes of the log up to and with this chunk.
+CREATE TABLE log (
+    op     INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    total  INTEGER NOT NULL,
+    text   BLOB NOT NULL,
+    PRIMARY KEY (op, number)
+) STRICT, WITHOUT ROWID;
+
+-- One row. accepted = unfinished + terminal + cleaned.
+CREATE TABLE tally (
+    no       INTEGER PRIMARY KEY CHECK (no = 1),
+    boot     INTEGER NOT NULL,
+    accepted INTEGER NOT NULL,
+    terminal INTEGER NOT NULL,
+    cleaned  INTEGER NOT NULL,
+    trimmed  INTEGER NOT NULL
+) STRICT;
+INSERT INTO tally VALUES (1, 0, 0, 0, 0, 0);
+";
+
+/// Opens the file for the writer: makes it if it is new, brings it up to date if it is old.
+pub(crate) fn open_writer(path: &Path, cache_kib: u32) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut db = Connection::open_with_flags(path, flags)
+        .map_err(|cause| OpenError::failed(path, "opening", cause))?;
+    claim_file(&db, path)?;
+    set_up(&db, cache_kib).map_err(|cause| OpenError::failed(path, "its settings", cause))?;
+    migrate(&mut db, path)?;
+    Ok(db)
+}
+
+/// Opens the file for reading beside the writer.
+pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.set_prepared_statement_cache_capacity(32);
+    db.execute_batch(&format!(
+        "PRAGMA busy_timeout = 5000; PRAGMA query_only = 1; PRAGMA cache_size = -{cache_kib};"
+    ))?;
+    Ok(db)
+}
+
+/// Refuses a file that holds something else, before a byte of it is changed.
+fn claim_file(db: &Connection, path: &Path) -> Result<(), OpenError> {
+    let number = |pragma: &str| db.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    let foreign = || OpenError::Foreign {
+        path: path.to_owned(),
+    };
+    let application = match number("PRAGMA application_id") {
+        Ok(application) => application,
+        Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
+            return Err(foreign());
+        }
+        Err(cause) => return Err(OpenError::failed(path, "reading it", cause)),
+    };
+    if application == APPLICATION_ID {
+        return Ok(());
+    }
+    let tables = number("SELECT count(*) FROM sqlite_schema")
+        .map_err(|cause| OpenError::failed(path, "reading it", cause))?;
+    match (application, tables) {
+        (0, 0) => Ok(()),
+        _ => Err(foreign()),
+    }
+}
+
+/// `synchronous = FULL`: COMMIT returns after the log is on the disk. Checkpoints are made by a
+/// thread of their own (`checkpoint.rs`), so that no commit waits for one.
+fn set_up(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
+    db.execute_batch("PRAGMA busy_timeout = 5000; PRAGMA page_size = 4096;")?;
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    db.execute_batch(&format!(
+        "PRAGMA synchronous = FULL;
+         PRAGMA foreign_keys = 0;
+         PRAGMA cache_size = -{cache_kib};
+         PRAGMA journal_size_limit = 67108864;"
+    ))
+}
+
+fn migrate(db: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let failed = |cause| OpenError::failed(path, "bringing its layout up to date", cause);
+    let found: i64 = db
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .map_err(failed)?;
+    let known = LAYOUTS.len() as i64;
+    if found > known {
+        return Err(OpenError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        });
+    }
+    for (number, layout) in (1..).zip(LAYOUTS).filter(|(number, _)| *number > found) {
+        let change = db.transaction().map_err(failed)?;
+        change.execute_batch(layout).map_err(failed)?;
+        change
+            .execute_batch(&format!(
+                "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
+            ))
+            .map_err(failed)?;
+        change.commit().map_err(failed)?;
+    }
+    Ok(())
+}

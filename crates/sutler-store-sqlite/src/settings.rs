@@ -1,0 +1,105 @@
+//! What can be set about a store, and why one cannot be opened.
+//!
+//! Not here: the pragmas, which are not a matter of taste (`schema.rs`).
+
+use crate::faults::Faults;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use sutler_journal::{Clock, SystemClock};
+
+/// How a store is run. The defaults are right for a broker.
+#[derive(Clone)]
+pub struct SqliteSettings {
+    /// Tells leases and due times the hour.
+    pub clock: Arc<dyn Clock>,
+    /// How much of the file the writer keeps in memory, in KiB.
+    pub writer_cache_kib: u32,
+    /// How much of the file each reader keeps in memory, in KiB.
+    pub reader_cache_kib: u32,
+    /// Cuts and stalls for tests.
+    #[doc(hidden)]
+    pub faults: Faults,
+}
+
+impl Default for SqliteSettings {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock::default()),
+            writer_cache_kib: 8 * 1024,
+            reader_cache_kib: 512,
+            faults: Faults::default(),
+        }
+    }
+}
+
+impl fmt::Debug for SqliteSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteSettings")
+            .field("writer_cache_kib", &self.writer_cache_kib)
+            .field("reader_cache_kib", &self.reader_cache_kib)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a file cannot be opened as a store.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Somebody else owns it.
+    #[error(
+        "{} is in use by another process; stop that one, or give this one a file of its own",
+        path.display()
+    )]
+    InUse {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It holds something else.
+    #[error(
+        "{} is not a Sutler store; name another file, this one was left as it is",
+        path.display()
+    )]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A later version of this program wrote it.
+    #[error(
+        "{} has layout {found}, this program knows layouts up to {known}: use the newer program, or \
+         a backup made before it was upgraded",
+        path.display()
+    )]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// The layout in the file.
+        found: i64,
+        /// The newest layout known here.
+        known: i64,
+    },
+    /// The file system or the database said no.
+    #[error("{} cannot be opened ({doing})", path.display())]
+    Failed {
+        /// Which file.
+        path: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+        /// What went wrong.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn failed(
+        path: &std::path::Path,
+        doing: &'static str,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Failed {
+            path: path.to_owned(),
+            doing,
+            cause: cause.into(),
+        }
+    }
+}

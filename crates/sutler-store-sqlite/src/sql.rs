@@ -1,0 +1,157 @@
+//! Every statement of this crate, in one place. What the tables mean is in `schema.rs`.
+//!
+//! Nothing here is put together from parts at run time. Statements of the writer come first, then
+//! those of the readers; a test holds each list to its index (`tests/it/plans.rs`).
+
+// Words
+
+pub(crate) const WORD_NUMBER: &str = "SELECT no FROM word WHERE text = ?1";
+pub(crate) const WORD_TEXT: &str = "SELECT text FROM word WHERE no = ?1";
+pub(crate) const WORD_ADD: &str = "INSERT INTO word (text) VALUES (?1)";
+
+// The writer: documents
+
+pub(crate) const DOC_FIND: &str = "SELECT no, version, terms FROM doc WHERE key = ?1 AND live = 1";
+pub(crate) const LANE_FIND: &str = "SELECT no FROM doc WHERE key = ?1 AND live = 0";
+pub(crate) const DOC_ADD: &str =
+    "INSERT INTO doc (no, live, version, key, terms, body) VALUES (?1, 1, ?2, ?3, ?4, ?5)";
+pub(crate) const LANE_ADD: &str =
+    "INSERT INTO doc (no, live, version, key, terms, body) VALUES (?1, 0, x'', ?2, x'', x'')";
+pub(crate) const DOC_REPLACE: &str =
+    "UPDATE doc SET version = ?2, terms = ?3, body = ?4 WHERE no = ?1";
+pub(crate) const LANE_TO_DOC: &str =
+    "UPDATE doc SET live = 1, version = ?2, terms = ?3, body = ?4 WHERE no = ?1";
+pub(crate) const DOC_TO_LANE: &str =
+    "UPDATE doc SET live = 0, version = x'', terms = x'', body = x'' WHERE no = ?1
+     AND EXISTS (SELECT 1 FROM op WHERE lane = ?1)";
+pub(crate) const DOC_DELETE: &str = "DELETE FROM doc WHERE no = ?1";
+pub(crate) const LANE_DELETE_IF_UNUSED: &str =
+    "DELETE FROM doc WHERE no = ?1 AND live = 0 AND NOT EXISTS (SELECT 1 FROM op WHERE lane = ?1)";
+pub(crate) const TERM_ADD: &str =
+    "INSERT OR IGNORE INTO term (scope, value, key, doc) VALUES (?1, ?2, ?3, ?4)";
+pub(crate) const TERM_DELETE: &str =
+    "DELETE FROM term WHERE scope = ?1 AND value = ?2 AND key = ?3";
+
+// The writer: operations
+
+pub(crate) const OP_FIND: &str =
+    "SELECT no, state, boot, queue, due, fence, takeovers, pinned, worker FROM op WHERE id = ?1";
+pub(crate) const OP_ADD: &str =
+    "INSERT INTO op (no, id, lane, state, boot, queue, verb, due, fence, attempt, takeovers, cancel,
+                     pinned, accepted, finished, worker, lane_key, detail, request, progress)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+             ?20)";
+pub(crate) const OP_START: &str =
+    "INSERT INTO op (no, id, lane, state, boot, queue, verb, due, fence, attempt, takeovers, cancel,
+                     pinned, accepted, finished, worker, lane_key, detail, request, progress)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, 0, 1, ?10, NULL, ?11, ?12, ?13, ?14, x'')";
+pub(crate) const OP_TOUCH: &str =
+    "UPDATE op SET takeovers = 0, detail = coalesce(?2, detail), progress = coalesce(?3, progress)
+     WHERE no = ?1";
+pub(crate) const OP_MOVE: &str =
+    "UPDATE op SET state = ?2, boot = 0, due = ?3, attempt = attempt + ?4, takeovers = ?5,
+                   finished = ?6, worker = NULL, detail = coalesce(?7, detail),
+                   progress = coalesce(?8, progress)
+     WHERE no = ?1";
+pub(crate) const OP_CANCEL: &str = "UPDATE op SET cancel = 1 WHERE no = ?1";
+pub(crate) const OP_WAKE: &str = "UPDATE op SET state = 1, due = ?2 WHERE no = ?1";
+pub(crate) const OP_UNPIN: &str = "UPDATE op SET pinned = 0 WHERE no = ?1";
+pub(crate) const OP_RESEAL: &str =
+    "UPDATE op SET detail = ?2, request = ?3, progress = ?4 WHERE no = ?1";
+pub(crate) const OP_CLAIM: &str =
+    "UPDATE op SET state = 2, boot = ?2, fence = fence + 1, takeovers = takeovers + ?3, worker = ?4
+     WHERE no = ?1";
+pub(crate) const OP_RELEASE: &str =
+    "UPDATE op SET state = 1, boot = 0, due = ?2, worker = NULL WHERE no = ?1";
+pub(crate) const OP_UNCLAIM: &str =
+    "UPDATE op SET state = 1, boot = 0, worker = NULL WHERE no = ?1 AND state = 2 AND fence = ?2";
+pub(crate) const OP_READY: &str = "SELECT no, id, due FROM op INDEXED BY op_unfinished
+     WHERE state < 3 AND queue = ?1 AND state = 1 AND boot = 0 AND due <= ?2 ORDER BY due LIMIT ?3";
+pub(crate) const OP_VOID: &str = "SELECT no, id, due FROM op INDEXED BY op_unfinished
+     WHERE state < 3 AND queue = ?1 AND state = 2 AND boot < ?2 ORDER BY boot, due LIMIT ?3";
+pub(crate) const OP_RUNNING: &str =
+    "SELECT no, id, queue, due, cancel, worker FROM op INDEXED BY op_unfinished
+     WHERE state < 3 AND state = 2 AND boot = ?1";
+pub(crate) const OP_WHOLE_BY_NUMBER: &str =
+    "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
+            finished, lane_key, detail, request, progress
+     FROM op WHERE no = ?1";
+
+// The writer: feed, logs, sweeping, numbers
+
+pub(crate) const FEED_ADD: &str =
+    "INSERT INTO feed (seq, at, id, subjects) VALUES (?1, ?2, ?3, ?4)";
+pub(crate) const FEED_KNOWS: &str = "SELECT 1 FROM feed WHERE id = ?1";
+pub(crate) const FEED_OLDEST: &str = "SELECT seq, at FROM feed ORDER BY seq LIMIT ?1";
+pub(crate) const FEED_DELETE: &str = "DELETE FROM feed WHERE seq <= ?1";
+pub(crate) const LOG_LAST: &str =
+    "SELECT number, total FROM log WHERE op = ?1 ORDER BY number DESC LIMIT 1";
+pub(crate) const LOG_ADD: &str =
+    "INSERT INTO log (op, number, total, text) VALUES (?1, ?2, ?3, ?4)";
+pub(crate) const SWEEPABLE: &str = "SELECT no, lane, finished FROM op INDEXED BY op_sweepable
+     WHERE state > 2 AND pinned = 0 AND state = ?1 AND finished < ?2
+       AND lane_key >= ?3 AND (?4 IS NULL OR lane_key < ?4)
+     ORDER BY finished LIMIT ?5";
+pub(crate) const OP_DELETE: &str = "DELETE FROM op WHERE no = ?1";
+pub(crate) const LOG_DELETE: &str = "DELETE FROM log WHERE op = ?1";
+pub(crate) const TALLY_READ: &str = "SELECT boot, accepted, terminal, cleaned, trimmed FROM tally";
+pub(crate) const TALLY_WRITE: &str =
+    "UPDATE tally SET boot = ?1, accepted = ?2, terminal = ?3, cleaned = ?4, trimmed = ?5";
+pub(crate) const LAST_NUMBERS: &str =
+    "SELECT (SELECT coalesce(max(no), 0) FROM doc), (SELECT coalesce(max(no), 0) FROM op),
+            (SELECT coalesce(max(seq), 0) FROM feed), (SELECT max(id) FROM op),
+            (SELECT max(id) FROM feed)";
+
+// The readers: single rows
+
+pub(crate) const DOC_GET: &str = "SELECT version, body FROM doc WHERE key = ?1 AND live = 1";
+pub(crate) const OP_POLL: &str = "SELECT state, verb, lane_key, detail FROM op WHERE id = ?1";
+pub(crate) const OP_WHOLE: &str =
+    "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
+            finished, lane_key, detail, request, progress
+     FROM op WHERE id = ?1";
+pub(crate) const OP_NUMBER: &str = "SELECT no FROM op WHERE id = ?1";
+
+// The readers: lists
+
+pub(crate) const LIST_BY_KEY_FROM: &str =
+    "SELECT key, version, body FROM doc WHERE live = 1 AND key >= ?1 ORDER BY key LIMIT ?2";
+pub(crate) const LIST_BY_KEY_AFTER: &str =
+    "SELECT key, version, body FROM doc WHERE live = 1 AND key > ?1 ORDER BY key LIMIT ?2";
+pub(crate) const LIST_BY_TERM_FROM: &str =
+    "SELECT doc.key, doc.version, doc.body, term.value FROM term CROSS JOIN doc ON doc.no = term.doc
+     WHERE term.scope = ?1 AND term.value >= ?2 AND term.value <= ?3
+     ORDER BY term.value, term.key LIMIT ?4";
+pub(crate) const LIST_BY_TERM_AFTER: &str =
+    "SELECT doc.key, doc.version, doc.body, term.value FROM term CROSS JOIN doc ON doc.no = term.doc
+     WHERE term.scope = ?1 AND (term.value, term.key) > (?2, ?5) AND term.value <= ?3
+     ORDER BY term.value, term.key LIMIT ?4";
+pub(crate) const OPS_ALL: &str =
+    "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
+            finished, lane_key, detail
+     FROM op WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+pub(crate) const OPS_OF_LANE: &str =
+    "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
+            finished, lane_key, detail
+     FROM op WHERE lane = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2";
+pub(crate) const OPS_UNFINISHED: &str =
+    "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
+            finished, lane_key, detail
+     FROM op INDEXED BY op_unfinished WHERE state < 3 AND id < ?1 ORDER BY id DESC LIMIT ?2";
+pub(crate) const LANE_NUMBER: &str = "SELECT no FROM doc WHERE key = ?1 AND live = 1
+     UNION ALL SELECT no FROM doc WHERE key = ?1 AND live = 0";
+pub(crate) const FEED_AFTER: &str =
+    "SELECT seq, id, subjects FROM feed WHERE seq > ?1 ORDER BY seq";
+pub(crate) const LOG_READ: &str =
+    "SELECT number, text FROM log WHERE op = ?1 AND number >= ?2 ORDER BY number LIMIT ?3";
+pub(crate) const QUEUES: &str =
+    "SELECT queue, sum(state = 0), sum(state = 1), sum(state = 2), min(accepted)
+     FROM op INDEXED BY op_unfinished WHERE state < 3 GROUP BY queue";
+
+// Beside the data
+
+pub(crate) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+pub(crate) const CHECKPOINT_ALL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+pub(crate) const COUNTS: &str =
+    "SELECT (SELECT count(*) FROM doc WHERE live = 1), (SELECT count(*) FROM op),
+            (SELECT accepted - cleaned FROM tally)";

@@ -1,0 +1,301 @@
+//! The way in: opening a file, and the journal's `Store` over it.
+//!
+//! Point reads run on the caller's own thread (a few microseconds, less than a hop to another);
+//! lists go to a thread that may block; everything that writes goes to the one writer.
+
+use crate::lists;
+use crate::owner::Owner;
+use crate::readers::{NoReader, Readers};
+use crate::settings::{OpenError, SqliteSettings};
+use crate::staged::stage;
+use crate::words::Words;
+use crate::writer::{self, Desk, Job, Trouble};
+use async_trait::async_trait;
+use bytes::Bytes;
+use rusqlite::Connection;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use sutler_journal::{
+    Changes, Clock, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk,
+    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
+    Stats, Store, StoreError, StoreTime, Sweep, WorkerId,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task;
+
+/// What the store, its writer and its readers have in common.
+pub(crate) struct Shared {
+    pub(crate) path: PathBuf,
+    pub(crate) settings: SqliteSettings,
+    pub(crate) readers: Readers,
+    pub(crate) words: Words,
+    pub(crate) hints: watch::Sender<u64>,
+    _owner: Owner,
+}
+
+/// The journal in one SQLite file. One process owns the file; closing ends with the drop.
+pub struct SqliteStore {
+    pub(crate) shared: Arc<Shared>,
+    jobs: Option<mpsc::Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl SqliteStore {
+    /// Opens a store's file, or makes it.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; a file that is refused was not changed.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, SqliteSettings::default()).await
+    }
+
+    /// Opens a store that goes by this clock.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn open_with_clock(
+        path: impl AsRef<Path>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let settings = SqliteSettings {
+            clock,
+            ..SqliteSettings::default()
+        };
+        Self::open_with(path, settings).await
+    }
+
+    /// Opens a store with settings of one's own.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn open_with(
+        path: impl AsRef<Path>,
+        settings: SqliteSettings,
+    ) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_owned();
+        let tried = path.clone();
+        match task::spawn_blocking(move || Self::open_blocking(path, settings)).await {
+            Ok(opened) => opened,
+            Err(cause) => Err(OpenError::failed(&tried, "the runtime is ending", cause)),
+        }
+    }
+
+    fn open_blocking(path: PathBuf, settings: SqliteSettings) -> Result<Self, OpenError> {
+        let shared = Arc::new(Shared {
+            _owner: Owner::of(&path)?,
+            readers: Readers::of(path.clone(), settings.reader_cache_kib),
+            path,
+            settings,
+            words: Words::default(),
+            hints: watch::Sender::new(0),
+        });
+        let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
+        let writer = writer::start(Arc::clone(&shared), waiting)?;
+        Ok(Self {
+            shared,
+            jobs: Some(jobs),
+            writer: Some(writer),
+        })
+    }
+
+    /// Ends what is under way and closes the file. Dropping the store does the same, and blocks.
+    pub async fn close(self) {
+        // Dropped on a thread that may wait for the writer.
+        let _ = task::spawn_blocking(move || drop(self)).await;
+    }
+
+    async fn send(&self, job: Job) -> Result<(), StoreError> {
+        match &self.jobs {
+            Some(jobs) => jobs.send(job).await.map_err(|_| closed()),
+            None => Err(closed()),
+        }
+    }
+
+    /// Has the writer do something other than a commit.
+    async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Desk<'_>, StoreTime) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (job, answer) = Job::task(work);
+        self.send(job).await?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Reads on this thread.
+    async fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection, &Words) -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
+        loop {
+            match self.shared.readers.take() {
+                Ok(reader) => return read(&reader, &self.shared.words),
+                Err(NoReader::NotNow) => {}
+                Err(NoReader::Failed(cause)) => return Err(cause),
+            }
+            self.shared.readers.until_open().await?;
+        }
+    }
+
+    /// Reads on a thread that may block.
+    async fn read_many<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection, &Words) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.readers.until_open().await?;
+        let shared = Arc::clone(&self.shared);
+        let reading = task::spawn_blocking(move || {
+            let reader = shared.readers.take()?;
+            read(&reader, &shared.words)
+        });
+        reading
+            .await
+            .unwrap_or_else(|cause| Err(StoreError::caused("a read was broken off", cause)))
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer ends when nobody can send to it any more, having done all that was sent.
+        self.jobs = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.shared.path)
+            .finish_non_exhaustive()
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::new("the store is closed")
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        commit.check().map_err(|reason| {
+            CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
+        })?;
+        let staged = loop {
+            match stage(commit, &self.shared.words) {
+                Ok(staged) => break staged,
+                Err(words) => {
+                    self.ask(move |desk, _| {
+                        for word in &words {
+                            desk.learn(word)?;
+                        }
+                        Ok(())
+                    })
+                    .await
+                    .map_err(CommitError::NotWritten)?;
+                }
+            }
+        };
+        let (answer, answered) = oneshot::channel();
+        let job = Job::commit(staged, answer);
+        self.send(job).await.map_err(CommitError::NotWritten)?;
+        match answered.await {
+            Ok((_, result)) => result,
+            Err(_) => Err(CommitError::Unknown(StoreError::new(
+                "the store's writer ended while it had the commit",
+            ))),
+        }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        self.read(|db, _| lists::get(db, key)).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.read(|db, words| lists::operation(db, words, id)).await
+    }
+
+    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+        self.read(|db, words| lists::poll(db, words, lane, id))
+            .await
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let (list, after) = (list.clone(), after.cloned());
+        self.read_many(move |db, words| lists::list(db, words, &list, after.as_ref(), limit))
+            .await
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        let list = list.clone();
+        self.read_many(move |db, words| lists::operations(db, words, &list))
+            .await
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        self.ask(move |desk, now| Ok(desk.renew(worker, ttl, now)))
+            .await?
+            .ok_or(LeaseError::Lost)
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        let queues = queues.to_vec();
+        self.ask(move |desk, now| desk.claim(worker, &queues, now))
+            .await?
+            .ok_or(LeaseError::Lost)
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        self.ask(move |desk, now| desk.release(worker, now)).await
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        let after = after.clone();
+        self.read_many(move |db, _| lists::changes(db, &after, limit))
+            .await
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.shared.hints.subscribe()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        let sweep = sweep.clone();
+        self.ask(move |desk, _| desk.sweep(&sweep)).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.read_many(lists::stats).await
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        Ok(self.shared.settings.clock.now())
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        self.ask(move |desk, _| desk.append_log(operation, &text))
+            .await
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        self.read_many(move |db, _| lists::read_log(db, operation, from, limit))
+            .await
+    }
+}

@@ -1,0 +1,165 @@
+//! The one thread that writes, and how its work is grouped.
+//!
+//! Callers put jobs into a bounded channel and wait. The thread takes all that wait, does them in one
+//! transaction, and answers after COMMIT has returned: one `fdatasync` for all of them. If a sync
+//! fails, nobody knows what is on the disk: every caller of the group hears so, every connection is
+//! closed, and nothing is taken until the file was opened again and is whole (`reopen`).
+//!
+//! Read `writer/group.rs` next for one group, then `writer/apply.rs` for one commit.
+
+mod apply;
+mod claims;
+mod desk;
+mod group;
+mod job;
+mod leases;
+mod operations;
+mod recent;
+mod statements;
+mod sweeps;
+
+pub(crate) use desk::Desk;
+pub(crate) use job::{Job, Trouble};
+
+use crate::checkpoint::{self, Checkpoints};
+use crate::readers::Phase;
+use crate::schema;
+use crate::settings::OpenError;
+use crate::sql;
+use crate::store::Shared;
+use desk::Memory;
+use group::Flow;
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use sutler_journal::StoreError;
+use tokio::sync::mpsc;
+
+/// Most jobs in one transaction; bounds the answers that wait for one sync.
+const GROUP_MAX: usize = 1024;
+/// Most jobs that wait for the writer; further callers wait for a place.
+pub(crate) const WAITING_MAX: usize = 4096;
+
+/// Opens the file and starts the thread; returns once it serves, or why it cannot.
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    jobs: mpsc::Receiver<Job>,
+) -> Result<JoinHandle<()>, OpenError> {
+    let path = shared.path.clone();
+    let db = schema::open_writer(&path, shared.settings.writer_cache_kib)?;
+    let failed = |cause| OpenError::failed(&path, "reading its counters", cause);
+    let memory = Memory::of_new_boot(&db).map_err(failed)?;
+    let checkpoints = checkpoint::start(Arc::clone(&shared))
+        .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))?;
+    let mut thread = WriterThread {
+        shared,
+        jobs,
+        memory,
+        checkpoints,
+    };
+    thread::Builder::new()
+        .name("sutler-sqlite-writer".to_owned())
+        .spawn(move || thread.run(db))
+        .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))
+}
+
+struct WriterThread {
+    shared: Arc<Shared>,
+    jobs: mpsc::Receiver<Job>,
+    memory: Memory,
+    checkpoints: Checkpoints,
+}
+
+impl WriterThread {
+    fn run(&mut self, first: Connection) {
+        let mut open = Some(first);
+        loop {
+            if let Some(db) = open.take()
+                && let Served::Closed = self.serve(&db)
+            {
+                break;
+            }
+            tracing::error!(
+                path = %self.shared.path.display(),
+                "a write to the store's file failed; it is closed and opened again"
+            );
+            self.shared.readers.close(Phase::Reopening);
+            match self.reopen() {
+                Ok(db) => open = Some(db),
+                Err(cause) => {
+                    tracing::error!(
+                        error = &cause as &dyn std::error::Error,
+                        "the store's file cannot be opened again yet"
+                    );
+                    if let Served::Closed = self.refuse_next() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.checkpoints.stop();
+        self.shared.readers.close(Phase::Closed);
+    }
+
+    /// Serves group after group until the store is closed or the file must be opened again.
+    fn serve(&mut self, db: &Connection) -> Served {
+        self.checkpoints.watch_anew();
+        let mut desk = match Desk::new(db, &self.shared, &mut self.memory) {
+            Ok(desk) => desk,
+            Err(_) => return Served::MustReopen,
+        };
+        let mut group = Vec::with_capacity(GROUP_MAX);
+        while self.jobs.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
+            let flow = group::run(&mut desk, &mut group);
+            if let Flow::Reopen = flow {
+                return Served::MustReopen;
+            }
+            if self.checkpoints.after_group(db).is_err() {
+                return Served::MustReopen;
+            }
+        }
+        Served::Closed
+    }
+
+    /// Opens the file again, and writes everything in its log to its place with a sync of its own:
+    /// only then is what can be read also what is on the disk.
+    fn reopen(&mut self) -> Result<Connection, OpenError> {
+        let path = &self.shared.path;
+        let failed = |cause| OpenError::failed(path, "verifying it", cause);
+        let db = schema::open_writer(path, self.shared.settings.writer_cache_kib)?;
+        let busy: i64 = db
+            .query_row(sql::CHECKPOINT_ALL, [], |row| row.get(0))
+            .map_err(failed)?;
+        if busy != 0 {
+            return Err(OpenError::failed(
+                path,
+                "verifying it",
+                "it is still in use",
+            ));
+        }
+        self.memory.reload(&db).map_err(failed)?;
+        self.shared.readers.open();
+        tracing::info!(path = %path.display(), "the store's file is open again");
+        Ok(db)
+    }
+
+    /// Refuses what waits; then the file is tried again.
+    fn refuse_next(&mut self) -> Served {
+        let mut group = Vec::new();
+        if self.jobs.blocking_recv_many(&mut group, GROUP_MAX) == 0 {
+            return Served::Closed;
+        }
+        for job in group {
+            job.refuse(StoreError::new(
+                "the store's file could not be written and takes nothing until it can be opened \
+                 again; see the disk's own errors",
+            ));
+        }
+        Served::MustReopen
+    }
+}
+
+enum Served {
+    Closed,
+    MustReopen,
+}

@@ -1,0 +1,349 @@
+//! What a commit demands of the file, and what it does to it.
+//!
+//! [`Desk::commit`] looks at every expectation and every write before it changes anything: so a stale
+//! commit has written nothing. `Commit::check` has made sure that no two writes contend for one
+//! thing, so looking at the state before the commit is enough. What was found while looking is kept
+//! ([`Seen`]), so that nothing is looked up twice. Operations are in `operations.rs`.
+
+use super::desk::Desk;
+use super::job::Trouble;
+use super::operations::Head;
+use super::recent::Known;
+use crate::codec;
+use crate::staged::{Extra, Staged};
+use rusqlite::Result;
+use sutler_journal::{Commit, Expect, Key, OperationId, Start, StoreTime, Version, Which, Write};
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verdict {
+    /// It stands, now or from an earlier time.
+    Applied,
+    /// It did not hold, and wrote nothing.
+    Stale(Which),
+}
+
+/// A document as it was found.
+pub(super) struct Found {
+    pub(super) number: i64,
+    version: [u8; 16],
+    terms: Vec<u8>,
+}
+
+/// What a commit has looked at, and what it knows of lanes.
+#[derive(Default)]
+pub(super) struct Seen<'a> {
+    documents: Vec<(&'a Key, Option<Found>)>,
+    operations: Vec<(OperationId, Option<Head>)>,
+    pub(super) lanes: Vec<(&'a Key, i64)>,
+}
+
+impl Desk<'_> {
+    /// Does all of a commit or nothing of it.
+    pub(super) fn commit(&mut self, staged: &Staged, now: StoreTime) -> Result<Verdict, Trouble> {
+        let commit = &staged.commit;
+        if self.was_applied(commit)? {
+            return Ok(Verdict::Applied);
+        }
+        let mut seen = Seen::default();
+        for (n, expect) in commit.expects().iter().enumerate() {
+            if !self.holds(expect, &mut seen, now)? {
+                return Ok(Verdict::Stale(Which::Expect(n)));
+            }
+        }
+        for (n, write) in commit.writes().iter().enumerate() {
+            if !self.fits(write, &mut seen, now)? {
+                return Ok(Verdict::Stale(Which::Write(n)));
+            }
+        }
+        self.subjects.clear();
+        for (write, extra) in commit.writes().iter().zip(&staged.extras) {
+            self.write(commit, write, extra, &mut seen, now)?;
+        }
+        self.remember(commit, now)?;
+        Ok(Verdict::Applied)
+    }
+
+    fn was_applied(&mut self, commit: &Commit) -> Result<bool> {
+        match self.memory.recent.knows(commit.id().0.as_u128()) {
+            Known::Seen => Ok(true),
+            Known::New => Ok(false),
+            Known::AskTheFile => {
+                let id = commit.id().0.into_bytes();
+                self.sql.feed_knows.exists([&id[..]])
+            }
+        }
+    }
+
+    fn holds<'a>(
+        &mut self,
+        expect: &'a Expect,
+        seen: &mut Seen<'a>,
+        now: StoreTime,
+    ) -> Result<bool> {
+        match expect {
+            Expect::Absent(key) => Ok(self.look(key, seen)?.is_none()),
+            Expect::Version(key, Version(read)) | Expect::Unchanged(key, Version(read)) => {
+                let found = self.look(key, seen)?;
+                Ok(found.is_some_and(|found| found.version == *read.0.as_bytes()))
+            }
+            Expect::Fence(id, fence) => {
+                let boot = self.memory.tally.boot;
+                let Some(head) = self.look_at_operation(*id, seen)? else {
+                    return Ok(false);
+                };
+                let claimed = head.runs_in(boot) && head.fence == fence.0 as i64;
+                let worker = head.worker;
+                Ok(claimed && worker.is_some_and(|worker| self.memory.leases.holds(worker, now)))
+            }
+        }
+    }
+
+    fn fits<'a>(&mut self, write: &'a Write, seen: &mut Seen<'a>, now: StoreTime) -> Result<bool> {
+        match write {
+            Write::Start(new) => {
+                let alive = match new.start {
+                    Start::Waiting | Start::Ready(_) => true,
+                    Start::Claimed(worker) => self.memory.leases.holds(worker, now),
+                };
+                Ok(alive && self.is_free(new.id, seen)?)
+            }
+            Write::Import(operation) => self.is_free(operation.row.id, seen),
+            Write::Advance { operation, .. } => {
+                let head = self.look_at_operation(*operation, seen)?;
+                Ok(head.is_some_and(|head| !head.is_done()))
+            }
+            Write::Reseal { operation, .. } => {
+                Ok(self.look_at_operation(*operation, seen)?.is_some())
+            }
+            Write::Put { .. }
+            | Write::Remove(_)
+            | Write::Cancel(_)
+            | Write::Wake(_)
+            | Write::Unpin(_) => Ok(true),
+        }
+    }
+
+    /// Ids are made in nearly rising order: one above all others is not looked up.
+    fn is_free(&mut self, id: OperationId, seen: &mut Seen<'_>) -> Result<bool> {
+        if id.0.as_u128() > self.memory.last.op_id {
+            return Ok(true);
+        }
+        Ok(self.look_at_operation(id, seen)?.is_none())
+    }
+
+    pub(super) fn look_at_operation<'s>(
+        &mut self,
+        id: OperationId,
+        seen: &'s mut Seen<'_>,
+    ) -> Result<Option<&'s Head>> {
+        let place = seen.operations.iter().position(|(other, _)| *other == id);
+        let place = match place {
+            Some(place) => place,
+            None => {
+                seen.operations.push((id, self.find_operation(id)?));
+                seen.operations.len() - 1
+            }
+        };
+        Ok(seen
+            .operations
+            .get(place)
+            .and_then(|(_, head)| head.as_ref()))
+    }
+
+    fn look<'s, 'a>(&mut self, key: &'a Key, seen: &'s mut Seen<'a>) -> Result<Option<&'s Found>> {
+        let place = seen.documents.iter().position(|(other, _)| *other == key);
+        let place = match place {
+            Some(place) => place,
+            None => {
+                seen.documents.push((key, self.find_document(key)?));
+                seen.documents.len() - 1
+            }
+        };
+        Ok(seen
+            .documents
+            .get(place)
+            .and_then(|(_, found)| found.as_ref()))
+    }
+
+    fn find_document(&mut self, key: &Key) -> Result<Option<Found>> {
+        let mut rows = self.sql.doc_find.query([key.as_bytes()])?;
+        let Some(row) = rows.next()? else {
+            return Ok(None);
+        };
+        Ok(Some(Found {
+            number: row.get(0)?,
+            version: row.get(1)?,
+            terms: row.get_ref(2)?.as_blob()?.to_vec(),
+        }))
+    }
+
+    fn write<'a>(
+        &mut self,
+        commit: &Commit,
+        write: &'a Write,
+        extra: &Extra,
+        seen: &mut Seen<'a>,
+        now: StoreTime,
+    ) -> Result<(), Trouble> {
+        match (write, extra) {
+            (Write::Put { key, body, .. }, Extra::Terms(terms)) => {
+                self.put(commit, key, terms, body, seen)?;
+            }
+            (Write::Remove(key), _) => self.remove(key, seen)?,
+            (Write::Start(new), Extra::Words { queue, verb }) => {
+                self.start(new, (*queue, *verb), seen, now)?;
+            }
+            (Write::Import(operation), Extra::Words { queue, verb }) => {
+                self.import(operation, (*queue, *verb), seen, now)?;
+            }
+            (
+                Write::Advance {
+                    operation,
+                    next,
+                    detail,
+                    progress,
+                },
+                _,
+            ) => self.advance(*operation, *next, (detail, progress), seen, now)?,
+            (Write::Cancel(id), _) => self.cancel(*id)?,
+            (Write::Wake(id), _) => self.wake(*id, now)?,
+            (Write::Unpin(id), _) => self.unpin(*id)?,
+            (
+                Write::Reseal {
+                    operation,
+                    detail,
+                    request,
+                    progress,
+                },
+                _,
+            ) => self.reseal(*operation, (detail, request, progress))?,
+            (Write::Put { .. } | Write::Start(_) | Write::Import(_), _) => {
+                return Err(sutler_journal::StoreError::new("a commit was staged wrongly").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn put<'a>(
+        &mut self,
+        commit: &Commit,
+        key: &'a Key,
+        terms: &[u8],
+        body: &[u8],
+        seen: &mut Seen<'a>,
+    ) -> Result<()> {
+        let id = commit.id().0.into_bytes();
+        let version = &id[..];
+        let number = match self.look(key, seen)? {
+            Some(found) => {
+                let (number, old) = (found.number, found.terms.clone());
+                self.sql
+                    .doc_replace
+                    .execute((number, version, terms, body))?;
+                self.change_terms(number, key, &old, terms)?;
+                number
+            }
+            None => {
+                let number = match self.find_bare_lane(key)? {
+                    Some(number) => {
+                        self.sql
+                            .lane_to_doc
+                            .execute((number, version, terms, body))?;
+                        number
+                    }
+                    None => {
+                        self.memory.last.doc += 1;
+                        let number = self.memory.last.doc;
+                        let row = (number, version, key.as_bytes(), terms, body);
+                        self.sql.doc_add.execute(row)?;
+                        number
+                    }
+                };
+                self.change_terms(number, key, &[], terms)?;
+                number
+            }
+        };
+        seen.lanes.push((key, number));
+        self.subjects.put(key);
+        Ok(())
+    }
+
+    /// Touches only the terms that differ.
+    fn change_terms(&mut self, number: i64, key: &Key, old: &[u8], new: &[u8]) -> Result<()> {
+        if old == new {
+            return Ok(());
+        }
+        let ids = codec::ids_of(key.as_bytes());
+        for term in codec::terms(old) {
+            if !codec::terms(new).any(|other| other == term) {
+                self.sql.term_delete.execute((term.0, term.1, ids))?;
+            }
+        }
+        for term in codec::terms(new) {
+            if !codec::terms(old).any(|other| other == term) {
+                self.sql.term_add.execute((term.0, term.1, ids, number))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a document away. Its lane stays for as long as operations are in it.
+    fn remove<'a>(&mut self, key: &'a Key, seen: &mut Seen<'a>) -> Result<()> {
+        let Some(found) = self.look(key, seen)? else {
+            return Ok(());
+        };
+        let (number, old) = (found.number, found.terms.clone());
+        self.change_terms(number, key, &old, &[])?;
+        if self.sql.doc_to_lane.execute([number])? == 0 {
+            self.sql.doc_delete.execute([number])?;
+            seen.lanes.retain(|(other, _)| *other != key);
+        } else {
+            seen.lanes.push((key, number));
+        }
+        self.subjects.removed(key);
+        Ok(())
+    }
+
+    pub(super) fn find_bare_lane(&mut self, key: &Key) -> Result<Option<i64>> {
+        let mut rows = self.sql.lane_find.query([key.as_bytes()])?;
+        rows.next()?.map(|row| row.get(0)).transpose()
+    }
+
+    /// The number of a lane; gives it one if it has neither a document nor operations yet.
+    pub(super) fn lane_number<'a>(&mut self, key: &'a Key, seen: &mut Seen<'a>) -> Result<i64> {
+        if let Some((_, number)) = seen.lanes.iter().find(|(other, _)| *other == key) {
+            return Ok(*number);
+        }
+        // What `seen` has of documents is from before this commit: it may have been removed since.
+        let number = match self.find_document(key)? {
+            Some(found) => found.number,
+            None => match self.find_bare_lane(key)? {
+                Some(number) => number,
+                None => {
+                    self.memory.last.doc += 1;
+                    let number = self.memory.last.doc;
+                    self.sql.lane_add.execute((number, key.as_bytes()))?;
+                    number
+                }
+            },
+        };
+        seen.lanes.push((key, number));
+        Ok(number)
+    }
+
+    /// One row: the feed, and the memory of the commit's id.
+    fn remember(&mut self, commit: &Commit, now: StoreTime) -> Result<()> {
+        self.memory.last.seq += 1;
+        let id = commit.id().0.into_bytes();
+        let row = (
+            self.memory.last.seq,
+            now.0,
+            &id[..],
+            self.subjects.encoded(),
+        );
+        self.sql.feed_add.execute(row)?;
+        self.memory.recent.add(commit.id().0.as_u128());
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Handing work out and taking it back.
+//!
+//! Claimable is what is ready and due, what a worker whose lease ran out still has, and what was
+//! running when an earlier boot ended. All three are found by index or in memory; nothing is
+//! scanned.
+
+use super::desk::Desk;
+use super::job::Trouble;
+use super::leases::Running;
+use crate::rows;
+use crate::words;
+use std::time::Duration;
+use sutler_journal::{Operation, OperationId, Queue, Renewal, StoreTime, WorkerId};
+use uuid::Uuid;
+
+/// Something that may be claimed.
+struct Claimable {
+    due: i64,
+    id: OperationId,
+    number: i64,
+    /// It was running; its worker, if that was one of this boot.
+    taken_from: Option<Option<WorkerId>>,
+}
+
+impl Desk<'_> {
+    /// Makes or prolongs a lease; `None` if it ran out.
+    pub(crate) fn renew(
+        &mut self,
+        worker: WorkerId,
+        ttl: Duration,
+        now: StoreTime,
+    ) -> Option<Renewal> {
+        let cancelled = self.memory.leases.renew(worker, ttl, now)?;
+        Some(Renewal { cancelled })
+    }
+
+    /// Hands out what is due; `None` if the worker holds no lease.
+    pub(crate) fn claim(
+        &mut self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+        now: StoreTime,
+    ) -> Result<Option<Vec<Operation>>, Trouble> {
+        if !self.memory.leases.holds(worker, now) {
+            return Ok(None);
+        }
+        let mut claimed = Vec::new();
+        for (queue, limit) in queues {
+            let word = words::queue(queue.as_str());
+            let known = match self.shared.words.number(&word) {
+                Some(number) => Some(number),
+                None => self.known_word(&word)?,
+            };
+            // A queue without a number never had an operation.
+            if let Some(queue) = known {
+                for found in self.claimable(queue, *limit, now)? {
+                    claimed.push(self.hand_out(found, worker, queue)?);
+                }
+            }
+        }
+        Ok(Some(claimed))
+    }
+
+    fn claimable(
+        &mut self,
+        queue: i64,
+        limit: usize,
+        now: StoreTime,
+    ) -> Result<Vec<Claimable>, Trouble> {
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let dead = self.memory.leases.left_by_the_dead(queue, now);
+        let mut found: Vec<Claimable> = dead
+            .map(|(due, id, number, worker)| Claimable {
+                due,
+                id,
+                number,
+                taken_from: Some(Some(worker)),
+            })
+            .collect();
+        let boot = self.memory.tally.boot;
+        let ready = self.sql.op_ready.query((queue, now.0, most))?;
+        collect(ready, None, &mut found)?;
+        let void = self.sql.op_void.query((queue, boot, most))?;
+        collect(void, Some(None), &mut found)?;
+        found.sort_unstable_by_key(|claimable| (claimable.due, claimable.id));
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    fn hand_out(
+        &mut self,
+        found: Claimable,
+        worker: WorkerId,
+        queue: i64,
+    ) -> Result<Operation, Trouble> {
+        let (id, number): (&[u8], i64) = (worker.0.as_bytes(), found.number);
+        let takeover = i64::from(found.taken_from.is_some());
+        let boot = self.memory.tally.boot;
+        self.sql.op_claim.execute((number, boot, takeover, id))?;
+        let mut rows = self.sql.op_whole_by_number.query([number])?;
+        let Some(row) = rows.next()? else {
+            return Err(crate::codec::damaged("an operation stands in an index only").into());
+        };
+        let operation = rows::operation(row, &self.shared.words, self.db)?;
+        if let Some(Some(dead)) = found.taken_from {
+            self.memory.leases.take(dead, number);
+        }
+        let running = Running {
+            id: operation.row.id,
+            queue,
+            due: found.due,
+            cancel: operation.row.cancel,
+        };
+        self.memory.leases.give(worker, number, running);
+        let fence = operation.row.fence.0 as i64;
+        self.memory.claimed.push((number, fence));
+        Ok(operation)
+    }
+
+    /// Ends a lease; what the worker still ran is ready and due now.
+    pub(crate) fn release(&mut self, worker: WorkerId, now: StoreTime) -> Result<(), Trouble> {
+        for number in self.memory.leases.numbers_of(worker) {
+            self.sql.op_release.execute((number, now.0))?;
+            self.memory.leases.take(worker, number);
+            self.hint = true;
+        }
+        self.memory.leases.end(worker, now);
+        Ok(())
+    }
+}
+
+fn collect(
+    mut rows: rusqlite::Rows<'_>,
+    taken_from: Option<Option<WorkerId>>,
+    found: &mut Vec<Claimable>,
+) -> Result<(), Trouble> {
+    while let Some(row) = rows.next()? {
+        found.push(Claimable {
+            number: row.get(0)?,
+            id: OperationId(Uuid::from_bytes(row.get(1)?)),
+            due: row.get(2)?,
+            taken_from,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! Where the writer works: its statements, and what it keeps in mind between groups.
+//!
+//! All that is kept in mind can be read from the file again, and is, whenever a transaction is
+//! rolled back ([`Memory::reload`]). Only the leases' ends are nowhere else.
+
+use super::leases::{Leases, Running};
+use super::recent::Recent;
+use super::statements::Statements;
+use crate::codec::{self, Subjects};
+use crate::faults::{Fault, FaultPoint};
+use crate::sql;
+use crate::store::Shared;
+use crate::words::Word;
+use rusqlite::{Connection, OptionalExtension, Result};
+use sutler_journal::{OperationId, StoreTime, WorkerId};
+use uuid::Uuid;
+
+/// The counters in the file's one-row table.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) boot: i64,
+    pub(super) accepted: i64,
+    pub(super) terminal: i64,
+    pub(super) cleaned: i64,
+    /// The feed was thrown away up to here.
+    pub(super) trimmed: i64,
+}
+
+/// The last numbers given.
+#[derive(Default)]
+pub(super) struct Last {
+    pub(super) doc: i64,
+    pub(super) op: i64,
+    pub(super) seq: i64,
+    /// No operation has a larger id.
+    pub(super) op_id: u128,
+}
+
+/// What the writer keeps in mind.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) leases: Leases,
+    pub(super) recent: Recent,
+    pub(super) last: Last,
+    pub(super) tally: Tally,
+    /// As it stands in the file.
+    written: Tally,
+    /// Claims of the open transaction, by number and fence.
+    pub(super) claimed: Vec<(i64, i64)>,
+}
+
+impl Memory {
+    /// Opens a new boot: every lease of an earlier one is void from here on.
+    pub(super) fn of_new_boot(db: &Connection) -> Result<Self> {
+        let mut memory = Self::default();
+        memory.reload_numbers(db)?;
+        memory.tally.boot += 1;
+        write_tally(&mut db.prepare(sql::TALLY_WRITE)?, memory.tally)?;
+        memory.written = memory.tally;
+        Ok(memory)
+    }
+
+    /// Reads everything from the file again; leases stay as long as they were.
+    pub(super) fn reload(&mut self, db: &Connection) -> Result<()> {
+        // The claimants of a group in doubt were told nothing, so nobody works on these.
+        for (number, fence) in self.claimed.drain(..) {
+            db.execute(sql::OP_UNCLAIM, (number, fence))?;
+        }
+        self.reload_numbers(db)?;
+        self.reload_running(db)
+    }
+
+    fn reload_numbers(&mut self, db: &Connection) -> Result<()> {
+        self.tally = db.query_row(sql::TALLY_READ, [], |row| {
+            Ok(Tally {
+                boot: row.get(0)?,
+                accepted: row.get(1)?,
+                terminal: row.get(2)?,
+                cleaned: row.get(3)?,
+                trimmed: row.get(4)?,
+            })
+        })?;
+        self.written = self.tally;
+        let (last, commit) = db.query_row(sql::LAST_NUMBERS, [], |row| {
+            let id = |column| -> Result<u128> {
+                let id: Option<Vec<u8>> = row.get(column)?;
+                Ok(id.map_or(0, |id| number_of(&id)))
+            };
+            let last = Last {
+                doc: row.get(0)?,
+                op: row.get(1)?,
+                seq: row.get(2)?,
+                op_id: id(3)?,
+            };
+            Ok((last, id(4)?))
+        })?;
+        self.last = last;
+        // A trimmed feed has no rows; its numbers are not given again.
+        self.last.seq = self.last.seq.max(self.tally.trimmed);
+        self.recent = Recent::above(commit);
+        Ok(())
+    }
+
+    fn reload_running(&mut self, db: &Connection) -> Result<()> {
+        self.leases.forget_running();
+        let mut statement = db.prepare(sql::OP_RUNNING)?;
+        let mut rows = statement.query([self.tally.boot])?;
+        while let Some(row) = rows.next()? {
+            let id: [u8; 16] = row.get(1)?;
+            let worker: [u8; 16] = row.get(5)?;
+            let running = Running {
+                id: OperationId(Uuid::from_bytes(id)),
+                queue: row.get(2)?,
+                due: row.get(3)?,
+                cancel: row.get(4)?,
+            };
+            let worker = WorkerId(Uuid::from_bytes(worker));
+            self.leases.give(worker, row.get(0)?, running);
+        }
+        Ok(())
+    }
+}
+
+fn number_of(id: &[u8]) -> u128 {
+    codec::uuid(id).map_or(u128::MAX, |id| id.as_u128())
+}
+
+fn write_tally(statement: &mut rusqlite::Statement<'_>, tally: Tally) -> Result<()> {
+    statement.execute((
+        tally.boot,
+        tally.accepted,
+        tally.terminal,
+        tally.cleaned,
+        tally.trimmed,
+    ))?;
+    Ok(())
+}
+
+/// The writer at work on an open file.
+pub(crate) struct Desk<'c> {
+    pub(super) sql: Statements<'c>,
+    pub(super) db: &'c Connection,
+    pub(super) memory: &'c mut Memory,
+    pub(super) shared: &'c Shared,
+    pub(super) subjects: Subjects,
+    /// Something may have become claimable in this group.
+    pub(super) hint: bool,
+    /// Words of this group; known to all once it is durable.
+    learnt: Vec<(Word, i64)>,
+}
+
+impl<'c> Desk<'c> {
+    pub(super) fn new(
+        db: &'c Connection,
+        shared: &'c Shared,
+        memory: &'c mut Memory,
+    ) -> Result<Self> {
+        Ok(Self {
+            sql: Statements::prepare(db)?,
+            db,
+            memory,
+            shared,
+            subjects: Subjects::default(),
+            hint: false,
+            learnt: Vec::new(),
+        })
+    }
+
+    pub(super) fn now(&self) -> StoreTime {
+        self.shared.settings.clock.now()
+    }
+
+    pub(super) fn fault(&self, point: FaultPoint) -> Fault {
+        self.shared.settings.faults.at(point)
+    }
+
+    pub(super) fn begin(&mut self) -> Result<()> {
+        self.sql.begin.execute([])?;
+        Ok(())
+    }
+
+    pub(super) fn commit_transaction(&mut self) -> Result<()> {
+        self.sql.commit.execute([])?;
+        self.memory.written = self.memory.tally;
+        Ok(())
+    }
+
+    /// One row a group, and only if something was counted.
+    pub(super) fn write_tally(&mut self) -> Result<()> {
+        if self.memory.tally == self.memory.written {
+            return Ok(());
+        }
+        write_tally(&mut self.sql.tally_write, self.memory.tally)
+    }
+
+    /// Ends the open transaction, if the database has not, and brings the memory back to what the
+    /// file says. `false` if even that failed.
+    pub(super) fn rolled_back(&mut self) -> bool {
+        self.hint = false;
+        self.learnt.clear();
+        let ended = self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok();
+        if ended {
+            self.memory.claimed.clear();
+        }
+        ended && self.memory.reload(self.db).is_ok()
+    }
+
+    /// After an answered group: tells whoever waits for work, and whoever needs the words.
+    pub(super) fn give_hints(&mut self) {
+        self.memory.claimed.clear();
+        if std::mem::take(&mut self.hint) {
+            self.shared.hints.send_modify(|hints| *hints += 1);
+        }
+    }
+
+    /// Before a durable group is answered: its words can be used from now on.
+    pub(super) fn publish_words(&mut self) {
+        for (word, number) in self.learnt.drain(..) {
+            self.shared.words.learn(word, number);
+        }
+    }
+
+    /// Gives a word its number.
+    pub(crate) fn learn(&mut self, word: &Word) -> Result<i64> {
+        let known = self.known_word(word)?;
+        let number = match known {
+            Some(number) => number,
+            None => self.sql.word_add.insert([word])?,
+        };
+        self.learnt.push((word.clone(), number));
+        Ok(number)
+    }
+
+    pub(super) fn known_word(&mut self, word: &Word) -> Result<Option<i64>> {
+        let find = &mut self.sql.word_number;
+        find.query_row([word], |row| row.get(0)).optional()
+    }
+}

@@ -1,0 +1,171 @@
+//! What callers ask of the writer, and how they hear of it.
+//!
+//! Commits are by far the most frequent and have a form of their own; everything else is a task. A
+//! job may be run twice (alone, after its group failed), so running it leaves it whole.
+
+use super::apply::Verdict;
+use super::desk::Desk;
+use crate::staged::Staged;
+use sutler_journal::{CommitError, StoreError, StoreTime};
+use tokio::sync::oneshot;
+
+/// A commit goes back to its caller with the answer: the caller, not the writer, frees its memory.
+pub(crate) type CommitAnswer = (Box<Staged>, Result<(), CommitError>);
+
+/// Why a job could not be done. Nothing of it stays.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The database said no.
+    Sql(rusqlite::Error),
+    /// What is in the file makes no sense.
+    Content(StoreError),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(cause: rusqlite::Error) -> Self {
+        Self::Sql(cause)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(cause: StoreError) -> Self {
+        Self::Content(cause)
+    }
+}
+
+/// One thing to do.
+pub(crate) enum Job {
+    /// A commit.
+    Commit {
+        /// It.
+        staged: Box<Staged>,
+        /// What became of it, once run.
+        verdict: Verdict,
+        /// Who waits.
+        answer: oneshot::Sender<CommitAnswer>,
+    },
+    /// Anything else.
+    Task(Box<dyn Task>),
+}
+
+impl Job {
+    /// A commit, with its answer.
+    pub(crate) fn commit(staged: Box<Staged>, answer: oneshot::Sender<CommitAnswer>) -> Self {
+        Self::Commit {
+            staged,
+            verdict: Verdict::Applied,
+            answer,
+        }
+    }
+
+    /// Any work, with its answer.
+    pub(crate) fn task<T: Send + 'static>(
+        work: impl FnMut(&mut Desk<'_>, StoreTime) -> Result<T, Trouble> + Send + 'static,
+    ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (answer, waiting) = oneshot::channel();
+        let asked = Asked {
+            work,
+            done: None,
+            answer,
+        };
+        (Self::Task(Box::new(asked)), waiting)
+    }
+
+    pub(super) fn is_commit(&self) -> bool {
+        match self {
+            Self::Commit { .. } => true,
+            Self::Task(_) => false,
+        }
+    }
+
+    /// Does it, inside a transaction.
+    pub(super) fn run(&mut self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+        let now = desk.now();
+        match self {
+            Self::Commit {
+                staged, verdict, ..
+            } => {
+                *verdict = desk.commit(staged, now)?;
+                Ok(())
+            }
+            Self::Task(task) => task.run(desk, now),
+        }
+    }
+
+    /// The transaction is durable: whoever waits hears what was done.
+    pub(super) fn settle(self) {
+        match self {
+            Self::Commit {
+                staged,
+                verdict,
+                answer,
+            } => {
+                let result = match verdict {
+                    Verdict::Applied => Ok(()),
+                    Verdict::Stale(which) => Err(CommitError::Stale(which)),
+                };
+                // Nobody waits any more: the commit stands all the same.
+                let _ = answer.send((staged, result));
+            }
+            Self::Task(task) => task.settle(),
+        }
+    }
+
+    /// Nothing of it was written.
+    pub(super) fn refuse(self, cause: StoreError) {
+        match self {
+            Self::Commit { staged, answer, .. } => {
+                let _ = answer.send((staged, Err(CommitError::NotWritten(cause))));
+            }
+            Self::Task(task) => task.fail(cause),
+        }
+    }
+
+    /// Nobody knows whether it was written.
+    pub(super) fn doubt(self, cause: StoreError) {
+        match self {
+            Self::Commit { staged, answer, .. } => {
+                let _ = answer.send((staged, Err(CommitError::Unknown(cause))));
+            }
+            Self::Task(task) => task.fail(cause),
+        }
+    }
+}
+
+/// Something other than a commit.
+pub(crate) trait Task: Send {
+    /// Does it, inside a transaction.
+    fn run(&mut self, desk: &mut Desk<'_>, now: StoreTime) -> Result<(), Trouble>;
+    /// Answers with what was done.
+    fn settle(self: Box<Self>);
+    /// Answers that it failed.
+    fn fail(self: Box<Self>, cause: StoreError);
+}
+
+struct Asked<T, W> {
+    work: W,
+    done: Option<T>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, W> Task for Asked<T, W>
+where
+    T: Send,
+    W: FnMut(&mut Desk<'_>, StoreTime) -> Result<T, Trouble> + Send,
+{
+    fn run(&mut self, desk: &mut Desk<'_>, now: StoreTime) -> Result<(), Trouble> {
+        self.done = Some((self.work)(desk, now)?);
+        Ok(())
+    }
+
+    fn settle(self: Box<Self>) {
+        let done = self.done;
+        let _ = self
+            .answer
+            .send(done.ok_or_else(|| StoreError::new("the store did not do what was asked")));
+    }
+
+    fn fail(self: Box<Self>, cause: StoreError) {
+        let _ = self.answer.send(Err(cause));
+    }
+}

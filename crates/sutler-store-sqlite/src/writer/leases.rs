@@ -1,0 +1,112 @@
+//! Who works, until when, and what they run. Only in memory: one process owns the file.
+//!
+//! What runs is also in the file, with its worker and the opening (*boot*) in which it was claimed,
+//! so this memory can be made again at any time. Not here: handing work out (`claims.rs`).
+
+use std::collections::HashMap;
+use std::time::Duration;
+use sutler_journal::{OperationId, StoreTime, WorkerId};
+
+/// An operation with a worker.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub(super) id: OperationId,
+    pub(super) queue: i64,
+    pub(super) due: i64,
+    pub(super) cancel: bool,
+}
+
+/// One worker.
+#[derive(Default)]
+struct Lease {
+    /// Alive before this moment. Kept after it, so that the worker learns of it.
+    expires: StoreTime,
+    running: HashMap<i64, Running>,
+}
+
+/// All workers of this boot.
+#[derive(Default)]
+pub(super) struct Leases(HashMap<WorkerId, Lease>);
+
+impl Leases {
+    pub(super) fn holds(&self, worker: WorkerId, now: StoreTime) -> bool {
+        self.0.get(&worker).is_some_and(|lease| now < lease.expires)
+    }
+
+    /// Makes or prolongs a lease; `None` if it ran out. Answers what should be stopped.
+    pub(super) fn renew(
+        &mut self,
+        worker: WorkerId,
+        ttl: Duration,
+        now: StoreTime,
+    ) -> Option<Vec<OperationId>> {
+        let lease = self.0.entry(worker).or_insert_with(|| Lease {
+            expires: StoreTime(i64::MAX),
+            running: HashMap::new(),
+        });
+        if lease.expires <= now {
+            return None;
+        }
+        lease.expires = now.plus(ttl);
+        let cancelled = lease.running.values().filter(|running| running.cancel);
+        let mut cancelled: Vec<OperationId> = cancelled.map(|running| running.id).collect();
+        cancelled.sort_unstable();
+        Some(cancelled)
+    }
+
+    /// Ends a lease that has not run out; one that has stays burnt.
+    pub(super) fn end(&mut self, worker: WorkerId, now: StoreTime) {
+        if self.holds(worker, now) {
+            self.0.remove(&worker);
+        }
+    }
+
+    pub(super) fn numbers_of(&self, worker: WorkerId) -> Vec<i64> {
+        let lease = self.0.get(&worker);
+        lease.map_or_else(Vec::new, |lease| lease.running.keys().copied().collect())
+    }
+
+    pub(super) fn give(&mut self, worker: WorkerId, number: i64, running: Running) {
+        let lease = self.0.entry(worker).or_default();
+        lease.running.insert(number, running);
+    }
+
+    pub(super) fn take(&mut self, worker: WorkerId, number: i64) {
+        if let Some(lease) = self.0.get_mut(&worker) {
+            lease.running.remove(&number);
+        }
+    }
+
+    pub(super) fn cancel(&mut self, worker: WorkerId, number: i64) {
+        let lease = self.0.get_mut(&worker);
+        if let Some(running) = lease.and_then(|lease| lease.running.get_mut(&number)) {
+            running.cancel = true;
+        }
+    }
+
+    /// What workers whose lease ran out still have of this queue: (due, id, number, worker).
+    pub(super) fn left_by_the_dead(
+        &self,
+        queue: i64,
+        now: StoreTime,
+    ) -> impl Iterator<Item = (i64, OperationId, i64, WorkerId)> {
+        let dead = self.0.iter().filter(move |(_, lease)| lease.expires <= now);
+        dead.flat_map(move |(worker, lease)| {
+            let of_queue = lease.running.iter().filter(move |(_, r)| r.queue == queue);
+            of_queue.map(|(number, running)| (running.due, running.id, *number, *worker))
+        })
+    }
+
+    /// Forgets who runs what, before it is read from the file again.
+    pub(super) fn forget_running(&mut self) {
+        for lease in self.0.values_mut() {
+            lease.running.clear();
+        }
+    }
+
+    /// Forgets leases that ran out before a moment and cover nothing.
+    pub(super) fn forget_before(&mut self, moment: StoreTime) {
+        self.0
+            .retain(|_, lease| lease.expires >= moment || !lease.running.is_empty());
+    }
+}

@@ -1,0 +1,112 @@
+//! Throwing away what is old, and adding to logs.
+//!
+//! A sweep takes at most as many as it was told, so that no commit waits long behind it.
+
+use super::desk::Desk;
+use super::job::Trouble;
+use crate::codec;
+use rusqlite::OptionalExtension;
+use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, OperationId, Outcome, StoreTime, Sweep};
+
+/// One operation to throw away.
+struct Swept {
+    number: i64,
+    lane: i64,
+    finished: i64,
+}
+
+impl Desk<'_> {
+    /// Throws away; how many.
+    pub(crate) fn sweep(&mut self, sweep: &Sweep) -> Result<u64, Trouble> {
+        match sweep {
+            Sweep::Operations {
+                lanes,
+                outcome,
+                finished_before,
+                limit,
+            } => self.sweep_operations(lanes, *outcome, *finished_before, *limit),
+            Sweep::Feed { before, limit } => {
+                self.memory.leases.forget_before(*before);
+                self.sweep_feed(*before, *limit)
+            }
+        }
+    }
+
+    fn sweep_operations(
+        &mut self,
+        lanes: &[u8],
+        outcome: Option<Outcome>,
+        before: StoreTime,
+        limit: usize,
+    ) -> Result<u64, Trouble> {
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let end = codec::end_of_prefix(lanes);
+        let mut found = Vec::new();
+        for state in codec::swept_states(outcome) {
+            let range = (*state, before.0, lanes, end.as_deref(), most);
+            let mut rows = self.sql.sweepable.query(range)?;
+            while let Some(row) = rows.next()? {
+                found.push(Swept {
+                    number: row.get(0)?,
+                    lane: row.get(1)?,
+                    finished: row.get(2)?,
+                });
+            }
+        }
+        found.sort_unstable_by_key(|swept| (swept.finished, swept.number));
+        found.truncate(limit);
+        for swept in &found {
+            self.sql.log_delete.execute([swept.number])?;
+            self.sql.op_delete.execute([swept.number])?;
+            self.sql.lane_delete_if_unused.execute([swept.lane])?;
+        }
+        let count = found.len() as i64;
+        self.memory.tally.cleaned += count;
+        self.memory.tally.terminal -= count;
+        Ok(count as u64)
+    }
+
+    fn sweep_feed(&mut self, before: StoreTime, limit: usize) -> Result<u64, Trouble> {
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let (mut count, mut reached) = (0, None);
+        let mut rows = self.sql.feed_oldest.query([most])?;
+        while let Some(row) = rows.next()? {
+            if row.get::<_, i64>(1)? >= before.0 {
+                break;
+            }
+            reached = Some(row.get(0)?);
+            count += 1;
+        }
+        drop(rows);
+        if let Some(seq) = reached {
+            self.sql.feed_delete.execute([seq])?;
+            self.memory.tally.trimmed = seq;
+            self.memory.recent.forget();
+        }
+        Ok(count)
+    }
+
+    /// Adds a chunk to a log, cut or dropped at the limits.
+    pub(crate) fn append_log(&mut self, id: OperationId, text: &[u8]) -> Result<(), Trouble> {
+        let text = text.get(..LOG_CHUNK_BYTES_MAX).unwrap_or(text);
+        // What was swept must not come back as a log without an operation.
+        let Some(head) = self.find_operation(id)? else {
+            return Ok(());
+        };
+        let last = self
+            .sql
+            .log_last
+            .query_row([head.number], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let (number, total): (i64, i64) =
+            last.map_or((0, 0), |(n, total): (i64, i64)| (n + 1, total));
+        let total = total + text.len() as i64;
+        if text.is_empty() || total > LOG_BYTES_MAX as i64 {
+            return Ok(());
+        }
+        self.sql
+            .log_add
+            .execute((head.number, number, total, text))?;
+        Ok(())
+    }
+}

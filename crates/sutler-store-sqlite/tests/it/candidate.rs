@@ -1,0 +1,146 @@
+//! The SQLite store passes the suite that every store must pass.
+//!
+//! A restart opens a copy of the files as they are at that moment, log and all: what a crash would
+//! leave, not what closing would tidy up. Cuts are made in the writer itself, around COMMIT.
+
+use async_trait::async_trait;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::{Commit, CommitError, ManualClock, Store};
+use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
+use sutler_store_sqlite::{SqliteSettings, SqliteStore};
+use tempfile::TempDir;
+
+/// A store in a directory of its own, with a clock that stands still until told.
+struct Sqlite {
+    clock: Arc<ManualClock>,
+    cuts: Arc<Cuts>,
+    directory: TempDir,
+    open: Mutex<(usize, Arc<SqliteStore>)>,
+}
+
+/// Points at which the writer is to be cut, in this order.
+#[derive(Default)]
+struct Cuts(Mutex<(VecDeque<FaultPoint>, usize)>);
+
+impl Cuts {
+    /// Of those cut in the middle, every other one arrives.
+    fn arm(&self, cut: Cut) {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        armed.1 += usize::from(cut == Cut::DuringCommit);
+        let point = match cut {
+            Cut::BeforeCommit => FaultPoint::BeforeCommit,
+            Cut::DuringCommit if armed.1.is_multiple_of(2) => FaultPoint::AfterCommit,
+            Cut::DuringCommit => FaultPoint::DuringCommit,
+            Cut::AfterCommit => FaultPoint::AfterCommit,
+        };
+        armed.0.push_back(point);
+    }
+
+    fn at(&self, point: FaultPoint) -> Fault {
+        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if armed.0.front() == Some(&point) {
+            armed.0.pop_front();
+            return Fault::Cut;
+        }
+        Fault::None
+    }
+}
+
+impl Sqlite {
+    async fn fresh() -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let clock = Arc::new(ManualClock::default());
+        let cuts = Arc::new(Cuts::default());
+        let store = open(&file(&directory, 0), &clock, &cuts).await;
+        Self {
+            clock,
+            cuts,
+            directory,
+            open: Mutex::new((0, store)),
+        }
+    }
+
+    fn current(&self) -> (usize, Arc<SqliteStore>) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        (open.0, Arc::clone(&open.1))
+    }
+}
+
+fn file(directory: &TempDir, number: usize) -> PathBuf {
+    directory.path().join(format!("store-{number}.db"))
+}
+
+async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<SqliteStore> {
+    let cuts = Arc::clone(cuts);
+    let settings = SqliteSettings {
+        clock: Arc::clone(clock) as _,
+        faults: Faults::with(move |point| cuts.at(point)),
+        ..SqliteSettings::default()
+    };
+    Arc::new(
+        SqliteStore::open_with(path, settings)
+            .await
+            .expect("a store"),
+    )
+}
+
+#[async_trait]
+impl Candidate for Sqlite {
+    async fn store(&self) -> Arc<dyn Store> {
+        self.current().1
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+
+    async fn reopen(&self) -> Arc<dyn Store> {
+        let (number, _) = self.current();
+        let (from, to) = (
+            file(&self.directory, number),
+            file(&self.directory, number + 1),
+        );
+        for ending in ["", "-wal"] {
+            let with = |path: &Path| PathBuf::from(format!("{}{ending}", path.display()));
+            std::fs::copy(with(&from), with(&to)).expect("a copy");
+        }
+        let store = open(&to, &self.clock, &self.cuts).await;
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) =
+            (number + 1, Arc::clone(&store));
+        store
+    }
+
+    async fn cut(&self, cut: Cut) {
+        self.cuts.arm(cut);
+    }
+
+    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+        Box::new(HeldBack {
+            store: self.current().1,
+            commit,
+        })
+    }
+}
+
+/// There is one writer, so a commit is held back before it takes it.
+struct HeldBack {
+    store: Arc<SqliteStore>,
+    commit: Commit,
+}
+
+#[async_trait]
+impl Stalled for HeldBack {
+    async fn finish(self: Box<Self>) -> Result<(), CommitError> {
+        self.store.commit(&self.commit).await
+    }
+}
+
+mod conformance {
+    use super::Sqlite;
+
+    sutler_journal::store_conformance!(Sqlite::fresh().await);
+}

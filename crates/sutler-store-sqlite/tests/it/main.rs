@@ -1,0 +1,3 @@
+//! Tests of the SQLite store from outside: the public suite, then what only a file can suffer.
+
+mod candidate;
