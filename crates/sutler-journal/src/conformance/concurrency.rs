@@ -143,8 +143,10 @@ pub async fn no_update_is_lost(candidate: &dyn Candidate) {
     let ended = at_once(8, |_| {
         let scene = scene.clone();
         async move {
-            let mut added = 0;
+            let (mut added, mut tries) = (0, 0);
             while added < 20 {
+                tries += 1;
+                assert!(tries < 10_000, "somebody must get through");
                 let read = scene.get("count").await.expect("the count");
                 let text = std::str::from_utf8(&read.body).expect("a number");
                 let next = text.parse::<u32>().expect("a number") + 1;

@@ -138,6 +138,7 @@ pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
                 break;
             }
             assert!(part.changes.len() < limit + WRITES_MAX, "about the limit");
+            assert!(part.next > cursor, "the cursor stands still");
             for id in commits(&part.changes) {
                 let size = part.changes.iter().filter(|c| c.commit == id).count();
                 seen.push((id, size));

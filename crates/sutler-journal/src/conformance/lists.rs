@@ -39,6 +39,7 @@ pub async fn a_list_by_term_is_in_order_of_values_then_keys(candidate: &dyn Cand
         scene.commit(insert_with(id, "rank", value)).await;
     }
     scene.commit(insert_with("x", "other", "2")).await;
+    scene.commit(insert_with("y", "ranks", "2")).await;
     let list = range("rank", b"", b"\xff");
     for limit in 1..7 {
         let found = scene.list_all(&list, limit).await;
@@ -182,6 +183,7 @@ async fn page_through(scene: &Scene, filter: &OperationFilter, limit: usize) -> 
         }
         for row in rows {
             assert_eq!(row, scene.row(row.id).await, "the row as it is read alone");
+            assert!(found.last().is_none_or(|last| row.id < *last), "backwards");
             found.push(row.id);
         }
     }

@@ -182,6 +182,29 @@ pub async fn realms_and_kinds_never_see_each_other(candidate: &dyn Candidate) {
             }
         }
     }
+    // Neighbours in the index that differ in the realm alone.
+    let lone = Kind::new("lone");
+    let everywhere = |realm: &Realm| List::Term {
+        realm: realm.clone(),
+        kind: lone,
+        name: "plan",
+        from: Vec::new(),
+        to: vec![0xff],
+    };
+    let pair = ["s", "t"].map(|name| Realm::new(name).expect("a realm"));
+    for realm in &pair {
+        let key = Key::new(realm, lone, &["same"]).expect("a key");
+        let terms = vec![Term::new("plan", "p")];
+        scene
+            .commit(Commit::new().insert(key.clone(), terms, bytes("x")))
+            .await;
+        all.insert(key);
+    }
+    for realm in &pair {
+        let found = scene.list_all(&everywhere(realm), 10).await;
+        assert_eq!(found.len(), 1, "{realm:?}");
+        assert_eq!(found[0].key.realm(), realm.as_str());
+    }
     let everything = scene.list_all(&List::Prefix(Vec::new()), 5).await;
     let everything: Vec<Key> = everything.into_iter().map(|d| d.key).collect();
     assert_eq!(everything, all.into_iter().collect::<Vec<_>>());

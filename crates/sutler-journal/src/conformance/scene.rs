@@ -222,10 +222,15 @@ impl Scene {
             let page = self.page(list, after.as_ref(), limit).await;
             assert!(page.documents.len() <= limit, "a page over its limit");
             documents.extend(page.documents);
-            if page.next.is_none() {
+            let Some(next) = page.next else {
                 return documents;
-            }
-            after = page.next;
+            };
+            let place = |position: &Position| (position.value.clone(), position.key.clone());
+            let onward = after
+                .as_ref()
+                .is_none_or(|after| place(&next) > place(after));
+            assert!(onward, "the list goes back to {next:?}");
+            after = Some(next);
         }
     }
 
@@ -257,10 +262,11 @@ impl Scene {
             let part = self.store.changes(&cursor, 50).await.expect("changes");
             assert!(!part.gap, "a gap though nothing was trimmed");
             assert!(part.next >= cursor, "the cursor went back");
-            cursor = part.next;
             if part.changes.is_empty() {
-                return (all, cursor);
+                return (all, part.next);
             }
+            assert!(part.next > cursor, "the cursor stands still");
+            cursor = part.next;
             all.extend(part.changes);
         }
     }

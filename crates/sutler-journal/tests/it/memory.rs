@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::conformance::{Candidate, Cut, Stalled, Wire};
-use sutler_journal::{Commit, ManualClock, MemoryStore, Store};
+use sutler_journal::{
+    Commit, Due, Key, Kind, ManualClock, MemoryStore, NewOperation, OperationId, Queue, Realm,
+    Start, Store, WorkerId, Write,
+};
 
 /// A memory store whose clock stands still until told, at the other end of a wire.
 struct Memory {
@@ -51,4 +54,40 @@ mod conformance {
     use super::Memory;
 
     sutler_journal::store_conformance!(Memory::fresh());
+}
+
+#[tokio::test]
+async fn whatever_may_become_claimable_is_hinted_at() {
+    let store = MemoryStore::new();
+    let mut hints = store.hints();
+    let start = |start: Start| {
+        let realm = Realm::new("suite").unwrap();
+        let operation = NewOperation {
+            id: OperationId::fresh(),
+            lane: Key::new(&realm, Kind::new("thing"), &["a"]).unwrap(),
+            verb: "provision",
+            queue: Queue::named("work"),
+            start,
+            detail: "".into(),
+            request: "".into(),
+        };
+        (operation.id, Commit::new().start(operation))
+    };
+    let (waiting, commit) = start(Start::Waiting);
+    store.commit(&commit).await.unwrap();
+    assert!(!hints.has_changed().unwrap(), "nobody can claim it");
+    let wake = Commit::new().write(Write::Wake(waiting));
+    store.commit(&wake).await.unwrap();
+    assert!(hints.has_changed().unwrap(), "woken");
+    hints.mark_unchanged();
+    let (_, commit) = start(Start::Ready(Due::Now));
+    store.commit(&commit).await.unwrap();
+    assert!(hints.has_changed().unwrap(), "ready");
+    let worker = WorkerId::fresh();
+    store.renew(worker, Duration::from_secs(9)).await.unwrap();
+    let queues = [(Queue::named("work"), 9)];
+    assert_eq!(store.claim(worker, &queues).await.unwrap().len(), 2);
+    hints.mark_unchanged();
+    store.release(worker).await.unwrap();
+    assert!(hints.has_changed().unwrap(), "given back");
 }
