@@ -1,10 +1,10 @@
 //! Long random histories: after every step the store is where a tiny model says it is.
 
 use super::Candidate;
-use super::history_model::{Known, Lease, Model};
+use super::history_model::{Entry, Known, Lease, Model};
 use super::scene::{AFTER_BRIEF, BRIEF, Dice, NEVER, Scene, WORK, advance, new_operation, only};
 use crate::commit::{Commit, CommitError, Due, Next, Start, Which, Write};
-use crate::operation::{Fence, OperationId, Outcome, WorkerId};
+use crate::operation::{Fence, OperationId, Outcome, State, WorkerId};
 use crate::query::{OperationFilter, OperationList, Sweep};
 use crate::store::LeaseError;
 use std::time::Duration;
@@ -44,14 +44,14 @@ struct History {
 
 impl History {
     async fn step(&mut self, model: &mut Model) {
-        match self.dice.roll(16) {
+        match self.dice.roll(17) {
             0..=2 => self.start(model).await,
             3..=5 => self.claim(model).await,
             6..=9 => self.advance(model).await,
-            10 | 11 => self.touch(model).await,
-            12 => self.release(model).await,
-            13 => self.sweep(model).await,
-            14 => self.burnt(model).await,
+            10..=12 => self.touch(model).await,
+            13 => self.release(model).await,
+            14 => self.sweep(model).await,
+            15 => self.burnt(model).await,
             _ => self.hire(model).await,
         }
     }
@@ -65,15 +65,37 @@ impl History {
         assert_eq!(found, expected, "{commit:?}");
     }
 
+    /// Mostly a live worker, if there is one.
     fn worker(&mut self, model: &Model) -> WorkerId {
-        match self.dice.pick(&model.workers) {
+        let live = model
+            .workers
+            .iter()
+            .filter(|(_, lease)| *lease == Lease::Live);
+        let live: Vec<(WorkerId, Lease)> = live.copied().collect();
+        let from = if live.is_empty() || self.dice.roll(6) == 0 {
+            &model.workers
+        } else {
+            &live
+        };
+        match self.dice.pick(from) {
             Some((worker, _)) => *worker,
             None => WorkerId::fresh(),
         }
     }
 
-    fn operation(&mut self, model: &Model) -> (OperationId, Fence) {
-        match self.dice.pick(&model.entries) {
+    /// Mostly an operation in this state, if there is one.
+    fn operation(&mut self, model: &Model, wanted: fn(State) -> bool) -> (OperationId, Fence) {
+        let fitting = model
+            .entries
+            .iter()
+            .filter(|entry| wanted(entry.known.state));
+        let fitting: Vec<Entry> = fitting.cloned().collect();
+        let from = if fitting.is_empty() || self.dice.roll(4) == 0 {
+            &model.entries
+        } else {
+            &fitting
+        };
+        match self.dice.pick(from) {
             Some(entry) => (entry.known.id, entry.known.fence),
             None => (OperationId::fresh(), Fence(1)),
         }
@@ -119,7 +141,7 @@ impl History {
     }
 
     async fn advance(&mut self, model: &mut Model) {
-        let (id, fence) = self.operation(model);
+        let (id, fence) = self.operation(model, |state| state == State::Running);
         let fence = match self.dice.roll(8) {
             0 => None,
             1 => Some(Fence(fence.0 + 1)),
@@ -142,13 +164,19 @@ impl History {
     }
 
     async fn touch(&mut self, model: &mut Model) {
-        let (id, _) = self.operation(model);
-        let write = match self.dice.roll(3) {
+        let kind = self.dice.roll(6);
+        let wanted: fn(State) -> bool = match kind {
+            0 => |state| state == State::Running,
+            1 | 2 => |state| matches!(state, State::Waiting | State::Ready),
+            _ => |state| matches!(state, State::Done(_)),
+        };
+        let (id, _) = self.operation(model, wanted);
+        let write = match kind {
             0 => {
                 model.cancel(id);
                 Write::Cancel(id)
             }
-            1 => {
+            1 | 2 => {
                 model.wake(id);
                 Write::Wake(id)
             }
@@ -196,7 +224,7 @@ impl History {
     }
 
     async fn sweep(&mut self, model: &mut Model) {
-        let limit = self.dice.roll(5);
+        let limit = self.dice.roll(9);
         let sweep = Sweep::Operations {
             lanes: Vec::new(),
             outcome: None,
