@@ -1,0 +1,258 @@
+//! A catalog from a YAML file, as Spring Cloud Open Service Broker's users have it.
+//!
+//! [`CatalogFile::parse`] is the way in: text to tree (`yaml.rs`), tree to offerings (`offering.rs`,
+//! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), schemas compiled once to
+//! see that they can be (`schema.rs`). Settings of the framework in the same file: `settings.rs`.
+
+mod duration;
+mod error;
+mod fields;
+mod icon;
+mod keys;
+mod metadata;
+mod offering;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+pub use error::{CatalogFileError, FileFault};
+pub use settings::{CleanupSettings, FileSettings, KindSettings};
+pub use yaml::Place;
+
+use crate::schema;
+use fields::Findings;
+use std::io::Read;
+use std::path::Path;
+use sutler_osb::{Catalog, CatalogFault, ServiceSpec};
+use yaml::{Kind, Node, YAML_BYTES_MAX};
+
+/// Where the offerings may stand. Without a root the file is a catalog and nothing else.
+const SERVICES: [&[&str]; 4] = [
+    &[
+        "spring",
+        "cloud",
+        "openservicebroker",
+        "catalog",
+        "services",
+    ],
+    &["spring", "cloud", "openservicebroker", "services"],
+    &["catalog", "services"],
+    &["services"],
+];
+
+/// A document with one of these holds only under some Spring profile, which nobody has here.
+const PROFILES: [&[&str]; 2] = [
+    &["spring", "config", "activate", "on-profile"],
+    &["spring", "profiles"],
+];
+
+/// What a catalog file says.
+#[derive(Clone, Debug)]
+pub struct CatalogFile {
+    /// The offerings and plans.
+    pub catalog: Catalog,
+    /// The framework's settings.
+    pub settings: FileSettings,
+    /// What is probably not meant: unknown keys, recommendations not followed.
+    pub warnings: Vec<String>,
+}
+
+impl CatalogFile {
+    /// Reads a file. Icons are looked for in its directory.
+    ///
+    /// # Errors
+    /// The file cannot be read, or as for [`CatalogFile::parse`].
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, CatalogFileError> {
+        let path = path.as_ref();
+        let unreadable = |source| CatalogFileError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        // One byte too many is enough for `parse` to refuse it.
+        file.take(YAML_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            Some(_) | None => Path::new("."),
+        };
+        Self::parse(&text, Some(directory))
+    }
+
+    /// Reads YAML. Icons are looked for in `base_dir`; without one they are left out, with a warning.
+    ///
+    /// # Errors
+    /// What is no YAML, with its place; otherwise every fault there is, each with its place and path.
+    pub fn parse(yaml: &str, base_dir: Option<&Path>) -> Result<Self, CatalogFileError> {
+        let documents = yaml::parse(yaml).map_err(|yaml::YamlFault { place, reason }| {
+            CatalogFileError::Yaml { place, reason }
+        })?;
+        let mut findings = Findings::default();
+        let documents = unconditional(&documents, &mut findings);
+        let settings = settings::read(&documents, &mut findings);
+        let Some(services) = services(&documents, &mut findings) else {
+            return Err(CatalogFileError::Faulty(findings.faults));
+        };
+        let specs: Vec<ServiceSpec> = services
+            .items
+            .iter()
+            .enumerate()
+            .map(|(nth, node)| {
+                offering::offering(node, format!("services[{nth}]"), base_dir, &mut findings)
+            })
+            .collect();
+        let uncompilable = uncompilable(&specs, &services);
+        let loaded = Catalog::load(specs);
+        if let Err(faults) = &loaded {
+            let found = faults.faults.iter().map(|fault| services.located(fault));
+            // A value of the wrong kind was read as absent: that it is required has been said.
+            let news: Vec<FileFault> = found.filter(|new| !is_known(new, &findings)).collect();
+            findings.faults.extend(news);
+        }
+        let news: Vec<FileFault> = uncompilable
+            .into_iter()
+            .filter(|new| !is_known(new, &findings))
+            .collect();
+        findings.faults.extend(news);
+        findings.faults.sort_by_key(|fault| fault.place);
+        let Findings {
+            faults,
+            mut warnings,
+        } = findings;
+        match loaded {
+            Ok(catalog) if faults.is_empty() => {
+                let advice = catalog.warnings().iter();
+                warnings.extend(advice.map(|fault| services.located(fault).to_string()));
+                Ok(Self {
+                    catalog,
+                    settings,
+                    warnings,
+                })
+            }
+            Ok(_) | Err(_) => Err(CatalogFileError::Faulty(faults)),
+        }
+    }
+}
+
+/// The documents that hold under any profile.
+fn unconditional<'a>(documents: &'a [Node], findings: &mut Findings) -> Vec<&'a Node> {
+    let mut kept = Vec::new();
+    for document in documents {
+        let profiles = PROFILES
+            .iter()
+            .flat_map(|path| keys::values_at(document, path));
+        match profiles.into_iter().next() {
+            // `spring.profiles` is a mapping in a document that names the active profiles.
+            Some(profile) if profile.entries().is_none() => findings.warnings.push(format!(
+                "{}: this document is for a Spring profile, and is ignored",
+                profile.place
+            )),
+            Some(_) | None => kept.push(document),
+        }
+    }
+    kept
+}
+
+/// The list of offerings as it stands in the file.
+struct Services<'a> {
+    node: &'a Node,
+    items: &'a [Node],
+}
+
+fn services<'a>(documents: &[&'a Node], findings: &mut Findings) -> Option<Services<'a>> {
+    let mut found = Vec::new();
+    for path in SERVICES {
+        for document in documents {
+            found.extend(keys::values_at(document, path));
+        }
+    }
+    let rule = Some("B-050");
+    let path = || "services".to_owned();
+    let [node] = found[..] else {
+        let (place, reason) = match found.get(1) {
+            Some(second) => (Some(second.place), "is given twice"),
+            None => {
+                let wanted = "is required, at the top, under `catalog`, or under \
+                              `spring.cloud.openservicebroker.catalog`";
+                (documents.first().map(|document| document.place), wanted)
+            }
+        };
+        findings.faults.push(FileFault {
+            place,
+            path: path(),
+            reason: reason.to_owned(),
+            rule,
+        });
+        return None;
+    };
+    let Kind::List(items) = &node.kind else {
+        let reason = format!("must be a list, but is {}", node.kind_name());
+        findings.fault(node.place, path(), reason, rule);
+        return None;
+    };
+    Some(Services { node, items })
+}
+
+impl Services<'_> {
+    fn located(&self, fault: &CatalogFault) -> FileFault {
+        FileFault {
+            place: Some(self.place_of(&fault.path)),
+            path: fault.path.clone(),
+            reason: fault.reason.clone(),
+            rule: Some(fault.rule),
+        }
+    }
+
+    /// Where `services[0].plans[1].id` stands, or the nearest thing around it that there is.
+    fn place_of(&self, path: &str) -> yaml::Place {
+        let mut node = self.node;
+        let steps = path.strip_prefix("services").unwrap_or_default();
+        for step in steps.split(['.', '[']).filter(|step| !step.is_empty()) {
+            let next = match (&node.kind, step.strip_suffix(']')) {
+                (Kind::List(items), Some(nth)) => {
+                    nth.parse().ok().and_then(|nth: usize| items.get(nth))
+                }
+                (Kind::Mapping(entries), None) => {
+                    let plain = keys::plain(step);
+                    let found = entries.iter().find(|(key, _)| keys::plain(key) == plain);
+                    found.map(|(_, value)| value)
+                }
+                _ => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        node.place
+    }
+}
+
+/// Schemas that cannot be used, whatever else is wrong.
+fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileFault> {
+    let mut faults = Vec::new();
+    for (nth_service, service) in specs.iter().enumerate() {
+        for (nth_plan, plan) in service.plans.iter().flatten().enumerate() {
+            let Some(schemas) = &plan.schemas else {
+                continue;
+            };
+            for fault in schema::faults(schemas) {
+                faults.push(services.located(&CatalogFault {
+                    path: format!("services[{nth_service}].plans[{nth_plan}].{}", fault.path),
+                    reason: fault.reason,
+                    rule: "B-079",
+                }));
+            }
+        }
+    }
+    faults
+}
+
+/// Whether something has been said about the same thing already.
+fn is_known(fault: &FileFault, findings: &Findings) -> bool {
+    findings.faults.iter().any(|known| known.path == fault.path)
+}

@@ -1,0 +1,199 @@
+//! Reading a mapping whose keys are known: one value of one kind each, every fault noted.
+//!
+//! A value of the wrong kind becomes a fault with its place and counts as absent; a key nobody knows
+//! becomes a warning with the key that was probably meant.
+
+use super::error::FileFault;
+use super::keys;
+use super::yaml::{Kind, Node, Place};
+
+/// A key of the specification, and the checklist's line about it.
+pub(super) type Key = (&'static str, &'static str);
+
+/// What was found while a file is read.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) faults: Vec<FileFault>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Findings {
+    pub(super) fn fault(&mut self, place: Place, path: String, reason: String, rule: Rule) {
+        self.faults.push(FileFault {
+            place: Some(place),
+            path,
+            reason,
+            rule,
+        });
+    }
+}
+
+/// The checklist's line, where there is one.
+pub(super) type Rule = Option<&'static str>;
+
+/// A mapping, its keys sorted out.
+pub(super) struct Fields<'a> {
+    pub(super) path: String,
+    values: Vec<(Key, &'a Node)>,
+}
+
+impl<'a> Fields<'a> {
+    /// Sorts out the keys of a mapping; gives nothing for `null` or for what is no mapping.
+    pub(super) fn read(
+        node: &'a Node,
+        path: String,
+        known: &[Key],
+        rule: &'static str,
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let Some(entries) = node.entries() else {
+            if !matches!(node.kind, Kind::Null) {
+                let reason = format!("must be a mapping, but is {}", node.kind_name());
+                findings.fault(node.place, path, reason, Some(rule));
+            }
+            return None;
+        };
+        let mut values: Vec<(Key, &Node)> = Vec::new();
+        for (written, value) in entries {
+            let plain = keys::plain(written);
+            match known.iter().find(|(name, _)| keys::plain(name) == plain) {
+                Some(&key) if values.iter().any(|(other, _)| *other == key) => {
+                    let path = format!("{path}.{}", key.0);
+                    let reason = format!("is given twice, the second time as `{written}`");
+                    findings.fault(value.place, path, reason, Some(key.1));
+                }
+                Some(&key) => values.push((key, value)),
+                None => warn_of_unknown(written, value.place, &path, known, findings),
+            }
+        }
+        Some(Self { path, values })
+    }
+
+    /// The value under this key.
+    pub(super) fn get(&self, name: &str) -> Option<(Key, &'a Node)> {
+        self.values
+            .iter()
+            .find(|((known, _), _)| *known == name)
+            .copied()
+            .filter(|(_, node)| !matches!(node.kind, Kind::Null))
+    }
+
+    /// The path of this key.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        format!("{}.{name}", self.path)
+    }
+
+    /// A text; numbers and booleans count as what was written.
+    pub(super) fn text(&self, name: &str, findings: &mut Findings) -> Option<String> {
+        let (key, node) = self.get(name)?;
+        let text = text(node);
+        if text.is_none() {
+            self.wrong(key, node, "text", findings);
+        }
+        text
+    }
+
+    /// True or false.
+    pub(super) fn boolean(&self, name: &str, findings: &mut Findings) -> Option<bool> {
+        let (key, node) = self.get(name)?;
+        let boolean = boolean(node);
+        if boolean.is_none() {
+            self.wrong(key, node, "true or false", findings);
+        }
+        boolean
+    }
+
+    /// A whole number, perhaps in quotes.
+    pub(super) fn integer(&self, name: &str, findings: &mut Findings) -> Option<i64> {
+        let (key, node) = self.get(name)?;
+        let integer = text(node).and_then(|text| text.trim().parse().ok());
+        if integer.is_none() {
+            self.wrong(key, node, "a whole number", findings);
+        }
+        integer
+    }
+
+    /// A list of texts; a single text counts as a list of one, or as several between commas.
+    pub(super) fn texts(&self, name: &str, findings: &mut Findings) -> Option<Vec<String>> {
+        let (key, node) = self.get(name)?;
+        let texts: Option<Vec<String>> = match &node.kind {
+            Kind::List(items) => items.iter().map(text).collect(),
+            Kind::Text(text) => Some(text.split(',').map(|one| one.trim().to_owned()).collect()),
+            Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Mapping(_) => None,
+        };
+        if texts.is_none() {
+            self.wrong(key, node, "a list of texts", findings);
+        }
+        texts
+    }
+
+    /// The items of a list.
+    pub(super) fn list(&self, name: &str, findings: &mut Findings) -> Option<&'a [Node]> {
+        let (key, node) = self.get(name)?;
+        match &node.kind {
+            Kind::List(items) => Some(items),
+            Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Text(_) | Kind::Mapping(_) => {
+                self.wrong(key, node, "a list", findings);
+                None
+            }
+        }
+    }
+
+    /// The mapping under this key.
+    pub(super) fn fields(
+        &self,
+        name: &str,
+        known: &[Key],
+        findings: &mut Findings,
+    ) -> Option<Fields<'a>> {
+        let ((_, rule), node) = self.get(name)?;
+        Fields::read(node, self.path_of(name), known, rule, findings)
+    }
+
+    fn wrong(&self, (name, rule): Key, node: &Node, wanted: &str, findings: &mut Findings) {
+        let found = node.kind_name();
+        // "must be true or false, but is true or false" would help nobody; it cannot happen.
+        let reason = format!("must be {wanted}, but is {found}");
+        findings.fault(node.place, self.path_of(name), reason, Some(rule));
+    }
+}
+
+/// What was written, unless it has parts.
+pub(super) fn text(node: &Node) -> Option<String> {
+    match &node.kind {
+        Kind::Text(text) => Some(text.clone()),
+        Kind::Number(_, spelling) => Some(spelling.clone()),
+        Kind::Bool(value) => Some(value.to_string()),
+        Kind::Null | Kind::List(_) | Kind::Mapping(_) => None,
+    }
+}
+
+/// True or false in any spelling that Spring takes.
+pub(super) fn boolean(node: &Node) -> Option<bool> {
+    match text(node)?.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn warn_of_unknown(
+    written: &str,
+    place: Place,
+    path: &str,
+    known: &[Key],
+    findings: &mut Findings,
+) {
+    let shown: String = written.chars().take(80).collect();
+    let mut warning = format!("{place}: {path} has the unknown key `{shown}`, which is ignored");
+    if let Some(meant) = keys::nearest(written, known.iter().map(|(name, _)| *name)) {
+        // In the style of the file.
+        let meant = if written.contains('_') {
+            meant.to_owned()
+        } else {
+            meant.replace('_', "-")
+        };
+        warning.push_str(&format!("; did you mean `{meant}`?"));
+    }
+    findings.warnings.push(warning);
+}

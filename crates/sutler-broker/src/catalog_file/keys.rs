@@ -1,0 +1,77 @@
+//! Finding keys however they are spelled: `plan-updateable`, `plan_updateable`, `planUpdateable`,
+//! and `a.b.c: 1` for three nested mappings.
+//!
+//! Only keys whose meaning is known are treated so. What is free-form is never looked at here.
+
+use super::yaml::Node;
+
+/// A key without what people spell differently.
+pub(super) fn plain(key: &str) -> String {
+    let significant = key.chars().filter(|c| !matches!(c, '-' | '_'));
+    significant.flat_map(char::to_lowercase).collect()
+}
+
+/// Every value under this path, where any number of segments may be written as one dotted key.
+pub(super) fn values_at<'a>(node: &'a Node, path: &[&str]) -> Vec<&'a Node> {
+    if path.is_empty() {
+        return vec![node];
+    }
+    let mut found = Vec::new();
+    for (key, value) in node.entries().unwrap_or_default() {
+        let segments: Vec<String> = key.split('.').map(plain).collect();
+        let is_prefix = segments.len() <= path.len()
+            && segments
+                .iter()
+                .zip(path)
+                .all(|(one, other)| *one == plain(other));
+        if is_prefix {
+            found.extend(values_at(value, &path[segments.len()..]));
+        }
+    }
+    found
+}
+
+/// Every value that is no mapping, with the path that leads to it.
+pub(super) fn leaves(node: &Node) -> Vec<(Vec<&str>, &Node)> {
+    let Some(entries) = node.entries() else {
+        return vec![(Vec::new(), node)];
+    };
+    let mut found = Vec::new();
+    for (key, value) in entries {
+        for (path, leaf) in leaves(value) {
+            found.push((key.split('.').chain(path).collect(), leaf));
+        }
+    }
+    found
+}
+
+/// The known key that was probably meant, if one is near.
+pub(super) fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let key = plain(key);
+    // A longer key would take long to compare, and is no slip of the pen.
+    if key.len() > 64 {
+        return None;
+    }
+    let distances = known
+        .into_iter()
+        .map(|candidate| (distance(&key, &plain(candidate)), candidate));
+    let allowed = (key.chars().count() / 3).max(1);
+    let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= allowed).then_some(candidate)
+}
+
+/// How many letters must be changed, added or removed to make one from the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (nth, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = nth + 1;
+        for (column, compared) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *compared);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}

@@ -1,0 +1,29 @@
+//! What catalog files say, and what is said about faulty ones.
+
+mod spelling;
+
+use super::CatalogFile;
+use serde_json::Value;
+
+/// The smallest offering there is, at the top of a file.
+const OFFERING: &str = "
+services:
+- id: s
+  name: store
+  description: Stores things.
+  bindable: true
+  plans:
+  - {id: p, name: small, description: A small one.}
+";
+
+fn parse(yaml: &str) -> CatalogFile {
+    match CatalogFile::parse(yaml, None) {
+        Ok(file) => file,
+        Err(error) => panic!("{error}\n{yaml}"),
+    }
+}
+
+/// The body of `GET /v2/catalog`.
+fn served(file: &CatalogFile) -> Value {
+    serde_json::to_value(&file.catalog).unwrap()
+}

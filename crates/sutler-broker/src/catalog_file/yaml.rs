@@ -1,0 +1,277 @@
+//! YAML text to a tree that remembers where everything stood.
+//!
+//! The only file that knows the YAML library. Booleans are `true` and `false` and nothing else, so
+//! that `no` in a free-form value stays the word it is; fields that want a boolean take the other
+//! spellings themselves. Sizes, nesting and aliases are bounded here.
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::Spanned;
+use serde_saphyr::options::DuplicateKeyPolicy;
+use std::fmt;
+
+/// Longest file, in bytes. The largest catalogs in the field have some 200 kB.
+pub(crate) const YAML_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Deepest nesting. A schema inside a catalog begins about ten levels down.
+const DEPTH_MAX: usize = 64;
+
+/// Most values that aliases may add. A bomb makes billions out of a few lines.
+const ALIASED_EVENTS_MAX: usize = 50_000;
+
+/// Most aliases.
+const ALIASES_MAX: usize = 1_000;
+
+/// Most documents in a file.
+const DOCUMENTS_MAX: usize = 64;
+
+/// A line and a column, both counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column, in characters.
+    pub column: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Why a text is not YAML, or not YAML we read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct YamlFault {
+    pub(crate) place: Option<Place>,
+    pub(crate) reason: String,
+}
+
+/// A value and where it stood.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) kind: Kind,
+}
+
+/// What a value is. Keys of a mapping stay in their order and spelling.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Null,
+    Bool(bool),
+    /// A number, and how it was written: `1.10` is 1.1 as a number and something else as a name.
+    Number(Number, String),
+    Text(String),
+    List(Vec<Node>),
+    Mapping(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// The same value as JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Number(number, _) => Value::Number(number.clone()),
+            Kind::Text(text) => Value::String(text.clone()),
+            Kind::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
+            Kind::Mapping(entries) => {
+                let entries = entries.iter();
+                let object: Map<String, Value> = entries
+                    .map(|(key, value)| (key.clone(), value.to_json()))
+                    .collect();
+                Value::Object(object)
+            }
+        }
+    }
+
+    /// What it is, for a sentence about what it should have been.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Null => "nothing",
+            Kind::Bool(_) => "true or false",
+            Kind::Number(..) => "a number",
+            Kind::Text(_) => "text",
+            Kind::List(_) => "a list",
+            Kind::Mapping(_) => "a mapping",
+        }
+    }
+
+    /// The entries, if it is a mapping.
+    pub(crate) fn entries(&self) -> Option<&[(String, Node)]> {
+        match &self.kind {
+            Kind::Mapping(entries) => Some(entries),
+            Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Text(_) | Kind::List(_) => None,
+        }
+    }
+}
+
+/// Reads every document of a text.
+///
+/// # Errors
+/// The text is too long, no YAML, has a key twice, or is larger than it looks (aliases, nesting).
+pub(crate) fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
+    if text.len() > YAML_BYTES_MAX {
+        let reason = format!(
+            "the text must not be longer than {YAML_BYTES_MAX} bytes, but has {}",
+            text.len()
+        );
+        return Err(YamlFault {
+            place: None,
+            reason,
+        });
+    }
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_documents: DOCUMENTS_MAX,
+            max_aliases: ALIASES_MAX,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: ALIASED_EVENTS_MAX,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        strict_booleans: true,
+        emit_comments: false,
+        with_snippet: false,
+    };
+    let documents: Vec<Spanned<Written>> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| fault(&error))?;
+    Ok(documents
+        .into_iter()
+        .map(|document| node(document, text))
+        .collect())
+}
+
+fn fault(error: &serde_saphyr::Error) -> YamlFault {
+    let place = error.location().map(place);
+    let reason = error.without_snippet().to_string();
+    YamlFault {
+        place: place.filter(|place| place.line > 0),
+        // The library may put a picture of the source below its sentence.
+        reason: reason.lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+fn place(location: serde_saphyr::Location) -> Place {
+    Place {
+        line: location.line(),
+        column: location.column(),
+    }
+}
+
+/// A value as the library gives it: below the top, every value knows its place.
+#[derive(Clone, Debug)]
+enum Written {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Spanned<Written>>),
+    Mapping(Vec<(String, Spanned<Written>)>),
+}
+
+fn node(written: Spanned<Written>, source: &str) -> Node {
+    let kind = match written.value {
+        Written::Null => Kind::Null,
+        Written::Bool(value) => Kind::Bool(value),
+        Written::Number(number) => {
+            let spelling = spelling(&written.defined, source).unwrap_or_else(|| number.to_string());
+            Kind::Number(number, spelling)
+        }
+        Written::Text(text) => Kind::Text(text),
+        Written::List(items) => {
+            Kind::List(items.into_iter().map(|item| node(item, source)).collect())
+        }
+        Written::Mapping(entries) => Kind::Mapping(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key, node(value, source)))
+                .collect(),
+        ),
+    };
+    Node {
+        place: place(written.referenced),
+        kind,
+    }
+}
+
+/// The source text of a number.
+fn spelling(location: &serde_saphyr::Location, source: &str) -> Option<String> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let length = usize::try_from(span.byte_len()?).ok()?;
+    let text = source.get(start..start.checked_add(length)?)?.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WrittenVisitor)
+    }
+}
+
+struct WrittenVisitor;
+
+impl<'de> Visitor<'de> for WrittenVisitor {
+    type Value = Written;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value that JSON can express")
+    }
+
+    fn visit_unit<E>(self) -> Result<Written, E> {
+        Ok(Written::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Written, E> {
+        Ok(Written::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Written, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Written, E> {
+        Ok(Written::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Written, E> {
+        Ok(Written::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Written, E> {
+        Ok(Written::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Written, E> {
+        match Number::from_f64(value) {
+            Some(number) => Ok(Written::Number(number)),
+            None => Err(E::custom("JSON has no such number")),
+        }
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Written, E> {
+        Ok(Written::Text(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Written, E> {
+        Ok(Written::Text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Written, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Written::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Written, A::Error> {
+        let mut mapping = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            mapping.push(entry);
+        }
+        Ok(Written::Mapping(mapping))
+    }
+}

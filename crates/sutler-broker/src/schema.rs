@@ -1,0 +1,242 @@
+//! Parameters held to the JSON Schemas of their plan (B-079, B-125, B-129).
+//!
+//! The only files that know the validator. A schema comes from a catalog and parameters from anyone,
+//! so neither is trusted: nothing is fetched, patterns run in linear time, and `schema/shape.rs` bounds
+//! how often and how deep the validator can go before it is asked. What a caller reads is made in
+//! `schema/sentence.rs`, and never from a parameter's value. Schemas from Rust types: `schema/derived.rs`.
+
+mod derived;
+mod graph;
+mod sentence;
+mod shape;
+
+pub use derived::derived_schema;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use sutler_osb::{Parameters, PinnedPlan, SCHEMA_BYTES_MAX, Schemas};
+
+/// Largest compiled pattern, in bytes. `^[a-z0-9]{1,63}$` has some 3 kB.
+const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+
+/// Most compiled schemas kept. Beyond that all are forgotten and compiled again when needed.
+const COMPILED_MAX: usize = 1024;
+
+/// Most faults named in one sentence.
+const FAULTS_NAMED_MAX: usize = 5;
+
+/// Schemas that have been compiled, by the hash of their text: every request of an instance comes
+/// with the copy of the plan that was pinned, and compiling takes longer than checking.
+static COMPILED: LazyLock<Mutex<HashMap<[u8; 32], Arc<Compiled>>>> = LazyLock::new(Mutex::default);
+
+/// The compiled schemas of one plan. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct ParameterSchemas {
+    provision: Option<Arc<Compiled>>,
+    update: Option<Arc<Compiled>>,
+    bind: Option<Arc<Compiled>>,
+}
+
+/// A schema that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path} {reason}")]
+pub struct SchemaFault {
+    /// Where in the plan, e.g. `schemas.service_instance.create.parameters.properties.size`.
+    pub path: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+struct Compiled {
+    validator: Validator,
+    /// Parameters nested deeper are refused unchecked.
+    depth_max: usize,
+}
+
+impl ParameterSchemas {
+    /// Compiles the schemas of a plan, or finds them compiled.
+    ///
+    /// # Guarantees
+    /// Nothing is fetched from anywhere. The same schema is compiled once, whichever plan has it.
+    ///
+    /// # Errors
+    /// The first schema that cannot be used, with its path.
+    pub fn compile(plan: &PinnedPlan) -> Result<Self, SchemaFault> {
+        let Some(schemas) = &plan.schemas else {
+            return Ok(Self::default());
+        };
+        let [provision, update, bind] = each(schemas);
+        Ok(Self {
+            provision: compile_optional(provision)?,
+            update: compile_optional(update)?,
+            bind: compile_optional(bind)?,
+        })
+    }
+
+    /// Checks the parameters of a provision.
+    ///
+    /// # Errors
+    /// A sentence for the caller: which parameters break which rule, without their values.
+    pub fn check_provision(&self, parameters: &Parameters) -> Result<(), String> {
+        check(self.provision.as_deref(), parameters)
+    }
+
+    /// Checks the parameters of an update.
+    ///
+    /// # Errors
+    /// As for [`ParameterSchemas::check_provision`].
+    pub fn check_update(&self, parameters: &Parameters) -> Result<(), String> {
+        check(self.update.as_deref(), parameters)
+    }
+
+    /// Checks the parameters of a bind.
+    ///
+    /// # Errors
+    /// As for [`ParameterSchemas::check_provision`].
+    pub fn check_bind(&self, parameters: &Parameters) -> Result<(), String> {
+        check(self.bind.as_deref(), parameters)
+    }
+}
+
+impl fmt::Debug for ParameterSchemas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParameterSchemas")
+            .field("provision", &self.provision.is_some())
+            .field("update", &self.update.is_some())
+            .field("bind", &self.bind.is_some())
+            .finish()
+    }
+}
+
+/// Every schema that cannot be used.
+pub(crate) fn faults(schemas: &Schemas) -> Vec<SchemaFault> {
+    each(schemas)
+        .into_iter()
+        .filter_map(|schema| compile_optional(schema).err())
+        .collect()
+}
+
+/// A schema with its path, if the plan has it.
+type Located<'a> = Option<(&'static str, &'a Value)>;
+
+fn each(schemas: &Schemas) -> [Located<'_>; 3] {
+    let provision = schemas.provision();
+    let update = schemas.update();
+    let bind = schemas.bind();
+    [
+        provision.map(|schema| ("schemas.service_instance.create.parameters", schema)),
+        update.map(|schema| ("schemas.service_instance.update.parameters", schema)),
+        bind.map(|schema| ("schemas.service_binding.create.parameters", schema)),
+    ]
+}
+
+fn compile_optional(schema: Located<'_>) -> Result<Option<Arc<Compiled>>, SchemaFault> {
+    let Some((path, schema)) = schema else {
+        return Ok(None);
+    };
+    let compiled = cached(schema).map_err(|(pointer, reason)| SchemaFault {
+        path: format!("{path}{pointer}"),
+        reason,
+    })?;
+    Ok(Some(compiled))
+}
+
+fn cached(schema: &Value) -> Result<Arc<Compiled>, (String, String)> {
+    // Before anything walks it recursively, printing it included.
+    shape::check_nesting(schema)?;
+    let text = schema.to_string();
+    if text.len() > SCHEMA_BYTES_MAX {
+        let reason = format!("must not be larger than {SCHEMA_BYTES_MAX} bytes");
+        return Err((String::new(), reason));
+    }
+    let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    let lock = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(compiled) = lock().get(&hash) {
+        return Ok(Arc::clone(compiled));
+    }
+    // Compiled outside the lock: two threads may do it at once, and both are right.
+    let compiled = Arc::new(compile(schema)?);
+    let mut all = lock();
+    if all.len() >= COMPILED_MAX {
+        all.clear();
+    }
+    all.insert(hash, Arc::clone(&compiled));
+    Ok(compiled)
+}
+
+fn compile(schema: &Value) -> Result<Compiled, (String, String)> {
+    let depth_max = shape::depth_max(schema)?;
+    let mut schema = schema.clone();
+    let draft = draft(&schema);
+    if let Some(object) = schema.as_object_mut() {
+        // Settled by `draft`; the validator would look a dialect it does not know up elsewhere.
+        object.remove("$schema");
+    }
+    let patterns = PatternOptions::regex()
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_BYTES_MAX);
+    let validator = jsonschema::options()
+        .with_draft(draft)
+        .with_pattern_options(patterns)
+        .offline()
+        .build(&schema)
+        .map_err(|error| sentence::uncompilable(&error))?;
+    Ok(Compiled {
+        validator,
+        depth_max,
+    })
+}
+
+/// The dialect a schema says it is in; draft 4, which every platform knows, if it says none we know.
+fn draft(schema: &Value) -> Draft {
+    let dialect = schema.get("$schema").and_then(Value::as_str);
+    let dialect = dialect.unwrap_or_default().trim_end_matches('#');
+    let name = dialect
+        .strip_prefix("https://")
+        .or_else(|| dialect.strip_prefix("http://"));
+    match name {
+        Some("json-schema.org/draft-06/schema") => Draft::Draft6,
+        Some("json-schema.org/draft-07/schema") => Draft::Draft7,
+        Some("json-schema.org/draft/2019-09/schema") => Draft::Draft201909,
+        Some("json-schema.org/draft/2020-12/schema") => Draft::Draft202012,
+        Some(_) | None => Draft::Draft4,
+    }
+}
+
+fn check(schema: Option<&Compiled>, parameters: &Parameters) -> Result<(), String> {
+    let Some(schema) = schema else {
+        return Ok(());
+    };
+    if parameters
+        .0
+        .values()
+        .any(|value| shape::is_deeper(value, schema.depth_max))
+    {
+        let depth_max = schema.depth_max;
+        return Err(format!(
+            "the parameters must not be nested deeper than {depth_max} levels"
+        ));
+    }
+    let parameters = Value::Object(parameters.0.clone());
+    if schema.validator.is_valid(&parameters) {
+        return Ok(());
+    }
+    let mut faults: Vec<String> = schema
+        .validator
+        .iter_errors(&parameters)
+        .take(FAULTS_NAMED_MAX + 1)
+        .map(|error| sentence::broken_rule(&error))
+        .collect();
+    if faults.len() > FAULTS_NAMED_MAX {
+        faults.truncate(FAULTS_NAMED_MAX);
+        faults.push("and more".to_owned());
+    }
+    Err(format!(
+        "the parameters do not fit the schema of the plan: {}",
+        faults.join("; ")
+    ))
+}

@@ -1,0 +1,190 @@
+//! Sentences about parameters that break a rule.
+//!
+//! Made from the rule, which is the catalog's and public, and from the names on the way to the value.
+//! Never from the value: it may be a password. That is why the validator's own text is not used.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{JsonType, ValidationError};
+use serde_json::Value;
+
+/// Longest name or rule that is quoted, in characters.
+const QUOTED_CHARS_MAX: usize = 100;
+
+/// Most unexpected names that are listed.
+const NAMES_MAX: usize = 3;
+
+/// What a parameter must be and is not, e.g. "`size` must be at least 1".
+pub(super) fn broken_rule(error: &ValidationError<'_>) -> String {
+    let at = error.instance_path();
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            format!("{} is required", path(at, Some(name)))
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            let names = unexpected.iter().take(NAMES_MAX);
+            let names: Vec<String> = names.map(|name| path(at, Some(name))).collect();
+            let more = unexpected.len().saturating_sub(NAMES_MAX);
+            match (names.len(), more) {
+                (1, 0) => format!("{} is not allowed", names[0]),
+                (_, 0) => format!("{} are not allowed", names.join(", ")),
+                (_, more) => format!("{} and {more} more are not allowed", names.join(", ")),
+            }
+        }
+        ValidationErrorKind::PropertyNames { error } => {
+            format!("a name in {} {}", path(at, None), rule(error.kind()))
+        }
+        kind => format!("{} {}", path(at, None), rule(kind)),
+    }
+}
+
+/// Where and why a schema does not compile. A schema is public, so it may be quoted.
+pub(super) fn uncompilable(error: &ValidationError<'_>) -> (String, String) {
+    let pointer: String = error
+        .instance_path()
+        .segments()
+        .map(|segment| match segment {
+            LocationSegment::Property(name) => format!(".{}", quotable(&name)),
+            LocationSegment::Index(nth) => format!("[{nth}]"),
+        })
+        .collect();
+    let reason = match error.kind() {
+        ValidationErrorKind::Format { format } if format == "regex" => {
+            "is no pattern that can be matched in linear time; back-references and look-around \
+             cannot be used, nor repetitions that make it very large"
+                .to_owned()
+        }
+        _ => format!("is not valid JSON Schema: {}", quotable(&error.to_string())),
+    };
+    (pointer, reason)
+}
+
+/// `servers[0].name` in quotes, or "the parameters" themselves.
+fn path(location: &Location, last: Option<&str>) -> String {
+    let mut path = String::new();
+    let push_name = |path: &mut String, name: &str| {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(&quotable(name));
+    };
+    for segment in location.segments() {
+        match segment {
+            LocationSegment::Property(name) => push_name(&mut path, &name),
+            LocationSegment::Index(nth) => path.push_str(&format!("[{nth}]")),
+        }
+    }
+    if let Some(name) = last {
+        push_name(&mut path, name);
+    }
+    if path.is_empty() {
+        "the parameters as a whole".to_owned()
+    } else {
+        format!("`{path}`")
+    }
+}
+
+/// What a value must be, in words that follow its name.
+fn rule(kind: &ValidationErrorKind) -> String {
+    use ValidationErrorKind as Kind;
+    match kind {
+        Kind::Type { kind } => format!("must be {}", types(kind)),
+        Kind::Enum { options } => format!("must be {}", one_of(options)),
+        Kind::Constant { expected_value } => format!("must be {}", quoted(expected_value)),
+        Kind::Minimum { limit } => format!("must be at least {limit}"),
+        Kind::Maximum { limit } => format!("must be at most {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("must be greater than {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
+        Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
+        Kind::MinLength { limit } => format!("must have at least {limit} characters"),
+        Kind::MaxLength { limit } => format!("must have at most {limit} characters"),
+        Kind::MinItems { limit } => format!("must have at least {limit} items"),
+        Kind::MaxItems { limit } => format!("must have at most {limit} items"),
+        Kind::AdditionalItems { limit } => format!("must have at most {limit} items"),
+        Kind::MinProperties { limit } => format!("must have at least {limit} entries"),
+        Kind::MaxProperties { limit } => format!("must have at most {limit} entries"),
+        Kind::Pattern { pattern } => format!("must match the pattern `{}`", quotable(pattern)),
+        Kind::Format { format } => format!("must be in the format `{}`", quotable(format)),
+        Kind::ContentEncoding { content_encoding } => {
+            format!("must be encoded as `{}`", quotable(content_encoding))
+        }
+        Kind::ContentMediaType { content_media_type } => {
+            format!(
+                "must be of the media type `{}`",
+                quotable(content_media_type)
+            )
+        }
+        Kind::FromUtf8 { .. } => "must be UTF-8 text when decoded".to_owned(),
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+            "must have one of the forms that the schema lists, but has none of them".to_owned()
+        }
+        Kind::OneOfMultipleValid { .. } => {
+            "must have exactly one of the forms that the schema lists, but has several".to_owned()
+        }
+        Kind::Not { .. } => "must not have the form that the schema excludes".to_owned(),
+        Kind::Contains => "must contain an item that the schema demands".to_owned(),
+        Kind::UniqueItems => "must not have the same item twice".to_owned(),
+        Kind::UnevaluatedItems { .. } => "must not have more items than are allowed".to_owned(),
+        Kind::FalseSchema => "is not allowed".to_owned(),
+        // Said by `broken_rule` where they can say more.
+        Kind::Required { .. } => "lacks an entry that is required".to_owned(),
+        Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => {
+            "has an entry that is not allowed".to_owned()
+        }
+        Kind::PropertyNames { .. } => "has a name that is not allowed".to_owned(),
+        Kind::BacktrackLimitExceeded { .. }
+        | Kind::RegexEngineFailure { .. }
+        | Kind::Referencing(_)
+        | Kind::Custom { .. } => "cannot be checked against the schema".to_owned(),
+    }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => type_name(*one).to_owned(),
+        TypeKind::Multiple(several) => {
+            let names: Vec<&str> = several.iter().map(type_name).collect();
+            names.join(" or ")
+        }
+    }
+}
+
+fn type_name(json_type: JsonType) -> &'static str {
+    match json_type {
+        JsonType::Null => "null",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Number => "a number",
+        JsonType::String => "text",
+        JsonType::Array => "a list",
+        JsonType::Object => "an object",
+    }
+}
+
+fn one_of(options: &Value) -> String {
+    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+    let listed: Vec<String> = options.iter().map(quoted).collect();
+    let listed = listed.join(", ");
+    if listed.chars().count() <= 3 * QUOTED_CHARS_MAX {
+        format!("one of {listed}")
+    } else {
+        format!("one of the {} values that the schema lists", options.len())
+    }
+}
+
+/// A value of the schema.
+fn quoted(value: &Value) -> String {
+    format!("`{}`", quotable(&value.to_string()))
+}
+
+/// Fit for one line of a message.
+fn quotable(text: &str) -> String {
+    let one_line = |c: char| if c.is_control() { ' ' } else { c };
+    let mut quotable: String = text.chars().take(QUOTED_CHARS_MAX).map(one_line).collect();
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        quotable.push('…');
+    }
+    quotable
+}
