@@ -1,9 +1,57 @@
 //! Write three to five async functions, get a conformant, durable, idempotent service broker.
+//!
+//! Start with [`Service`], the trait an author implements, and [`Broker`], which serves it. Inside:
+//! `lifecycle/` decides, `desk/` takes requests in, `executor/` carries them out, `http/` speaks the
+//! protocol, `records.rs` keeps everything in a journal.
 
+mod auth;
+mod broker;
+mod catalog_file;
+mod cleanup;
+mod cron;
+mod cx;
+mod desk;
+mod error;
+mod executor;
+mod http;
 mod lifecycle;
+mod plans;
+mod records;
 mod refusal;
+mod schema;
+mod server;
+mod service;
+mod settings;
+mod stock;
+mod typed;
 
+pub use broker::{Broker, BuildError, Running};
+pub use catalog_file::{
+    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
+};
+pub use cron::{Schedule, ScheduleError};
+pub use cx::Cx;
+pub use error::{Error, Result};
+pub use http::{Endpoint, Replacement};
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
-pub use lifecycle::{Asynchrony, AuthorState, Verb};
+pub use lifecycle::{Asynchrony, AuthorState};
 pub use refusal::{Refusal, Resource};
+pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
+pub use service::{
+    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService, Update,
+    Updated,
+};
+pub use settings::{DeletedPoll, MissingVersion, Settings};
+
+/// What nearly every broker needs.
+pub mod prelude {
+    pub use crate::{
+        Bound, Broker, CatalogFile, Cx, Error, Policy, Provisioned, Result, Service, Update, Updated,
+    };
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+    pub use serde_json::json;
+    pub use sutler_journal::KeyRing;
+    pub use sutler_osb::OperationKind;
+}

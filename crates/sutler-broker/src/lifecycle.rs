@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use sutler_journal::OperationId;
+pub(crate) use sutler_osb::OperationKind as Verb;
 
 /// Whether a verb of a plan works asynchronously.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,48 +25,6 @@ pub enum Asynchrony {
     Preferred,
     /// Only asynchronously.
     Required,
-}
-
-/// What an operation does; its word is in every row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verb {
-    /// Makes an instance.
-    Provision,
-    /// Changes one.
-    Update,
-    /// Removes one.
-    Deprovision,
-    /// Makes a binding.
-    Bind,
-    /// Removes one.
-    Unbind,
-}
-
-impl Verb {
-    /// Its word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Provision => "provision",
-            Self::Update => "update",
-            Self::Deprovision => "deprovision",
-            Self::Bind => "bind",
-            Self::Unbind => "unbind",
-        }
-    }
-
-    /// The verb of a word.
-    pub fn of(word: &str) -> Option<Self> {
-        [
-            Self::Provision,
-            Self::Update,
-            Self::Deprovision,
-            Self::Bind,
-            Self::Unbind,
-        ]
-        .into_iter()
-        .find(|verb| verb.word() == word)
-    }
 }
 
 /// How a change is asked for.

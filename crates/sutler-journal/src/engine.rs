@@ -8,6 +8,7 @@ mod run;
 mod work;
 
 pub use run::{Lost, Run};
+pub use work::catch_panic;
 
 use crate::operation::{Operation, OperationId, Queue, WorkerId};
 use crate::store::Store;
@@ -41,10 +42,10 @@ pub trait Executor: Send + Sync + 'static {
     /// It may be called again for the same operation after a crash, with the progress committed so
     /// far. It looks at [`Run::cancelled`], and commits the end through [`Run::commit`] before it
     /// answers `Finished`.
-    async fn execute(&self, run: &Run) -> Result<Ended, Lost>;
+    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost>;
 
     /// Ends an operation that was taken over too often without progress: as failed, visibly.
-    async fn give_up(&self, run: &Run) -> Result<(), Lost>;
+    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost>;
 }
 
 /// One queue and how many of its operations one engine runs at a time.

@@ -11,10 +11,12 @@ pub mod conformance;
 mod document;
 mod engine;
 mod key;
+mod key_file;
 mod memory;
 mod operation;
 mod query;
 mod seal;
+mod settle;
 mod store;
 
 pub use clock::{Clock, ManualClock, StoreTime, SystemClock};
@@ -25,8 +27,10 @@ pub use commit::{
 pub use document::{Document, TERMS_MAX, Term, Version};
 pub use engine::{
     Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run,
+    catch_panic,
 };
 pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};
+pub use key_file::KeyFileError;
 pub use memory::MemoryStore;
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, Polled, Queue, State, WorkerId,
@@ -36,4 +40,5 @@ pub use query::{
     QueueStats, Renewal, Stats, Subject, Sweep,
 };
 pub use seal::{KeyId, KeyRing, KeyRingError, Place, SealError, SealedWith};
+pub use settle::settle;
 pub use store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError};

@@ -5,6 +5,7 @@
 //! written (`commit.rs`) or carried out (`engine/`).
 
 use crate::clock::StoreTime;
+use crate::commit::NewOperation;
 use crate::key::Key;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -160,4 +161,32 @@ pub struct Operation {
     pub request: Bytes,
     /// Sealed: memos and whatever else a later attempt must know. Empty at first.
     pub progress: Bytes,
+}
+
+impl Operation {
+    /// The operation that a commit with `Start::Claimed` has just made, as its worker holds it. The
+    /// time of acceptance is the store's to know and stands at zero here.
+    pub fn just_claimed(new: &NewOperation) -> Self {
+        let row = OperationRow {
+            id: new.id,
+            lane: new.lane.clone(),
+            verb: Cow::Borrowed(new.verb),
+            queue: new.queue.clone(),
+            state: State::Running,
+            due: StoreTime::default(),
+            fence: Fence(1),
+            attempt: 1,
+            takeovers: 0,
+            cancel: false,
+            pinned: true,
+            accepted: StoreTime::default(),
+            finished: None,
+            detail: new.detail.clone(),
+        };
+        Self {
+            row,
+            request: new.request.clone(),
+            progress: Bytes::new(),
+        }
+    }
 }

@@ -23,6 +23,26 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Provision, Self::Update, Self::Deprovision, Self::Bind, Self::Unbind];
+
+    /// Its word: `provision`, `unbind` …
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Update => "update",
+            Self::Deprovision => "deprovision",
+            Self::Bind => "bind",
+            Self::Unbind => "unbind",
+        }
+    }
+
+    /// The kind of a word.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
     /// Whether its failure may say `instance_usable` (B-033, B-102).
     pub fn may_say_instance_usable(self) -> bool {
         match self {

@@ -1,3 +1,38 @@
-//! placeholder
+//! The sutler executable: flags and commands, one file each under `commands/`.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage.
 
-fn main() {}
+mod commands;
+mod demo;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Service brokers for platforms: nothing happens that is not first written down.
+#[derive(Parser)]
+#[command(name = "sutler", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a catalog file as a service broker, with a built-in demo service behind every plan
+    Broker(commands::broker::BrokerArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Cli { command } = Cli::parse();
+    let result = match command {
+        Command::Broker(args) => commands::broker::run(args).await,
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            commands::complain(error.as_ref());
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -44,7 +44,8 @@ impl InstanceSpec {
             && self.space_guid == wanted.space_guid
     }
 
-    fn changed_by(&self, change: &Change) -> Self {
+    /// What it is after a change.
+    pub(crate) fn changed_by(&self, change: &Change) -> Self {
         let mut next = self.clone();
         if let Some((plan_id, plan)) = &change.plan {
             next.plan_id = plan_id.clone();

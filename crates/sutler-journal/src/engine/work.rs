@@ -8,7 +8,10 @@ use super::{Ended, Engine, Finished, Incarnation, Inner, Permit, Running};
 use crate::commit::{Due, Next};
 use crate::operation::{Operation, WorkerId};
 use crate::store::LeaseError;
-use std::sync::PoisonError;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -162,9 +165,13 @@ impl Engine {
 
 impl Inner {
     async fn drive(&self, run: Run) {
+        let run = Arc::new(run);
         let id = run.id();
         let result = if run.operation().row.takeovers > self.settings.takeovers_max {
-            self.executor.give_up(&run).await.map(|()| Ended::Finished)
+            self.executor
+                .give_up(run.clone())
+                .await
+                .map(|()| Ended::Finished)
         } else {
             self.execute(&run).await
         };
@@ -180,10 +187,9 @@ impl Inner {
     }
 
     /// A panic of the executor ends this attempt, not the worker. The lease is given up with it.
-    async fn execute(&self, run: &Run) -> Result<Ended, Lost> {
-        let work = std::panic::AssertUnwindSafe(self.executor.execute(run));
+    async fn execute(&self, run: &Arc<Run>) -> Result<Ended, Lost> {
         tokio::select! {
-            ended = futures_catch(work) => ended.unwrap_or_else(|()| {
+            ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {
                 tracing::error!(operation.id = %run.id(), "the executor panicked");
                 Ok(Ended::Retry(AFTER_PANIC))
             }),
@@ -240,16 +246,16 @@ impl Inner {
     }
 }
 
-/// Polls a future, turning a panic inside into `Err(())`.
-async fn futures_catch<F: std::future::Future>(
-    work: std::panic::AssertUnwindSafe<F>,
-) -> Result<F::Output, ()> {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    let mut work = std::pin::pin!(work.0);
+/// Polls a future to its end, turning a panic inside into `Err(())`.
+///
+/// # Errors
+/// The future panicked; it is not polled again.
+pub async fn catch_panic<F: Future>(work: F) -> Result<F::Output, ()> {
+    let mut work = std::pin::pin!(work);
     std::future::poll_fn(move |cx| {
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
-            Err(_) => std::task::Poll::Ready(Err(())),
+            Err(_) => Poll::Ready(Err(())),
         }
     })
     .await

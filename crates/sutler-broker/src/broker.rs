@@ -1,0 +1,272 @@
+//! Putting a broker together: catalog, services, store, authentication.
+//!
+//! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
+
+use crate::auth::Auth;
+use crate::catalog_file::{CatalogFile, CatalogFileError};
+use crate::cleanup;
+use crate::desk::Desk;
+use crate::executor::BrokerExecutor;
+use crate::http::{Endpoint, Http, Replacement, router};
+use crate::plans::{Plans, Services};
+use crate::records::Records;
+use crate::schema::SchemaFault;
+use crate::service::{Service, UntypedService};
+use crate::settings::Settings;
+use crate::stock::{QUEUE, Stock};
+use crate::typed::Typed;
+use secrecy::SecretString;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{
+    Commit, CommitError, Engine, EngineSettings, Kind, KeyRing, MemoryStore, Place, Realm, Store,
+};
+use sutler_osb::{Catalog, CatalogFaults};
+
+/// Where the key ring is proved to be the right one.
+const META: Kind = Kind::new("meta");
+const CANARY: &str = "canary";
+
+/// Why a broker does not start. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The catalog breaks rules of the specification.
+    #[error("the catalog is not valid:\n{0}")]
+    Catalog(CatalogFaults),
+    /// The catalog's file cannot be used.
+    #[error(transparent)]
+    CatalogFile(#[from] CatalogFileError),
+    /// A parameter schema cannot be used.
+    #[error(transparent)]
+    Schema(#[from] SchemaFault),
+    /// An offering without a service.
+    #[error("the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)")]
+    NoService(String),
+    /// Asynchronous binds that nobody could fetch.
+    #[error("the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true")]
+    AsyncBindNotRetrievable(String),
+    /// No store was chosen.
+    #[error("a broker needs a store: call .store(…, keys), or .in_memory() to forget everything at the end")]
+    NoStore,
+    /// No authentication was chosen.
+    #[error("a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody")]
+    NoAuth,
+    /// Credentials from the environment are not there.
+    #[error("set {0} to serve with basic authentication")]
+    NoCredentials(&'static str),
+    /// The realm's name cannot be used.
+    #[error("the realm's name cannot be used: {0}")]
+    Realm(#[from] sutler_journal::InvalidKey),
+    /// The key ring does not open the store.
+    #[error("the key ring does not open this store: {0}")]
+    Keys(#[from] sutler_journal::SealError),
+    /// The store does not answer.
+    #[error("the store cannot be used: {0}")]
+    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Something of ours does not serialise; a bug.
+    #[error("the catalog cannot be written as JSON")]
+    Form(#[source] serde_json::Error),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(String, #[source] std::io::Error),
+}
+
+/// The recipe of a broker.
+pub struct Broker {
+    catalog: Catalog,
+    services: Services,
+    settings: Settings,
+    store: Option<(Arc<dyn Store>, KeyRing)>,
+    auth: Option<Auth>,
+    realm: String,
+    replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
+}
+
+impl Broker {
+    /// A broker that offers a catalog; settings in its file are taken over.
+    pub fn new(catalog: impl Into<CatalogFile>) -> Self {
+        let file = catalog.into();
+        let settings = Settings {
+            instances: file.settings.instances,
+            bindings: file.settings.bindings,
+            ..Settings::default()
+        };
+        Self {
+            catalog: file.catalog,
+            services: Services::new(),
+            settings,
+            store: None,
+            auth: None,
+            realm: "broker".to_owned(),
+            replaced: HashMap::new(),
+        }
+    }
+
+    /// Serves an offering, by its name or id, with a typed service.
+    #[must_use]
+    pub fn service(self, offering: &str, service: impl Service) -> Self {
+        self.untyped_service(offering, Arc::new(Typed(service)))
+    }
+
+    /// Serves an offering, by its name or id, with a service known only at run time.
+    #[must_use]
+    pub fn untyped_service(mut self, offering: &str, service: Arc<dyn UntypedService>) -> Self {
+        self.services.insert(offering.to_owned(), service);
+        self
+    }
+
+    /// Keeps everything in a store, sealed with a key ring.
+    #[must_use]
+    pub fn store(mut self, store: impl Store, keys: KeyRing) -> Self {
+        self.store = Some((Arc::new(store), keys));
+        self
+    }
+
+    /// Like [`Broker::store`], for a store that others hold too.
+    #[must_use]
+    pub fn shared_store(mut self, store: Arc<dyn Store>, keys: KeyRing) -> Self {
+        self.store = Some((store, keys));
+        self
+    }
+
+    /// Keeps everything in memory: all is forgotten at the end of the process.
+    #[must_use]
+    pub fn in_memory(self) -> Self {
+        self.store(MemoryStore::new(), KeyRing::ephemeral())
+    }
+
+    /// Demands one user's name and password.
+    #[must_use]
+    pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
+        self.auth = Some(Auth::basic(user, &password.into()));
+        self
+    }
+
+    /// Demands the user of `BROKER_USERNAME` and `BROKER_PASSWORD`.
+    ///
+    /// # Errors
+    /// One of them is not set.
+    pub fn auth_from_env(self) -> Result<Self, BuildError> {
+        let variable = |name| std::env::var(name).map_err(|_| BuildError::NoCredentials(name));
+        let (user, password) = (variable("BROKER_USERNAME")?, variable("BROKER_PASSWORD")?);
+        Ok(self.basic_auth(&user, password))
+    }
+
+    /// Serves everybody. For tests, and behind something that authenticates.
+    #[must_use]
+    pub fn without_auth(mut self) -> Self {
+        self.auth = Some(Auth::Open);
+        self
+    }
+
+    /// Keeps this broker's records apart from others in the same store.
+    #[must_use]
+    pub fn realm(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.realm);
+        self
+    }
+
+    /// Changes settings.
+    #[must_use]
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Answers an endpoint in another way altogether.
+    #[must_use]
+    pub fn replace(mut self, endpoint: Endpoint, with: impl Replacement) -> Self {
+        self.replaced.insert(endpoint, Arc::new(with));
+        self
+    }
+
+    /// Starts the engine: unfinished operations go on from here.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub async fn start(self) -> Result<Running, BuildError> {
+        let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
+        let auth = self.auth.ok_or(BuildError::NoAuth)?;
+        let plans = Plans::new(self.catalog, self.services)?;
+        let realm = Realm::new(self.realm)?;
+        let records = Arc::new(Records { store: store.clone(), keys: Arc::new(keys), realm });
+        prove_keys(&records).await?;
+        plans.keep_copies(&records, &plans.offer()).await?;
+        let settings = self.settings;
+        let mut engine_settings = EngineSettings::for_queue(QUEUE, settings.workers);
+        engine_settings.lease = settings.lease;
+        let stock = Arc::new(Stock { records, plans, settings });
+        cleanup::plan_all(&stock).await.map_err(|error| BuildError::Store(error.into()))?;
+        let executor = Arc::new(BrokerExecutor(stock.clone()));
+        let engine = Engine::start(store, executor, engine_settings)
+            .await
+            .map_err(|error| BuildError::Store(error.into()))?;
+        let http = Http { desk: Desk { stock, engine }, auth, replaced: self.replaced };
+        Ok(Running(Arc::new(http)))
+    }
+
+    /// Starts the broker as a plain router: nest it, add layers, call it in tests.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub async fn into_router(self) -> Result<axum::Router, BuildError> {
+        Ok(self.start().await?.router())
+    }
+}
+
+/// A broker at work. Cheap to clone.
+#[derive(Clone)]
+pub struct Running(pub(crate) Arc<Http>);
+
+impl Running {
+    /// The broker as a router.
+    pub fn router(&self) -> axum::Router {
+        router(self.0.clone())
+    }
+
+    /// Replaces the whole catalog. What vanishes is withdrawn: instances go on with their copy.
+    ///
+    /// # Errors
+    /// The catalog cannot be used; the old one stays.
+    pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
+        let stock = &self.0.desk.stock;
+        stock.plans.replace(&stock.records, catalog).await
+    }
+
+    /// How many operations run here.
+    pub fn running(&self) -> usize {
+        self.0.desk.engine.running()
+    }
+
+    /// Stops claiming, waits for what runs, gives the rest back.
+    pub async fn shut_down(&self) {
+        self.0.desk.engine.shut_down(self.0.desk.stock.settings.drain).await;
+    }
+
+    pub(crate) fn drain(&self) -> Duration {
+        self.0.desk.stock.settings.drain
+    }
+}
+
+/// Opens a known text, so that a wrong key ring is found now and not with the first request.
+async fn prove_keys(records: &Records) -> Result<(), BuildError> {
+    let key = records.key(META, CANARY);
+    let place = Place::Document(&key);
+    for _ in 0..2 {
+        let found = records.store.get(&key).await.map_err(|e| BuildError::Store(e.into()))?;
+        if let Some(document) = found {
+            records.keys.open(place, &document.body)?;
+            return Ok(());
+        }
+        let body = records.keys.seal(place, b"the right keys");
+        let commit = Commit::new().insert(key.clone(), Vec::new(), body);
+        match records.store.commit(&commit).await {
+            Ok(()) => return Ok(()),
+            // Another replica was first: open what it wrote.
+            Err(CommitError::Stale(_)) => {}
+            Err(error) => return Err(BuildError::Store(error.into())),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! What a hook is given: who asks for what, and how to write things down on the way.
+//!
+//! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved in the
+//! middle. All of it is written under the claim: a worker that lost it writes nothing. The runner that
+//! builds a [`Cx`] is `executor.rs`.
+
+use crate::error::{Error, Result};
+use crate::lifecycle::AuthorState;
+use crate::records::{Detail, Records, Steps};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use sutler_journal::{Key, Lost, OperationId, Run};
+use sutler_osb::{
+    BindResource, BindingId, Context, InstanceId, OriginatingIdentity, Parameters, PinnedPlan,
+    RequestIdentity,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Progress texts are written at most this often.
+pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+/// Longest progress text, in characters.
+const PROGRESS_CHARS_MAX: usize = 1000;
+/// Most memoised steps of one operation.
+const STEPS_MAX: usize = 1000;
+
+/// Who asked for what.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub instance_id: InstanceId,
+    pub binding_id: Option<BindingId>,
+    pub plan: Arc<PinnedPlan>,
+    pub parameters: Parameters,
+    pub context: Option<Context>,
+    pub bind_resource: Option<BindResource>,
+    pub app_guid: Option<String>,
+    pub identity: Option<OriginatingIdentity>,
+    pub request_identity: Option<RequestIdentity>,
+    pub binding_state: Option<AuthorState>,
+}
+
+/// Given to every hook.
+pub struct Cx {
+    facts: Facts,
+    lane: Key,
+    run: Arc<Run>,
+    records: Arc<Records>,
+    steps: tokio::sync::Mutex<Steps>,
+    progress: Mutex<Progress>,
+    retry_after: Option<Duration>,
+}
+
+#[derive(Default)]
+struct Progress {
+    unwritten: Option<String>,
+    written: Option<Instant>,
+}
+
+impl Cx {
+    pub(crate) fn new(facts: Facts, lane: Key, run: Arc<Run>, records: Arc<Records>, steps: Steps, retry_after: Option<Duration>) -> Self {
+        let progress = Mutex::default();
+        let steps = tokio::sync::Mutex::new(steps);
+        Self { facts, lane, run, records, steps, progress, retry_after }
+    }
+
+    /// The instance, as the platform names it.
+    pub fn instance_id(&self) -> &InstanceId {
+        &self.facts.instance_id
+    }
+
+    /// The binding, where the operation is about one.
+    pub fn binding_id(&self) -> Option<&BindingId> {
+        self.facts.binding_id.as_ref()
+    }
+
+    /// The plan, as it was when the instance was made or last updated.
+    pub fn plan(&self) -> &PinnedPlan {
+        &self.facts.plan
+    }
+
+    /// The parameters: of the binding where there is one, else of the instance.
+    pub fn parameters(&self) -> &Parameters {
+        &self.facts.parameters
+    }
+
+    /// The parameters as a type of the author's.
+    ///
+    /// # Errors
+    /// They do not fit: the caller is told 400.
+    pub fn parameters_as<T: DeserializeOwned>(&self) -> Result<T> {
+        let value = Value::Object(self.facts.parameters.0.clone());
+        serde_json::from_value(value).map_err(|_| Error::invalid("The parameters do not fit."))
+    }
+
+    /// Where in the platform it lives.
+    pub fn context(&self) -> Option<&Context> {
+        self.facts.context.as_ref()
+    }
+
+    /// What is bound: an application, a route.
+    pub fn bind_resource(&self) -> Option<&BindResource> {
+        self.facts.bind_resource.as_ref()
+    }
+
+    /// The application that is bound, wherever the platform named it.
+    pub fn app_guid(&self) -> Option<&str> {
+        self.facts.app_guid.as_deref()
+    }
+
+    /// The user who caused the operation.
+    pub fn originating_identity(&self) -> Option<&OriginatingIdentity> {
+        self.facts.identity.as_ref()
+    }
+
+    /// The request that caused it, as the platform names it.
+    pub fn request_identity(&self) -> Option<&RequestIdentity> {
+        self.facts.request_identity.as_ref()
+    }
+
+    /// The operation.
+    pub fn operation_id(&self) -> OperationId {
+        self.run.id()
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.run.operation().row.attempt
+    }
+
+    /// The binding's own state, as saved by its bind.
+    ///
+    /// # Errors
+    /// It does not fit the type.
+    pub fn binding_state<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let state = self.facts.binding_state.clone();
+        state.map(|state| serde_json::from_value(state.0)).transpose().map_err(|_| {
+            Error::failed("The stored state of the service binding cannot be read.")
+        })
+    }
+
+    /// Fires when the operation should stop: somebody deletes what it makes.
+    pub fn cancellation(&self) -> &CancellationToken {
+        self.run.cancelled()
+    }
+
+    /// Whether the operation should stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.run.cancelled().is_cancelled()
+    }
+
+    /// A key that is the same for every attempt of this step: make the outside use it, and the step
+    /// happens once.
+    pub fn idempotency_key(&self, step: &str) -> String {
+        let mut digest = Sha256::new();
+        digest.update(self.run.id().0.as_bytes());
+        digest.update(step.as_bytes());
+        digest.finalize()[..16].iter().fold(String::with_capacity(32), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+
+    /// Tells whoever polls how far it is. Written at most twice a second; the last one counts.
+    ///
+    /// # Errors
+    /// The claim was lost.
+    pub async fn progress(&self, text: impl Into<String>) -> Result<()> {
+        let text: String = text.into().chars().take(PROGRESS_CHARS_MAX).collect();
+        let due = {
+            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.unwritten = Some(text);
+            progress.written.is_none_or(|at| at.elapsed() >= PROGRESS_EVERY)
+        };
+        if due { self.flush_progress().await.map_err(|Lost| Error::lost()) } else { Ok(()) }
+    }
+
+    /// Writes what progress was not written yet.
+    pub(crate) async fn flush_progress(&self) -> std::result::Result<(), Lost> {
+        let text = {
+            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.written = Some(Instant::now());
+            progress.unwritten.take()
+        };
+        let Some(text) = text else { return Ok(()) };
+        let retry_after = self.retry_after.map(|wait| wait.as_secs().max(1));
+        let detail = Detail { description: Some(text), retry_after, ..Detail::default() };
+        self.run.note(Some(self.records.seal_detail(self.run.id(), &detail)), None).await
+    }
+
+    /// Does something once: its result is written down, and later attempts get it without doing it
+    /// again. At least once until that is committed; with [`Cx::idempotency_key`] exactly once.
+    ///
+    /// # Errors
+    /// Those of the work; then nothing is written down. Or the claim was lost.
+    pub async fn step<T, F, W>(&self, name: &str, work: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        F: FnOnce() -> W,
+        W: Future<Output = Result<T>>,
+    {
+        if let Some(memo) = self.steps.lock().await.memos.get(name) {
+            return serde_json::from_value(memo.clone()).map_err(|_| {
+                let cause = format!("the memo of step {name:?} does not fit its type any more");
+                Error::failed("The operation cannot be continued.").because(cause)
+            });
+        }
+        let result = work().await?;
+        let memo = serde_json::to_value(&result)?;
+        let mut steps = self.steps.lock().await;
+        if steps.memos.len() >= STEPS_MAX {
+            return Err(Error::failed("The operation has too many steps."));
+        }
+        steps.memos.insert(name.to_owned(), memo);
+        let sealed = self.records.seal_steps(self.run.id(), &steps);
+        self.run.note(None, Some(sealed)).await.map_err(|Lost| Error::lost())?;
+        Ok(result)
+    }
+
+    /// Saves state in the middle of an operation: a later attempt, or the clean-up after a failure,
+    /// is given it.
+    ///
+    /// # Errors
+    /// It does not serialise, or the claim was lost.
+    pub async fn save_state<T: Serialize>(&self, state: &T) -> Result<()> {
+        let state = AuthorState(serde_json::to_value(state)?);
+        let saved = self.records.save_state(&self.run, &self.lane, state).await;
+        saved.map_err(|Lost| Error::lost())
+    }
+}

@@ -1,0 +1,220 @@
+//! The desk: takes requests in. Reads, asks `decide`, commits, and only then answers.
+//!
+//! Every verb is the same loop: read the resource, gather the facts, decide, commit; if somebody
+//! wrote first, do it again. Nothing is done in the world here. The verbs are in `desk/`; the wire is
+//! in `http/`; what is committed here is carried out by `executor.rs`.
+
+mod binding;
+mod instance;
+mod poll;
+mod wait;
+
+pub(crate) use poll::LastOperation;
+
+use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
+use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request};
+use crate::refusal::Refusal;
+use crate::service::Policy;
+use crate::stock::{QUEUE, Stock};
+use serde_json::Value;
+use std::sync::Arc;
+use sutler_journal::{
+    Commit, CommitError, Due, Engine, Finished, Key, NewOperation, Operation, OperationId, Permit,
+    Start, Version, Write, settle,
+};
+use sutler_osb::{OriginatingIdentity, RequestIdentity};
+
+/// How often a request reads and decides again before it gives up: others kept coming first.
+const TRIES: u32 = 32;
+
+/// Who asks, and how.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asker {
+    pub accepts_incomplete: bool,
+    pub identity: Option<OriginatingIdentity>,
+    pub request_identity: Option<RequestIdentity>,
+}
+
+/// Why there is no success to answer with.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// Nothing was changed.
+    Refused(Refusal),
+    /// The operation ran and did not succeed.
+    Failed { verb: Verb, detail: Detail },
+    /// The caller waited as long as it may.
+    Overdue { verb: Verb },
+    /// The store cannot take or give anything now.
+    Unavailable(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<RecordError> for Problem {
+    fn from(error: RecordError) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
+
+impl From<sutler_journal::StoreError> for Problem {
+    fn from(error: sutler_journal::StoreError) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
+
+/// How a change is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Changed<S> {
+    /// It was already so (200).
+    AlreadyDone(S),
+    /// This request did it (201, or 200 for changes and deletes).
+    Done(S),
+    /// It runs (202).
+    Running(OperationId, S),
+}
+
+/// The desk. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub stock: Arc<Stock>,
+    pub engine: Engine,
+}
+
+/// What a commit of the desk was about.
+struct Applied<S> {
+    state: S,
+    reply: Reply,
+    finished: Option<Finished>,
+}
+
+impl Desk {
+    /// Commits a decision. `None`: somebody wrote first; read and decide again.
+    async fn apply<S: Kept>(
+        &self,
+        key: &Key,
+        was: &Loaded<S>,
+        decision: Decision<S>,
+        draft: &Draft,
+        reads: Option<(Key, Version)>,
+    ) -> Result<Option<Applied<S>>, Problem> {
+        if decision.effects.is_empty() && decision.next == was.state {
+            self.stock.records.refresh(key, was).await;
+            let Decision { next: state, reply, .. } = decision;
+            return Ok(Some(Applied { state, reply, finished: None }));
+        }
+        let mut commit = self.stock.records.put(Commit::new(), key, was, &decision.next);
+        if let Some((read, version)) = reads {
+            commit = commit.unchanged(read, version);
+        }
+        let mut claimed = None;
+        for effect in &decision.effects {
+            commit = match *effect {
+                Effect::Start(verb, id) => {
+                    let permit = self.engine.permit(&QUEUE);
+                    let start = match (decision.reply, &permit) {
+                        // Somebody waits for it, or there is room: it starts with this commit.
+                        (Reply::Started(_, Pace::Inline), _) | (_, Some(_)) => {
+                            Start::Claimed(self.engine.worker())
+                        }
+                        _ => Start::Ready(Due::Now),
+                    };
+                    let new = self.new_operation(key, verb, id, start, draft);
+                    if matches!(start, Start::Claimed(_)) {
+                        claimed = Some((Operation::just_claimed(&new), permit));
+                    }
+                    commit.start(new)
+                }
+                Effect::StartWaiting(verb, id) => {
+                    commit.start(self.new_operation(key, verb, id, Start::Waiting, draft))
+                }
+                Effect::Cancel(id) => commit.write(Write::Cancel(id)),
+                Effect::Wake(id) => commit.write(Write::Wake(id)),
+            };
+        }
+        match settle(self.stock.records.store.as_ref(), &commit).await {
+            Ok(()) => Ok(Some(self.set_going(decision, claimed))),
+            Err(CommitError::Stale(_)) => Ok(None),
+            Err(error) => Err(Problem::Unavailable(error.into())),
+        }
+    }
+
+    /// After the commit: what it claimed for this process starts, what it cancelled is told.
+    fn set_going<S>(
+        &self,
+        decision: Decision<S>,
+        claimed: Option<(Operation, Option<Permit>)>,
+    ) -> Applied<S> {
+        for effect in &decision.effects {
+            if let Effect::Cancel(id) = effect {
+                self.engine.cancel_hint(*id);
+            }
+        }
+        let finished = claimed.map(|(operation, permit)| self.engine.adopt(operation, permit));
+        Applied { state: decision.next, reply: decision.reply, finished }
+    }
+
+    fn new_operation(
+        &self,
+        lane: &Key,
+        verb: Verb,
+        id: OperationId,
+        start: Start,
+        draft: &Draft,
+    ) -> NewOperation {
+        let records = &self.stock.records;
+        let detail = Detail { retry_after: draft.retry_after, ..Detail::default() };
+        NewOperation {
+            id,
+            lane: lane.clone(),
+            verb: verb.word(),
+            queue: QUEUE,
+            start,
+            detail: records.seal_detail(id, &detail),
+            request: records.seal_request(id, &draft.request),
+        }
+    }
+}
+
+/// What an operation that starts now is given.
+struct Draft {
+    request: Request,
+    /// What polls are told about when to come again, in seconds.
+    retry_after: Option<u64>,
+}
+
+/// What was asked, as it is kept with the operation.
+fn draft(asked: Value, asker: &Asker) -> Draft {
+    let request = Request {
+        asked,
+        identity: asker.identity.clone(),
+        request_identity: asker.request_identity.clone(),
+    };
+    Draft { request, retry_after: None }
+}
+
+impl Draft {
+    fn paced(mut self, policy: &Policy) -> Self {
+        self.retry_after = policy.retry_after.map(|wait| wait.as_secs().max(1));
+        self
+    }
+}
+
+/// Too many others came first.
+fn crowded() -> Problem {
+    const SENTENCE: &str = "Many requests change this resource at once; wait a little, then repeat.";
+    Problem::Refused(Refusal::Busy(SENTENCE))
+}
+
+/// The caller's part of a hook's refusal, with the sentence kept beside it.
+fn refusal_of(as_: RefusedAs, detail: &Detail) -> Refusal {
+    let sentence = detail.description.clone().unwrap_or_default();
+    match as_ {
+        RefusedAs::Invalid => Refusal::Invalid(sentence),
+        RefusedAs::Unsupported => Refusal::Unsupported(sentence),
+        RefusedAs::RequiresApp => Refusal::RequiresApp,
+    }
+}

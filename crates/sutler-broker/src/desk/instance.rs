@@ -1,0 +1,316 @@
+//! Provision, update, deprovision and fetch of an instance.
+
+use super::wait::Waited;
+use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
+use crate::lifecycle::instance::{
+    Change, Event, Instance, InstanceSpec, Provision, Thing, Update, UpdateFacts, decide, fetch,
+};
+use crate::lifecycle::{Ask, Asynchrony, Reply, Verb};
+use crate::plans::OfferedPlan;
+use crate::records::Loaded;
+use crate::refusal::{Refusal, Resource};
+use crate::service::{Asked, Policy};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use sutler_journal::{Key, OperationId};
+use sutler_osb::{
+    FetchInstanceResponse, InstanceId, MaintenanceInfo, PlanId, ProvisionBody, Query, ServiceId,
+    UpdateBody,
+};
+
+impl Desk {
+    /// PUT: B-120 to B-132.
+    pub(crate) async fn provision(
+        &self,
+        id: &InstanceId,
+        body: ProvisionBody,
+        asker: &Asker,
+    ) -> Result<Changed<Instance>, Problem> {
+        let offer = self.stock.plans.offer();
+        let plan = offer
+            .plan(&body.service_id, &body.plan_id)
+            .ok_or_else(|| unknown_plan(&body.service_id, &body.plan_id))?;
+        let service = self.service(plan)?;
+        let asked = body.maintenance_version();
+        let conflict = asked.is_some() && asked != plan.pinned.maintenance_version();
+        let wanted = wanted_instance(body, plan);
+        plan.schemas.check_provision(&wanted.parameters).map_err(Refusal::Invalid)?;
+        service.check(&Asked::Provision(&wanted))?;
+        let dashboard_url = service.dashboard_url(id, &wanted);
+        let policy = self.stock.policy(Verb::Provision, &plan.pinned);
+        let draft = draft(json!({ "provision": wanted }), asker).paced(&policy);
+        let key = self.stock.records.instance_key(id);
+        for _ in 0..TRIES {
+            let was = self.stock.records.load::<Instance>(&key).await?;
+            let there = was.state.thing();
+            let provision = Provision {
+                wanted: wanted.clone(),
+                same: there.is_some_and(|it| service.same_instance(&it.spec, &wanted)),
+                maintenance_conflict: conflict,
+                dashboard_url: dashboard_url.clone(),
+                ask: ask(asker, policy.asynchrony),
+            };
+            let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
+            if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
+                return self.answer(&key, applied, asker, Verb::Provision).await;
+            }
+        }
+        Err(crowded())
+    }
+
+    /// PATCH: B-160 to B-173.
+    pub(crate) async fn update(
+        &self,
+        id: &InstanceId,
+        body: UpdateBody,
+        asker: &Asker,
+    ) -> Result<Changed<Instance>, Problem> {
+        let key = self.stock.records.instance_key(id);
+        for _ in 0..TRIES {
+            let was = self.stock.records.load::<Instance>(&key).await?;
+            let (update, policy) = self.update_event(id, &was, &body, asker).await?;
+            let draft = draft(json!({ "update": update.change }), asker).paced(&policy);
+            let decision = decide(was.state.clone(), Event::Update(Box::new(update)))?;
+            if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
+                return self.answer(&key, applied, asker, Verb::Update).await;
+            }
+        }
+        Err(crowded())
+    }
+
+    /// Gathers what a PATCH is judged by.
+    async fn update_event(
+        &self,
+        id: &InstanceId,
+        was: &Loaded<Instance>,
+        body: &UpdateBody,
+        asker: &Asker,
+    ) -> Result<(Update, Policy), Problem> {
+        let offer = self.stock.plans.offer();
+        let offered = |plan_id: &PlanId| offer.plan(&body.service_id, plan_id).cloned();
+        let Some(thing) = was.state.thing() else {
+            if let Some(plan_id) = &body.plan_id {
+                offered(plan_id).ok_or_else(|| unknown_plan(&body.service_id, plan_id))?;
+            }
+            return Err(Refusal::NotFound(Resource::Instance).into());
+        };
+        let (present, service) = self.stock.served(&thing.spec.plan).await?;
+        let target = match &body.plan_id {
+            // Staying on a plan that was withdrawn meanwhile is no change.
+            Some(plan_id) if *plan_id == thing.spec.plan_id => present.clone(),
+            Some(plan_id) => {
+                offered(plan_id).ok_or_else(|| unknown_plan(&body.service_id, plan_id))?
+            }
+            None => present.clone(),
+        };
+        if let Some(parameters) = &body.parameters {
+            target.schemas.check_update(parameters).map_err(Refusal::Invalid)?;
+        }
+        service.check(&Asked::Update(&thing.spec, body.parameters.as_ref()))?;
+        // The catalog's version counts, not the copy's: that is how an instance is moved on.
+        let current = offer.plan(&target.pinned.service_id, &target.pinned.plan_id);
+        let version = current.unwrap_or(&target).pinned.maintenance_version();
+        let asked = body.maintenance_version();
+        let change = change_of(body, thing, &target);
+        let mut changed = thing.spec.clone();
+        changed.plan_id = target.pinned.plan_id.clone();
+        let policy = self.stock.policy(Verb::Update, &target.pinned);
+        let update = Update {
+            service_id: body.service_id.clone(),
+            facts: UpdateFacts {
+                offered: service.updates(),
+                plan_updateable: present.pinned.plan_updateable,
+                context_updates: present.pinned.allow_context_updates,
+                maintenance_conflict: asked.is_some() && asked != version,
+            },
+            change,
+            dashboard_url: service.dashboard_url(id, &changed),
+            ask: ask(asker, policy.asynchrony),
+        };
+        Ok((update, policy))
+    }
+
+    /// DELETE: B-250 to B-258.
+    pub(crate) async fn deprovision(
+        &self,
+        id: &InstanceId,
+        query: &Query,
+        asker: &Asker,
+    ) -> Result<Changed<Instance>, Problem> {
+        let (Some(service_id), Some(plan_id)) = (&query.service_id, &query.plan_id) else {
+            let sentence = "The query must name service_id and plan_id of the service instance.";
+            return Err(Refusal::Invalid(sentence.to_owned()).into());
+        };
+        let force = self.stock.settings.instances.force_delete_unknown;
+        let key = self.stock.records.instance_key(id);
+        for _ in 0..TRIES {
+            let was = self.stock.records.load::<Instance>(&key).await?;
+            let there = was.state.thing();
+            if there.is_some_and(|thing| thing.spec.service_id != *service_id) {
+                let sentence = "service_id is not the one of this service instance.";
+                return Err(Refusal::Invalid(sentence.to_owned()).into());
+            }
+            let policy = self.delete_policy(Verb::Deprovision, there, service_id, plan_id).await?;
+            let draft = draft(Value::String("deprovision".to_owned()), asker).paced(&policy);
+            let event = Event::Deprovision { ask: ask(asker, policy.asynchrony), force };
+            let decision = decide(was.state.clone(), event)?;
+            if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
+                return self.answer(&key, applied, asker, Verb::Deprovision).await;
+            }
+        }
+        Err(crowded())
+    }
+
+    /// How the instance's plan deletes, or the plan the query names (D-06).
+    pub(super) async fn delete_policy(
+        &self,
+        verb: Verb,
+        there: Option<&Thing>,
+        service_id: &ServiceId,
+        plan_id: &PlanId,
+    ) -> Result<Policy, Problem> {
+        if let Some(thing) = there {
+            let (plan, _) = self.stock.served(&thing.spec.plan).await?;
+            return Ok(self.stock.policy(verb, &plan.pinned));
+        }
+        let offer = self.stock.plans.offer();
+        let plan = offer.plan(service_id, plan_id);
+        Ok(plan.map_or_else(|| Policy::default().sync(), |it| self.stock.policy(verb, &it.pinned)))
+    }
+
+    /// GET: B-150 to B-156.
+    pub(crate) async fn fetch_instance(
+        &self,
+        id: &InstanceId,
+    ) -> Result<FetchInstanceResponse, Problem> {
+        let key = self.stock.records.instance_key(id);
+        let loaded = self.stock.records.load::<Instance>(&key).await?;
+        self.stock.records.refresh(&key, &loaded).await;
+        let thing = fetch(&loaded.state)?;
+        let (plan, service) = self.stock.served(&thing.spec.plan).await?;
+        if !plan.pinned.instances_retrievable {
+            return Err(Refusal::NotFound(Resource::Instance).into());
+        }
+        let version = thing.spec.maintenance_version.as_ref();
+        let stored = FetchInstanceResponse {
+            service_id: Some(thing.spec.service_id.clone()),
+            plan_id: Some(thing.spec.plan_id.clone()),
+            dashboard_url: thing.dashboard_url.clone(),
+            parameters: Some(thing.spec.parameters.clone()),
+            maintenance_info: version.map(MaintenanceInfo::of_version),
+            metadata: thing.metadata.clone(),
+        };
+        let fetched = service.fetch_instance(id, thing.state.clone(), stored).await;
+        fetched.map_err(|error| self.hook_problem(error, Verb::Provision))
+    }
+
+    /// Answers a change of an instance: at once, with 202, or with the result.
+    async fn answer(
+        &self,
+        key: &Key,
+        applied: super::Applied<Instance>,
+        asker: &Asker,
+        verb: Verb,
+    ) -> Result<Changed<Instance>, Problem> {
+        let super::Applied { state, reply, finished } = applied;
+        let (id, waits, mine) = match reply {
+            Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
+            Reply::Started(id, pace) => (id, pace == crate::lifecycle::Pace::Inline, true),
+            Reply::Joined(id) => (id, !asker.accepts_incomplete, false),
+        };
+        if !waits {
+            return Ok(Changed::Running(id, state));
+        }
+        match self.wait_for(key, id, finished, verb).await? {
+            Waited::Succeeded => {
+                let state = self.stock.records.load::<Instance>(key).await?.state;
+                Ok(if mine { Changed::Done(state) } else { Changed::AlreadyDone(state) })
+            }
+            Waited::Overdue if mine => {
+                self.give_up_instance(key, id).await?;
+                Err(Problem::Overdue { verb })
+            }
+            Waited::Overdue => Err(Refusal::Busy(STILL_RUNS).into()),
+        }
+    }
+
+    /// The caller is told it failed: what it asked for must not come true later.
+    async fn give_up_instance(&self, key: &Key, late: OperationId) -> Result<(), Problem> {
+        let draft = draft(Value::String("overdue".to_owned()), &Asker::default());
+        for _ in 0..TRIES {
+            let was = self.stock.records.load::<Instance>(key).await?;
+            let event = Event::Overdue { operation: late, cleanup: OperationId::fresh() };
+            let decision = decide(was.state.clone(), event)?;
+            if self.apply(key, &was, decision, &draft, None).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(crowded())
+    }
+
+    pub(super) fn service(
+        &self,
+        plan: &OfferedPlan,
+    ) -> Result<Arc<dyn crate::service::UntypedService>, Problem> {
+        let found = self.stock.plans.service(&plan.pinned).cloned();
+        found.ok_or_else(|| Problem::Unavailable("a plan without a service is offered".into()))
+    }
+
+    /// A hook outside an operation did not succeed.
+    pub(super) fn hook_problem(&self, error: crate::error::Error, verb: Verb) -> Problem {
+        tracing::warn!(verb = verb.word(), ?error, "a hook failed");
+        match error.kind {
+            crate::error::Kind::Refused(refusal) => Problem::Refused(refusal),
+            _ => Problem::Failed {
+                verb,
+                detail: crate::records::Detail {
+                    description: Some(error.message),
+                    ..Default::default()
+                },
+            },
+        }
+    }
+}
+
+pub(super) const STILL_RUNS: &str =
+    "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
+
+pub(super) fn ask(asker: &Asker, rule: Asynchrony) -> Ask {
+    Ask {
+        operation: OperationId::fresh(),
+        accepts_incomplete: asker.accepts_incomplete,
+        rule,
+    }
+}
+
+pub(super) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {
+    Refusal::Invalid(format!(
+        "The catalog has no plan {:?} under the service {:?}; fetch the catalog and use its ids.",
+        plan.as_str(),
+        service.as_str()
+    ))
+}
+
+fn wanted_instance(body: ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
+    InstanceSpec {
+        plan: plan.digest.clone(),
+        maintenance_version: plan.pinned.maintenance_version().map(str::to_owned),
+        service_id: body.service_id,
+        plan_id: body.plan_id,
+        parameters: body.parameters.unwrap_or_default(),
+        organization_guid: body.organization_guid.as_str().to_owned(),
+        space_guid: body.space_guid.as_str().to_owned(),
+        context: body.context,
+    }
+}
+
+fn change_of(body: &UpdateBody, thing: &Thing, target: &OfferedPlan) -> Change {
+    let moves = body.plan_id.as_ref().is_some_and(|plan_id| *plan_id != thing.spec.plan_id);
+    let version = body.maintenance_version();
+    Change {
+        plan: moves.then(|| (target.pinned.plan_id.clone(), target.digest.clone())),
+        parameters: body.parameters.clone(),
+        context: body.context.clone(),
+        maintenance_version: version.map(str::to_owned),
+    }
+}

@@ -1,0 +1,347 @@
+//! Carries accepted operations out: builds the context, calls the hook, commits what came of it.
+//!
+//! It is called by the journal's engine under a claim and may be called again after a crash. The
+//! result and the resource's next state are one commit, decided by `lifecycle/`. Cascades are in
+//! `executor/cascade.rs`, calling the hooks in `executor/hook.rs`, scheduled work in `cleanup.rs`.
+
+mod cascade;
+mod hook;
+
+use crate::cleanup;
+use crate::cx::{Cx, Facts};
+use crate::error::{Error, Kind};
+use crate::lifecycle::binding::{self, Binding};
+use crate::lifecycle::instance::{self, Instance};
+use crate::lifecycle::{Decision, Effect, End, Verb};
+use crate::plans::OfferedPlan;
+use crate::records::{BINDING, Detail, INSTANCE, RefusedAs, Request, Steps};
+use crate::refusal::Refusal;
+use crate::service::{Policy, UntypedService};
+use crate::stock::Stock;
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{Commit, Ended, Executor, Key, Lost, Next, Outcome, Run, Write};
+use sutler_osb::{BindingId, InstanceId};
+
+/// Longest wait between attempts.
+const BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+pub(crate) struct BrokerExecutor(pub Arc<Stock>);
+
+/// What a hook's run came to.
+pub(super) enum Ran<T> {
+    /// It ended.
+    Ended(End<T>, Detail),
+    /// It is worth another attempt.
+    Again(Duration),
+}
+
+/// All that a hook needs.
+pub(super) struct Job {
+    pub cx: Cx,
+    pub plan: Arc<OfferedPlan>,
+    pub service: Arc<dyn UntypedService>,
+    pub policy: Policy,
+}
+
+#[async_trait]
+impl Executor for BrokerExecutor {
+    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+        let row = &run.operation().row;
+        match Verb::of(&row.verb) {
+            Some(verb) if row.lane.kind() == BINDING.as_str() => self.run_binding(run, verb).await,
+            Some(verb) if row.lane.kind() == INSTANCE.as_str() => self.run_instance(run, verb).await,
+            Some(_) | None => cleanup::run(&self.0, &run).await,
+        }
+    }
+
+    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+        let message = "The operation was interrupted too often and was given up.";
+        tracing::error!(operation.id = %run.id(), "too many takeovers without progress");
+        let detail = Detail { description: Some(message.to_owned()), ..Detail::default() };
+        let row = &run.operation().row;
+        if row.lane.kind() == BINDING.as_str() {
+            self.conclude_binding(&run, End::Failed, detail).await
+        } else if row.lane.kind() == INSTANCE.as_str() {
+            self.conclude_instance(&run, End::Failed, detail).await
+        } else {
+            cleanup::run(&self.0, &run).await.map(|_| ())
+        }
+    }
+}
+
+impl BrokerExecutor {
+    async fn run_instance(&self, run: Arc<Run>, verb: Verb) -> Result<Ended, Lost> {
+        let records = &self.0.records;
+        let lane = run.operation().row.lane.clone();
+        let was = records.load_for_run::<Instance>(&run, &lane).await?;
+        let Some(thing) = was.state.thing().cloned() else {
+            return self.end_orphaned(&run).await;
+        };
+        let request = self.request_of(&run).await?;
+        let steps = self.steps_of(&run).await?;
+        match verb {
+            Verb::Provision if was.state.pins().first() != Some(&run.id()) => {
+                return self.end_orphaned(&run).await;
+            }
+            Verb::Update if self.has_busy_bindings(&run, &lane).await? => {
+                return Ok(Ended::Yield(cascade::LOOK_AGAIN));
+            }
+            Verb::Deprovision => {
+                match self.cascade(&run, &lane, steps.clone(), &request).await? {
+                    cascade::Cascade::Clear => {}
+                    cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
+                    cascade::Cascade::Stuck(detail) => {
+                        self.conclude_instance(&run, End::Failed, detail).await?;
+                        return Ok(Ended::Finished);
+                    }
+                }
+            }
+            Verb::Provision | Verb::Update | Verb::Bind | Verb::Unbind => {}
+        }
+        let (target, digest) = match &was.state {
+            Instance::Updating { change, .. } => {
+                let next = thing.spec.changed_by(change);
+                let digest = next.plan.clone();
+                (next, digest)
+            }
+            _ => (thing.spec.clone(), thing.spec.plan.clone()),
+        };
+        let facts = |plan: &OfferedPlan| Facts {
+            instance_id: instance_id(&lane),
+            binding_id: None,
+            plan: plan.pinned.clone(),
+            parameters: target.parameters.clone(),
+            context: target.context.clone(),
+            bind_resource: None,
+            app_guid: None,
+            identity: request.identity.clone(),
+            request_identity: request.request_identity.clone(),
+            binding_state: None,
+        };
+        let job = self.job(&run, verb, &digest, facts, steps).await?;
+        match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
+            Ran::Again(wait) => Ok(Ended::Retry(wait)),
+            Ran::Ended(end, detail) => {
+                self.conclude_instance(&run, end, detail).await?;
+                Ok(Ended::Finished)
+            }
+        }
+    }
+
+    async fn run_binding(&self, run: Arc<Run>, verb: Verb) -> Result<Ended, Lost> {
+        let records = &self.0.records;
+        let lane = run.operation().row.lane.clone();
+        let instance_id = instance_id(&lane);
+        let was = records.load_for_run::<Binding>(&run, &lane).await?;
+        let above_key = records.instance_key(&instance_id);
+        let above = records.load_for_run::<Instance>(&run, &above_key).await?;
+        let (Some(bond), Some(thing)) = (was.state.bond().cloned(), above.state.thing().cloned())
+        else {
+            return self.end_orphaned(&run).await;
+        };
+        let request = self.request_of(&run).await?;
+        let steps = self.steps_of(&run).await?;
+        let facts = |plan: &OfferedPlan| Facts {
+            binding_id: BindingId::try_from(lane.id(1)).ok(),
+            instance_id,
+            plan: plan.pinned.clone(),
+            parameters: bond.spec.parameters.clone(),
+            context: bond.spec.context.clone(),
+            bind_resource: bond.spec.bind_resource.clone(),
+            app_guid: bond.spec.app_guid.clone(),
+            identity: request.identity.clone(),
+            request_identity: request.request_identity.clone(),
+            binding_state: bond.state.clone(),
+        };
+        let job = self.job(&run, verb, &thing.spec.plan, facts, steps).await?;
+        match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
+            Ran::Again(wait) => Ok(Ended::Retry(wait)),
+            Ran::Ended(end, detail) => {
+                self.conclude_binding(&run, end, detail).await?;
+                Ok(Ended::Finished)
+            }
+        }
+    }
+
+    async fn job(
+        &self,
+        run: &Arc<Run>,
+        verb: Verb,
+        digest: &str,
+        facts: impl FnOnce(&OfferedPlan) -> Facts,
+        steps: Steps,
+    ) -> Result<Job, Lost> {
+        let (plan, service) = loop {
+            match self.0.served(digest).await {
+                Ok(found) => break found,
+                Err(error) => {
+                    let cause = sutler_journal::StoreError::caused("no plan to work with", error);
+                    run.wait_for_store(&cause, Duration::from_secs(1)).await?;
+                }
+            }
+        };
+        let policy = self.0.policy(verb, &plan.pinned);
+        let lane = run.operation().row.lane.clone();
+        let retry_after = policy.retry_after;
+        let cx = Cx::new(facts(&plan), lane, run.clone(), self.0.records.clone(), steps, retry_after);
+        Ok(Job { cx, plan, service, policy })
+    }
+
+    /// Commits the end of an instance's operation together with the instance's next state.
+    async fn conclude_instance(
+        &self,
+        run: &Run,
+        end: End<instance::Made>,
+        detail: Detail,
+    ) -> Result<(), Lost> {
+        let lane = run.operation().row.lane.clone();
+        loop {
+            let was = self.0.records.load_for_run::<Instance>(run, &lane).await?;
+            let event = instance::Event::Ended { operation: run.id(), end: end.clone() };
+            let Ok(decision) = instance::decide(was.state.clone(), event) else {
+                return self.end_orphaned(run).await.map(|_| ());
+            };
+            let halted = matches!(was.state, Instance::Deleting { over: Some(id), .. } if id == run.id());
+            let outcome = outcome_of(&end, halted);
+            let commit = self.0.records.put(Commit::new(), &lane, &was, &decision.next);
+            let commit = self.ending(commit, run, outcome, &detail, &decision);
+            if run.commit(commit).await?.is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn conclude_binding(
+        &self,
+        run: &Run,
+        end: End<binding::Made>,
+        detail: Detail,
+    ) -> Result<(), Lost> {
+        let lane = run.operation().row.lane.clone();
+        let above_key = self.0.records.instance_key(&instance_id(&lane));
+        loop {
+            let was = self.0.records.load_for_run::<Binding>(run, &lane).await?;
+            let event = binding::Event::Ended { operation: run.id(), end: end.clone() };
+            let Ok(decision) = binding::decide(was.state.clone(), event) else {
+                return self.end_orphaned(run).await.map(|_| ());
+            };
+            let halted = matches!(was.state, Binding::Deleting { over: Some(id), .. } if id == run.id());
+            let outcome = outcome_of(&end, halted);
+            let commit = self.0.records.put(Commit::new(), &lane, &was, &decision.next);
+            let mut commit = self.ending(commit, run, outcome, &detail, &decision);
+            // Whoever wants the instance alone may be waiting for this binding.
+            let above = self.0.records.load_for_run::<Instance>(run, &above_key).await?;
+            match &above.state {
+                Instance::Updating { thing, .. } | Instance::Deleting { thing, .. } => {
+                    commit = commit.write(Write::Wake(thing.last));
+                }
+                Instance::Absent
+                | Instance::Creating { .. }
+                | Instance::CreateFailed { .. }
+                | Instance::Live { .. }
+                | Instance::Gone { .. } => {}
+            }
+            if run.commit(commit).await?.is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn ending<S>(
+        &self,
+        commit: Commit,
+        run: &Run,
+        outcome: Outcome,
+        detail: &Detail,
+        decision: &Decision<S>,
+    ) -> Commit {
+        let sealed = self.0.records.seal_detail(run.id(), detail);
+        let commit = commit.advance(run.id(), Next::Done(outcome), Some(sealed), None);
+        decision.effects.iter().fold(commit, |commit, effect| match effect {
+            Effect::Wake(id) => commit.write(Write::Wake(*id)),
+            Effect::Cancel(id) => commit.write(Write::Cancel(*id)),
+            // The end of a run starts nothing.
+            Effect::Start(..) | Effect::StartWaiting(..) => commit,
+        })
+    }
+
+    /// Ends an operation whose resource does not know it: purged, or imported half.
+    async fn end_orphaned(&self, run: &Run) -> Result<Ended, Lost> {
+        let message = "The resource of this operation is gone.".to_owned();
+        let detail = Detail { description: Some(message), ..Detail::default() };
+        let sealed = self.0.records.seal_detail(run.id(), &detail);
+        let commit = Commit::new()
+            .advance(run.id(), Next::Done(Outcome::Cancelled), Some(sealed), None)
+            .write(Write::Unpin(run.id()));
+        run.commit(commit).await?.map_err(|_| Lost)?;
+        Ok(Ended::Finished)
+    }
+
+    async fn request_of(&self, run: &Run) -> Result<Request, Lost> {
+        loop {
+            match self.0.records.open_request(run.operation()) {
+                Ok(request) => return Ok(request),
+                Err(error) => {
+                    let cause = sutler_journal::StoreError::caused("a request cannot be read", error);
+                    run.wait_for_store(&cause, Duration::from_secs(5)).await?;
+                }
+            }
+        }
+    }
+
+    async fn steps_of(&self, run: &Run) -> Result<Steps, Lost> {
+        loop {
+            match self.0.records.open_steps(run.operation()) {
+                Ok(steps) => return Ok(steps),
+                Err(error) => {
+                    let cause = sutler_journal::StoreError::caused("progress cannot be read", error);
+                    run.wait_for_store(&cause, Duration::from_secs(5)).await?;
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn instance_id(lane: &Key) -> InstanceId {
+    InstanceId::try_from(lane.id(0)).expect("a lane's first id was an InstanceId")
+}
+
+/// A create that was halted did not succeed, whatever its hook says.
+fn outcome_of<T>(end: &End<T>, halted: bool) -> Outcome {
+    match end {
+        End::Succeeded(_) | End::Failed | End::Refused if halted => Outcome::Cancelled,
+        End::Succeeded(_) => Outcome::Succeeded,
+        End::Failed | End::Refused => Outcome::Failed,
+    }
+}
+
+/// What an error of a hook means, and what is told of it.
+pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T>, Lost> {
+    let row = &run.operation().row;
+    if error.kind == Kind::Lost {
+        return Err(Lost);
+    }
+    tracing::warn!(operation.id = %row.id, verb = %row.verb, attempt = row.attempt, ?error, "a hook did not succeed");
+    let stopping = run.cancelled().is_cancelled();
+    if error.kind == Kind::Transient && row.attempt < policy.attempts_max && !stopping {
+        let factor = 2u32.saturating_pow(row.attempt - 1);
+        return Ok(Ran::Again(policy.backoff.saturating_mul(factor).min(BACKOFF_MAX)));
+    }
+    let refused = match &error.kind {
+        Kind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),
+        Kind::Refused(Refusal::Invalid(_)) => Some(RefusedAs::Invalid),
+        Kind::Refused(_) => Some(RefusedAs::Unsupported),
+        Kind::Failed | Kind::Transient | Kind::Lost => None,
+    };
+    let detail = Detail {
+        description: Some(error.message),
+        instance_usable: error.instance_usable,
+        update_repeatable: error.update_repeatable,
+        retry_after: None,
+        refused,
+    };
+    let end = if refused.is_some() { End::Refused } else { End::Failed };
+    Ok(Ran::Ended(end, detail))
+}

@@ -1,0 +1,194 @@
+//! Calls the author's functions: with a deadline, with progress flushed, and with panics caught.
+
+use super::{Job, Ran, judge};
+use crate::cx::PROGRESS_EVERY;
+use crate::error::{Error, Result as HookResult};
+use crate::lifecycle::binding::{self, Binding, Bond};
+use crate::lifecycle::instance::{self, Instance};
+use crate::lifecycle::{AuthorState, End, Verb};
+use crate::records::Detail;
+use crate::service::{Bound, Predecessor, Provisioned, Update};
+use crate::stock::Stock;
+use std::future::Future;
+use std::time::Duration;
+use sutler_journal::{Fence, Lost, Run, catch_panic};
+use sutler_osb::{BindResponse, Requires};
+
+const HALTED: &str = "The creation was halted by a delete.";
+
+/// Runs an instance's verb.
+pub(super) async fn instance(
+    stock: &Stock,
+    job: &Job,
+    run: &Run,
+    verb: Verb,
+    at: &Instance,
+) -> Result<Ran<instance::Made>, Lost> {
+    let Some(thing) = at.thing() else { return Ok(halted()) };
+    let (cx, service) = (&job.cx, &job.service);
+    let state = thing.state.clone();
+    let ran = match (verb, at) {
+        (Verb::Provision, _) if run.cancelled().is_cancelled() && never_ran(run) => {
+            return Ok(halted());
+        }
+        (Verb::Provision, _) => {
+            let hook = service.provision(cx, thing.spec.parameters.clone());
+            guarded(stock, job, run, hook).await?.map(made)
+        }
+        (Verb::Update, Instance::Updating { change, .. }) => {
+            // The framework keeps the context; an author without `update` need not know.
+            if change.is_context_only() && !service.updates() {
+                return Ok(succeeded(instance::Made::default()));
+            }
+            let update = match update_of(stock, thing, change).await {
+                Ok(update) => update,
+                Err(error) => return judge(error, &job.policy, run),
+            };
+            guarded(stock, job, run, service.update(cx, state, update)).await?.map(made)
+        }
+        (Verb::Deprovision, _) => {
+            let hook = service.deprovision(cx, state);
+            guarded(stock, job, run, hook).await?.map(|()| instance::Made::default())
+        }
+        (Verb::Update | Verb::Bind | Verb::Unbind, _) => return Ok(halted()),
+    };
+    ran.map_or_else(|error| judge(error, &job.policy, run), |made| Ok(succeeded(made)))
+}
+
+/// Runs a binding's verb.
+pub(super) async fn binding(
+    stock: &Stock,
+    job: &Job,
+    run: &Run,
+    verb: Verb,
+    bond: &Bond,
+    state: Option<AuthorState>,
+) -> Result<Ran<binding::Made>, Lost> {
+    let (cx, service) = (&job.cx, &job.service);
+    let ran = match verb {
+        Verb::Bind if run.cancelled().is_cancelled() && never_ran(run) => return Ok(halted()),
+        Verb::Bind => {
+            let bound = match predecessor(stock, cx.instance_id(), bond).await {
+                Ok(None) => guarded(stock, job, run, service.bind(cx, state)).await?,
+                Ok(Some(it)) => guarded(stock, job, run, service.rotate(cx, state, it)).await?,
+                Err(error) => Err(error),
+            };
+            bound.and_then(|bound| given(bound, &job.plan.pinned.requires))
+        }
+        Verb::Unbind => {
+            let hook = service.unbind(cx, state);
+            guarded(stock, job, run, hook).await?.map(|()| binding::Made::default())
+        }
+        Verb::Provision | Verb::Update | Verb::Deprovision => return Ok(halted()),
+    };
+    ran.map_or_else(|error| judge(error, &job.policy, run), |made| Ok(succeeded(made)))
+}
+
+/// Polls a hook to its end or to the verb's deadline, and writes its progress on the way.
+async fn guarded<T>(
+    stock: &Stock,
+    job: &Job,
+    run: &Run,
+    hook: impl Future<Output = HookResult<T>>,
+) -> Result<HookResult<T>, Lost> {
+    let left = time_left(stock, job, run).await?;
+    let deadline = tokio::time::sleep(left);
+    let mut hook = std::pin::pin!(catch_panic(hook));
+    let mut deadline = std::pin::pin!(deadline);
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut hook => return Ok(ended.unwrap_or_else(|()| Err(panicked()))),
+            () = &mut deadline => return Ok(Err(overdue(job.policy.deadline))),
+            () = tokio::time::sleep(PROGRESS_EVERY) => job.cx.flush_progress().await?,
+        }
+    }
+}
+
+/// The deadline counts from acceptance, over all attempts.
+async fn time_left(stock: &Stock, job: &Job, run: &Run) -> Result<Duration, Lost> {
+    let row = &run.operation().row;
+    if row.fence == Fence(1) && row.attempt == 1 {
+        return Ok(job.policy.deadline);
+    }
+    match stock.records.store.now().await {
+        Ok(now) => Ok(job.policy.deadline.saturating_sub(now.since(row.accepted))),
+        Err(cause) => {
+            run.wait_for_store(&cause, Duration::from_millis(200)).await?;
+            Ok(job.policy.deadline)
+        }
+    }
+}
+
+fn never_ran(run: &Run) -> bool {
+    let row = &run.operation().row;
+    row.attempt == 1 && row.takeovers == 0 && run.operation().progress.is_empty()
+}
+
+fn overdue(limit: Duration) -> Error {
+    Error::failed(format!("The operation did not end within {} seconds.", limit.as_secs()))
+}
+
+fn panicked() -> Error {
+    Error::failed("The operation failed. The operator of the service broker can see why.")
+        .because("the hook panicked; the panic message is on standard error")
+}
+
+fn made(made: Provisioned<AuthorState>) -> instance::Made {
+    instance::Made { state: Some(made.state), metadata: made.metadata }
+}
+
+fn succeeded<T>(made: T) -> Ran<T> {
+    Ran::Ended(End::Succeeded(made), Detail::default())
+}
+
+fn halted<T>() -> Ran<T> {
+    let detail = Detail { description: Some(HALTED.to_owned()), ..Detail::default() };
+    Ran::Ended(End::Failed, detail)
+}
+
+/// B-192, B-193, B-194: what the catalog does not announce must not be given.
+fn given(bound: Bound, requires: &[Requires]) -> HookResult<binding::Made> {
+    let BindResponse { syslog_drain_url, route_service_url, volume_mounts, .. } = &bound.given;
+    let needs = [
+        (syslog_drain_url.is_some(), Requires::SyslogDrain, "syslog_drain"),
+        (route_service_url.is_some(), Requires::RouteForwarding, "route_forwarding"),
+        (volume_mounts.is_some(), Requires::VolumeMount, "volume_mount"),
+    ];
+    for (has, permission, word) in needs {
+        if has && !requires.contains(&permission) {
+            let cause = format!("the offering must list {word:?} under `requires` in the catalog");
+            return Err(Error::failed("The service broker is not set up for such bindings.").because(cause));
+        }
+    }
+    Ok(binding::Made { state: bound.state, given: bound.given })
+}
+
+async fn predecessor(
+    stock: &Stock,
+    instance: &sutler_osb::InstanceId,
+    bond: &Bond,
+) -> HookResult<Option<Predecessor>> {
+    let Some(id) = &bond.spec.predecessor else { return Ok(None) };
+    let key = stock.records.binding_key(instance, id);
+    let state = match stock.records.load::<Binding>(&key).await?.state {
+        Binding::Live { bond } => bond.state,
+        _ => return Err(Error::failed("The service binding to succeed is gone.")),
+    };
+    Ok(Some(Predecessor { binding_id: id.clone(), state }))
+}
+
+async fn update_of(
+    stock: &Stock,
+    thing: &instance::Thing,
+    change: &instance::Change,
+) -> HookResult<Update<sutler_osb::Parameters>> {
+    let (previous, _) = stock.served(&thing.spec.plan).await?;
+    Ok(Update {
+        params: thing.spec.changed_by(change).parameters,
+        sent: change.parameters.clone().unwrap_or_default(),
+        previous_plan: previous.pinned.as_ref().clone(),
+        maintenance_version: change.maintenance_version.clone(),
+        context_only: change.is_context_only(),
+    })
+}

@@ -1,0 +1,199 @@
+//! The wire: headers, paths, bodies and statuses around the desk.
+//!
+//! The order of checks is D-06: path, authentication, version, query, body, then the desk's. Which
+//! status a refusal has is decided in `http/error.rs` and nowhere else; paths are in `http/route.rs`,
+//! the ten endpoints in `http/endpoints.rs`.
+
+mod endpoints;
+mod error;
+mod route;
+
+pub use route::Endpoint;
+
+use crate::auth::Auth;
+use crate::desk::{Asker, Desk};
+use async_trait::async_trait;
+use axum::body::Body;
+use bytes::Bytes;
+use error::Answer;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, Response};
+use route::{Ids, Routed};
+use std::collections::HashMap;
+use std::sync::Arc;
+use sutler_osb::{
+    API_VERSION_HEADER, ApiVersion, ORIGINATING_IDENTITY_HEADER, OriginatingIdentity, Query,
+    REQUEST_IDENTITY_HEADER, RequestIdentity,
+};
+
+/// What the broker answers with.
+pub(crate) type Reply = Response<Full<Bytes>>;
+
+/// An endpoint of the author's own in place of one of the ten. Authentication and the version
+/// header were checked before.
+#[async_trait]
+pub trait Replacement: Send + Sync + 'static {
+    /// Answers a request.
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes>;
+}
+
+/// The broker as a function of requests.
+pub(crate) struct Http {
+    pub desk: Desk,
+    pub auth: Auth,
+    pub replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
+}
+
+/// A request whose headers, path and query were understood.
+struct Understood {
+    endpoint: Endpoint,
+    ids: Ids,
+    query: Query,
+    asker: Asker,
+}
+
+impl Http {
+    /// Answers one request. Never fails, never panics.
+    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Reply
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        // B-006: the same header comes back, whatever the answer.
+        let name = HeaderName::from_static(REQUEST_IDENTITY_HEADER);
+        let identity = request.headers().get(&name).cloned();
+        let answered = sutler_journal::catch_panic(self.answer(request)).await;
+        let mut reply = answered.unwrap_or_else(|()| error::panicked());
+        if let Some(identity) = identity {
+            reply.headers_mut().insert(name, identity);
+        }
+        reply
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Reply
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let understood = match self.understand(&parts) {
+            Ok(understood) => understood,
+            Err(answer) => return answer.into(),
+        };
+        let takes_body = understood.endpoint.takes_body();
+        let replaced = self.replaced.get(&understood.endpoint);
+        let bytes = if takes_body || replaced.is_some() {
+            match self.read(body).await {
+                Ok(bytes) => bytes,
+                Err(answer) => return answer.into(),
+            }
+        } else {
+            Bytes::new()
+        };
+        if let Some(replacement) = replaced {
+            let answered = replacement.answer(Request::from_parts(parts, bytes)).await;
+            return answered.map(Full::new);
+        }
+        if takes_body && let Err(answer) = check_content_type(&parts.headers) {
+            return answer.into();
+        }
+        match self.serve(understood, &bytes, &parts.headers).await {
+            Ok(reply) => reply,
+            Err(answer) => answer.into(),
+        }
+    }
+
+    /// D-06: path, authentication, version, identities, query.
+    fn understand(&self, parts: &hyper::http::request::Parts) -> Result<Understood, Answer> {
+        let (endpoint, ids) = match route::route(&parts.method, parts.uri.path()) {
+            Routed::To(endpoint, ids) => (endpoint, ids),
+            Routed::Nowhere => return Err(Answer::no_such_path()),
+            Routed::OtherMethod(allowed) => {
+                self.admit(&parts.headers)?;
+                return Err(Answer::method_not_allowed(allowed));
+            }
+            Routed::BadId(sentence) => {
+                self.admit(&parts.headers)?;
+                self.check_version(&parts.headers)?;
+                return Err(Answer::invalid(sentence));
+            }
+        };
+        self.admit(&parts.headers)?;
+        self.check_version(&parts.headers)?;
+        let query = Query::parse(parts.uri.query().unwrap_or_default())
+            .map_err(|error| Answer::invalid(error.to_string()))?;
+        let asker = Asker {
+            accepts_incomplete: query.accepts_incomplete,
+            identity: originating_identity(&parts.headers)?,
+            request_identity: request_identity(&parts.headers)?,
+        };
+        Ok(Understood { endpoint, ids, query, asker })
+    }
+
+    fn admit(&self, headers: &HeaderMap) -> Result<(), Answer> {
+        let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        if self.auth.admits(header) { Ok(()) } else { Err(Answer::unauthorized()) }
+    }
+
+    /// B-001, B-002, B-003: any minor version of ours will do.
+    fn check_version(&self, headers: &HeaderMap) -> Result<(), Answer> {
+        let Some(value) = headers.get(API_VERSION_HEADER) else {
+            return Err(Answer::version_missing(self.desk.stock.settings.missing_version));
+        };
+        let version = value.to_str().ok().and_then(|text| text.parse::<ApiVersion>().ok());
+        match version {
+            Some(version) if version.major == ApiVersion::CURRENT.major => Ok(()),
+            Some(_) | None => Err(Answer::version_not_served()),
+        }
+    }
+
+    async fn read<B>(&self, body: B) -> Result<Bytes, Answer>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let limit = self.desk.stock.settings.body_bytes_max;
+        match Limited::new(body, limit).collect().await {
+            Ok(collected) => Ok(collected.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => Err(Answer::body_too_large(limit)),
+            Err(_) => Err(Answer::invalid("The body could not be read to its end.".to_owned())),
+        }
+    }
+}
+
+/// B-041, B-042.
+fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let media = value.to_str().ok().and_then(|text| text.split(';').next()).unwrap_or_default();
+    if media.trim().eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Answer::invalid("Content-Type must be application/json.".to_owned()))
+}
+
+/// B-005: absence is fine, nonsense is not.
+fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, Answer> {
+    let Some(value) = headers.get(ORIGINATING_IDENTITY_HEADER) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let parsed = OriginatingIdentity::parse(text);
+    parsed.map(Some).map_err(|error| Answer::invalid(error.to_string()))
+}
+
+fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answer> {
+    let Some(value) = headers.get(REQUEST_IDENTITY_HEADER) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().to_owned();
+    let parsed = RequestIdentity::try_from(text);
+    parsed.map(Some).map_err(|error| Answer::invalid(error.to_string()))
+}
+
+/// The broker as a plain router: nest it, add layers, call it in tests.
+pub(crate) fn router(http: Arc<Http>) -> axum::Router {
+    let answer = move |request: axum::extract::Request| {
+        let http = http.clone();
+        async move { http.handle(request).await.map(Body::new) }
+    };
+    route::PATHS.iter().fold(axum::Router::new(), |router, path| {
+        router.route(path, axum::routing::any(answer.clone()))
+    })
+}

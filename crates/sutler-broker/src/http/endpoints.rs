@@ -1,0 +1,186 @@
+//! The ten endpoints: a parsed request in, the desk's answer out.
+
+use super::error::{Answer, json};
+use super::route::{Endpoint, Ids};
+use super::{Http, Reply, Understood};
+use crate::desk::{Changed, LastOperation, Problem};
+use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::refusal::{Refusal, Resource};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use serde::de::DeserializeOwned;
+use sutler_journal::OperationId;
+use sutler_osb::{
+    AsyncBindResponse, BindingId, DeleteResponse, InstanceId, OperationToken, ProvisionResponse,
+    UpdateResponse, from_json,
+};
+
+impl Http {
+    pub(super) async fn serve(
+        &self,
+        asked: Understood,
+        body: &Bytes,
+        headers: &HeaderMap,
+    ) -> Result<Reply, Answer> {
+        let Understood { endpoint, ids, query, asker } = asked;
+        let desk = &self.desk;
+        match (endpoint, ids) {
+            (Endpoint::Catalog, _) => Ok(self.catalog(headers)),
+            (Endpoint::Provision, Ids::Instance(id)) => {
+                let changed = desk.provision(&id, parse(body)?, &asker).await?;
+                Ok(provisioned(changed))
+            }
+            (Endpoint::Update, Ids::Instance(id)) => {
+                let changed = desk.update(&id, parse(body)?, &asker).await?;
+                Ok(updated(changed))
+            }
+            (Endpoint::Deprovision, Ids::Instance(id)) => {
+                Ok(deleted(&desk.deprovision(&id, &query, &asker).await?))
+            }
+            (Endpoint::FetchInstance, Ids::Instance(id)) => {
+                Ok(json(StatusCode::OK, &desk.fetch_instance(&id).await?))
+            }
+            (Endpoint::PollInstance, Ids::Instance(id)) => {
+                Ok(polled(desk.poll_instance(&id, query.operation.as_ref()).await?))
+            }
+            (Endpoint::Bind, Ids::Binding(instance, id)) => {
+                let changed = desk.bind(&instance, &id, parse(body)?, &asker).await?;
+                bound(changed)
+            }
+            (Endpoint::Unbind, Ids::Binding(instance, id)) => {
+                Ok(deleted(&desk.unbind(&instance, &id, &query, &asker).await?))
+            }
+            (Endpoint::FetchBinding, Ids::Binding(instance, id)) => {
+                Ok(json(StatusCode::OK, &desk.fetch_binding(&instance, &id).await?))
+            }
+            (Endpoint::PollBinding, Ids::Binding(instance, id)) => {
+                self.poll_binding(&instance, &id, query.operation.as_ref()).await
+            }
+            // The router pairs each endpoint with its ids.
+            (_, Ids::None | Ids::Instance(_) | Ids::Binding(..)) => Err(Answer::no_such_path()),
+        }
+    }
+
+    /// B-050, B-052: prepared bytes, and 304 for who has them.
+    fn catalog(&self, headers: &HeaderMap) -> Reply {
+        let offer = self.desk.stock.plans.offer();
+        let known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
+            let tags = value.to_str().unwrap_or_default();
+            tags.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| {
+                tag == "*" || tag == offer.etag
+            })
+        });
+        let body = if known { Bytes::new() } else { offer.body.clone() };
+        let mut reply = Response::new(Full::new(body));
+        if known {
+            *reply.status_mut() = StatusCode::NOT_MODIFIED;
+        } else {
+            let json = HeaderValue::from_static("application/json");
+            reply.headers_mut().insert(CONTENT_TYPE, json);
+        }
+        if let Ok(etag) = HeaderValue::from_str(&offer.etag) {
+            reply.headers_mut().insert(ETAG, etag);
+        }
+        reply
+    }
+
+    async fn poll_binding(
+        &self,
+        instance: &InstanceId,
+        id: &BindingId,
+        operation: Option<&OperationToken>,
+    ) -> Result<Reply, Answer> {
+        let mut last = self.desk.poll_binding(instance, id, operation).await?;
+        // B-110: a binding's answer has no more than state and description.
+        if let LastOperation::Known { response, .. } = &mut last {
+            response.instance_usable = None;
+            response.update_repeatable = None;
+        }
+        Ok(polled(last))
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Answer> {
+    from_json(body).map_err(|error| Answer::invalid(error.to_string()))
+}
+
+fn token(id: OperationId) -> Option<OperationToken> {
+    OperationToken::try_from(id.to_string()).ok()
+}
+
+/// B-121, B-122, B-123, B-130.
+fn provisioned(changed: Changed<Instance>) -> Reply {
+    let (status, operation, state) = match changed {
+        Changed::Done(state) => (StatusCode::CREATED, None, state),
+        Changed::AlreadyDone(state) => (StatusCode::OK, None, state),
+        Changed::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
+    };
+    let thing = state.thing();
+    let body = ProvisionResponse {
+        dashboard_url: thing.and_then(|it| it.dashboard_url.clone()),
+        operation,
+        metadata: thing.and_then(|it| it.metadata.clone()),
+    };
+    json(status, &body)
+}
+
+/// B-162, B-163, B-171.
+fn updated(changed: Changed<Instance>) -> Reply {
+    let (status, operation, state) = match changed {
+        Changed::Done(state) | Changed::AlreadyDone(state) => (StatusCode::OK, None, state),
+        Changed::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
+    };
+    let soon = match &state {
+        Instance::Updating { dashboard_url, .. } => dashboard_url.clone(),
+        _ => None,
+    };
+    let thing = state.thing();
+    let body = UpdateResponse {
+        dashboard_url: soon.or_else(|| thing.and_then(|it| it.dashboard_url.clone())),
+        operation,
+        metadata: thing.and_then(|it| it.metadata.clone()),
+    };
+    json(status, &body)
+}
+
+/// B-242, B-252.
+fn deleted<S>(changed: &Changed<S>) -> Reply {
+    let (status, operation) = match changed {
+        Changed::Done(_) | Changed::AlreadyDone(_) => (StatusCode::OK, None),
+        Changed::Running(id, _) => (StatusCode::ACCEPTED, token(*id)),
+    };
+    json(status, &DeleteResponse { operation })
+}
+
+/// B-182, B-183, B-184: nothing but the operation while it runs.
+fn bound(changed: Changed<Binding>) -> Result<Reply, Answer> {
+    let (status, state) = match changed {
+        Changed::Running(id, _) => {
+            let body = AsyncBindResponse { operation: token(id) };
+            return Ok(json(StatusCode::ACCEPTED, &body));
+        }
+        Changed::Done(state) => (StatusCode::CREATED, state),
+        Changed::AlreadyDone(state) => (StatusCode::OK, state),
+    };
+    let given = state.bond().and_then(|bond| bond.given.clone());
+    // Deleted between its end and our look.
+    let given = given.ok_or(Problem::Refused(Refusal::NotFound(Resource::Binding)))?;
+    Ok(json(status, &given))
+}
+
+/// B-100, B-105, B-107.
+fn polled(last: LastOperation) -> Reply {
+    match last {
+        LastOperation::Gone(what) => Answer::from(Refusal::Gone(what)).into(),
+        LastOperation::Known { response, retry_after } => {
+            let mut reply = json(StatusCode::OK, &response);
+            if let Some(seconds) = retry_after {
+                reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            reply
+        }
+    }
+}

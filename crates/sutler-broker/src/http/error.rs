@@ -1,0 +1,181 @@
+//! Refusals and problems become statuses here, and nowhere else.
+//!
+//! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
+
+use super::Reply;
+use crate::desk::Problem;
+use crate::records::Detail;
+use crate::lifecycle::Verb;
+use crate::refusal::Refusal;
+use crate::settings::MissingVersion;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+use sutler_osb::{ApiVersion, ErrorBody, ErrorCode};
+
+/// What callers read when something is wrong that is not theirs to mend.
+const INTERNAL: &str = "The service broker could not do this. Its operator can see why.";
+
+/// Any answer that is not a success.
+pub(super) struct Answer {
+    status: StatusCode,
+    body: ErrorBody,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Answer {
+    fn new(status: StatusCode, body: ErrorBody) -> Self {
+        Self { status, body, header: None }
+    }
+
+    fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.header = Some((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    pub(super) fn invalid(sentence: String) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorBody::described(sentence))
+    }
+
+    pub(super) fn no_such_path() -> Self {
+        let sentence = "There is nothing at this path; the Open Service Broker API begins at /v2/.";
+        Self::new(StatusCode::NOT_FOUND, ErrorBody::described(sentence))
+    }
+
+    pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
+        let sentence = format!("This path takes {allowed}.");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, ErrorBody::described(sentence)).with(ALLOW, allowed)
+    }
+
+    pub(super) fn unauthorized() -> Self {
+        let sentence = "Authenticate with the user name and password agreed for this service broker.";
+        Self::new(StatusCode::UNAUTHORIZED, ErrorBody::described(sentence))
+            .with(WWW_AUTHENTICATE, "Basic realm=\"service broker\"")
+    }
+
+    pub(super) fn version_missing(setting: MissingVersion) -> Self {
+        let sentence = format!("The header X-Broker-API-Version is required, such as {}.", ApiVersion::CURRENT);
+        let status = match setting {
+            MissingVersion::BadRequest => StatusCode::BAD_REQUEST,
+            MissingVersion::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+        };
+        Self::new(status, ErrorBody::described(sentence))
+    }
+
+    pub(super) fn version_not_served() -> Self {
+        let sentence = format!(
+            "This service broker serves version {} of the Open Service Broker API; send that, or another 2.x, as X-Broker-API-Version.",
+            ApiVersion::CURRENT
+        );
+        Self::new(StatusCode::PRECONDITION_FAILED, ErrorBody::described(sentence))
+    }
+
+    pub(super) fn body_too_large(limit: usize) -> Self {
+        let sentence = format!("The body is larger than {limit} bytes.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorBody::described(sentence))
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        let (status, code) = match &refusal {
+            Refusal::Invalid(_) => (StatusCode::BAD_REQUEST, None),
+            Refusal::NotFound(_) => (StatusCode::NOT_FOUND, None),
+            Refusal::Gone(_) => (StatusCode::GONE, None),
+            Refusal::Conflict(_) => (StatusCode::CONFLICT, None),
+            Refusal::Unsupported(_) => (StatusCode::UNPROCESSABLE_ENTITY, None),
+            Refusal::AsyncRequired => {
+                (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::AsyncRequired))
+            }
+            Refusal::Busy(_) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::ConcurrencyError))
+            }
+            Refusal::RequiresApp => (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::RequiresApp)),
+            Refusal::MaintenanceConflict => {
+                (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::MaintenanceInfoConflict))
+            }
+        };
+        let sentence = refusal.to_string();
+        let body = match code {
+            Some(code) => ErrorBody::coded(code, sentence),
+            None => ErrorBody::described(sentence),
+        };
+        Self::new(status, body)
+    }
+}
+
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Refused(refusal) => refusal.into(),
+            Problem::Failed { verb, detail } => failed(verb, detail),
+            Problem::Overdue { verb } => {
+                let sentence = match verb {
+                    Verb::Provision | Verb::Bind => {
+                        "It did not end in time; it was cancelled and is being cleaned up. Use accepts_incomplete=true."
+                    }
+                    Verb::Update => {
+                        "It did not end in time and was cancelled; nothing of it is applied. Use accepts_incomplete=true."
+                    }
+                    Verb::Deprovision | Verb::Unbind => {
+                        "It did not end in time and goes on; repeat the request to learn its result."
+                    }
+                };
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorBody::described(sentence))
+            }
+            Problem::Unavailable(cause) => {
+                tracing::error!(error = %chain(cause.as_ref()), "a request could not be served");
+                let sentence = "The service broker cannot reach its records now; repeat the request later.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorBody::described(sentence))
+                    .with(RETRY_AFTER, "5")
+            }
+        }
+    }
+}
+
+/// B-033, B-034: only an update or a deprovision may say more.
+fn failed(verb: Verb, detail: Detail) -> Answer {
+    let mut body = ErrorBody::described(detail.description.unwrap_or_else(|| INTERNAL.to_owned()));
+    body.instance_usable = detail.instance_usable;
+    body.update_repeatable = detail.update_repeatable;
+    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, body.scoped_to(Some(verb)))
+}
+
+/// An error with its causes, once.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+pub(super) fn panicked() -> Reply {
+    tracing::error!("a request handler panicked; the message is on standard error");
+    let body = ErrorBody::described(INTERNAL);
+    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, body).into()
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        let mut reply = json(answer.status, &answer.body);
+        if let Some((name, value)) = answer.header {
+            reply.headers_mut().insert(name, value);
+        }
+        reply
+    }
+}
+
+/// B-040: every body is JSON and says so.
+pub(super) fn json<T: Serialize>(status: StatusCode, body: &T) -> Reply {
+    let bytes = serde_json::to_vec(body).expect("our own bodies serialise");
+    let mut reply = Response::new(Full::new(Bytes::from(bytes)));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}

@@ -1,0 +1,181 @@
+//! Paths: which endpoint, and which ids.
+//!
+//! Ids may contain anything once decoded, a slash too, so segments are split before they are decoded
+//! (B-020). Doubled slashes in front, as from a broker URL that ends in one, do no harm.
+
+use hyper::Method;
+use sutler_osb::{BindingId, InstanceId};
+
+/// The paths as a router matches them.
+pub(super) const PATHS: [&str; 5] = [
+    "/v2/catalog",
+    "/v2/service_instances/{instance_id}",
+    "/v2/service_instances/{instance_id}/last_operation",
+    "/v2/service_instances/{instance_id}/service_bindings/{binding_id}",
+    "/v2/service_instances/{instance_id}/service_bindings/{binding_id}/last_operation",
+];
+
+/// The ten endpoints of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// `GET /v2/catalog`
+    Catalog,
+    /// `PUT /v2/service_instances/{id}`
+    Provision,
+    /// `GET /v2/service_instances/{id}`
+    FetchInstance,
+    /// `PATCH /v2/service_instances/{id}`
+    Update,
+    /// `DELETE /v2/service_instances/{id}`
+    Deprovision,
+    /// `GET /v2/service_instances/{id}/last_operation`
+    PollInstance,
+    /// `PUT /v2/service_instances/{id}/service_bindings/{id}`
+    Bind,
+    /// `GET /v2/service_instances/{id}/service_bindings/{id}`
+    FetchBinding,
+    /// `DELETE /v2/service_instances/{id}/service_bindings/{id}`
+    Unbind,
+    /// `GET /v2/service_instances/{id}/service_bindings/{id}/last_operation`
+    PollBinding,
+}
+
+impl Endpoint {
+    pub(super) fn takes_body(self) -> bool {
+        match self {
+            Self::Provision | Self::Update | Self::Bind => true,
+            Self::Catalog
+            | Self::FetchInstance
+            | Self::Deprovision
+            | Self::PollInstance
+            | Self::FetchBinding
+            | Self::Unbind
+            | Self::PollBinding => false,
+        }
+    }
+}
+
+/// The ids of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ids {
+    None,
+    Instance(InstanceId),
+    Binding(InstanceId, BindingId),
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Routed {
+    To(Endpoint, Ids),
+    Nowhere,
+    /// There is something, for these methods.
+    OtherMethod(&'static str),
+    /// An id that is none, and why.
+    BadId(String),
+}
+
+/// Finds the endpoint of a method and a raw path.
+pub(super) fn route(method: &Method, path: &str) -> Routed {
+    let path = path.trim_start_matches('/');
+    let Some(rest) = path.strip_prefix("v2/") else { return Routed::Nowhere };
+    let mut segments = rest.split('/');
+    let place = [(); 6].map(|()| segments.next());
+    match place {
+        [Some("catalog"), None, ..] => choose(method, Ids::None, &[(Method::GET, Endpoint::Catalog)], "GET"),
+        [Some("service_instances"), Some(instance), None, ..] => {
+            let ids = InstanceId::from_path_segment(instance).map(Ids::Instance);
+            ids.map_or_else(|error| Routed::BadId(error.to_string()), |ids| on_instance(method, ids))
+        }
+        [Some("service_instances"), Some(instance), Some("last_operation"), None, ..] => {
+            let ids = InstanceId::from_path_segment(instance).map(Ids::Instance);
+            let to = |ids| choose(method, ids, &[(Method::GET, Endpoint::PollInstance)], "GET");
+            ids.map_or_else(|error| Routed::BadId(error.to_string()), to)
+        }
+        [Some("service_instances"), Some(instance), Some("service_bindings"), Some(binding), tail, end] => {
+            let ids = InstanceId::from_path_segment(instance)
+                .and_then(|i| BindingId::from_path_segment(binding).map(|b| Ids::Binding(i, b)));
+            match (ids, tail, end) {
+                (Err(error), _, _) => Routed::BadId(error.to_string()),
+                (Ok(ids), None, _) => on_binding(method, ids),
+                (Ok(ids), Some("last_operation"), None) => {
+                    choose(method, ids, &[(Method::GET, Endpoint::PollBinding)], "GET")
+                }
+                (Ok(_), Some(_), _) => Routed::Nowhere,
+            }
+        }
+        _ => Routed::Nowhere,
+    }
+}
+
+fn on_instance(method: &Method, ids: Ids) -> Routed {
+    let endpoints = [
+        (Method::PUT, Endpoint::Provision),
+        (Method::GET, Endpoint::FetchInstance),
+        (Method::PATCH, Endpoint::Update),
+        (Method::DELETE, Endpoint::Deprovision),
+    ];
+    choose(method, ids, &endpoints, "DELETE, GET, PATCH, PUT")
+}
+
+fn on_binding(method: &Method, ids: Ids) -> Routed {
+    let endpoints = [
+        (Method::PUT, Endpoint::Bind),
+        (Method::GET, Endpoint::FetchBinding),
+        (Method::DELETE, Endpoint::Unbind),
+    ];
+    choose(method, ids, &endpoints, "DELETE, GET, PUT")
+}
+
+fn choose(method: &Method, ids: Ids, endpoints: &[(Method, Endpoint)], allow: &'static str) -> Routed {
+    let found = endpoints.iter().find(|(known, _)| known == method);
+    found.map_or(Routed::OtherMethod(allow), |(_, endpoint)| Routed::To(*endpoint, ids))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Endpoint, Ids, Routed, route};
+    use hyper::Method;
+    use sutler_osb::{BindingId, InstanceId};
+
+    fn instance(id: &str) -> Ids {
+        Ids::Instance(InstanceId::try_from(id).unwrap())
+    }
+
+    /// Holds: B-020.
+    #[test]
+    fn ids_are_decoded_after_the_path_is_split() {
+        let found = route(&Method::GET, "/v2/service_instances/a%2Fb%20%C3%A4");
+        assert_eq!(found, Routed::To(Endpoint::FetchInstance, instance("a/b ä")));
+        let binding = BindingId::try_from("last_operation").unwrap();
+        let ids = Ids::Binding(InstanceId::try_from("service_bindings").unwrap(), binding);
+        let path = "/v2/service_instances/service_bindings/service_bindings/last_operation";
+        assert_eq!(route(&Method::PUT, path), Routed::To(Endpoint::Bind, ids));
+    }
+
+    #[test]
+    fn doubled_slashes_in_front_do_no_harm() {
+        assert_eq!(route(&Method::GET, "//v2/catalog"), Routed::To(Endpoint::Catalog, Ids::None));
+    }
+
+    #[test]
+    fn what_is_not_there_is_nowhere() {
+        for path in ["/", "/v2", "/v2/", "/v3/catalog", "/v2/catalog/x", "/v2/service_instances"] {
+            assert_eq!(route(&Method::GET, path), Routed::Nowhere, "{path}");
+        }
+        let deep = "/v2/service_instances/a/service_bindings/b/last_operation/c";
+        assert_eq!(route(&Method::GET, deep), Routed::Nowhere);
+    }
+
+    #[test]
+    fn bad_ids_are_said_to_be_bad() {
+        for path in ["/v2/service_instances/", "/v2/service_instances/%FF", "/v2/service_instances/a%00"] {
+            assert!(matches!(route(&Method::PUT, path), Routed::BadId(_)), "{path}");
+        }
+    }
+
+    #[test]
+    fn another_method_is_told_which_there_are() {
+        let found = route(&Method::POST, "/v2/service_instances/a");
+        assert_eq!(found, Routed::OtherMethod("DELETE, GET, PATCH, PUT"));
+    }
+}

@@ -1,0 +1,215 @@
+//! The catalog as it is offered now, and the plans as they were when instances were made.
+//!
+//! The catalog can be replaced at run time; an instance keeps the copy of its plan that it was made
+//! with, under the copy's digest, so a plan that vanishes is *withdrawn* and never makes an instance
+//! unmanageable. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
+
+use crate::broker::BuildError;
+use crate::lifecycle::{Asynchrony, Verb};
+use crate::records::{PLAN, RecordError, Records};
+use crate::schema::ParameterSchemas;
+use crate::service::UntypedService;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use sutler_journal::{Commit, CommitError, Place};
+use sutler_osb::{Catalog, CatalogSpec, PinnedPlan, PlanId, ServiceId};
+
+/// Plans kept in memory; beyond that the cache starts anew.
+const CACHED_MAX: usize = 10_000;
+
+/// A plan with everything needed to serve it.
+#[derive(Debug)]
+pub(crate) struct OfferedPlan {
+    pub pinned: Arc<PinnedPlan>,
+    /// Names this very copy.
+    pub digest: String,
+    pub schemas: ParameterSchemas,
+}
+
+/// The catalog and its answer, made once.
+pub(crate) struct Offer {
+    plans: HashMap<PlanId, Arc<OfferedPlan>>,
+    pub body: Bytes,
+    pub etag: String,
+}
+
+impl Offer {
+    /// A plan *of that service* (B-120).
+    pub(crate) fn plan(&self, service: &ServiceId, plan: &PlanId) -> Option<&Arc<OfferedPlan>> {
+        self.plans.get(plan).filter(|offered| offered.pinned.service_id == *service)
+    }
+}
+
+/// All services by offering name or id.
+pub(crate) type Services = HashMap<String, Arc<dyn UntypedService>>;
+
+/// The plans, offered and pinned.
+pub(crate) struct Plans {
+    services: Services,
+    offer: RwLock<Arc<Offer>>,
+    pinned: Mutex<HashMap<String, Arc<OfferedPlan>>>,
+}
+
+impl Plans {
+    pub(crate) fn new(catalog: Catalog, services: Services) -> Result<Self, BuildError> {
+        let offer = prepare(catalog, &services)?;
+        let plans = Self {
+            services,
+            offer: RwLock::new(Arc::new(offer)),
+            pinned: Mutex::default(),
+        };
+        Ok(plans)
+    }
+
+    /// The present offer.
+    pub(crate) fn offer(&self) -> Arc<Offer> {
+        self.offer.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The service behind a plan, by its offering's id or name.
+    pub(crate) fn service(&self, plan: &PinnedPlan) -> Option<&Arc<dyn UntypedService>> {
+        service_of(&self.services, plan)
+    }
+
+    /// Replaces the whole catalog; copies of its plans are written before it is shown.
+    pub(crate) async fn replace(&self, records: &Records, catalog: Catalog) -> Result<(), BuildError> {
+        let offer = Arc::new(prepare(catalog, &self.services)?);
+        self.keep_copies(records, &offer).await?;
+        *self.offer.write().unwrap_or_else(PoisonError::into_inner) = offer;
+        Ok(())
+    }
+
+    /// Writes the copies of all plans now offered.
+    pub(crate) async fn keep_copies(&self, records: &Records, offer: &Offer) -> Result<(), BuildError> {
+        for plan in offer.plans.values() {
+            let key = records.key(PLAN, &plan.digest);
+            let known = records.store.get(&key).await.map_err(|e| BuildError::Store(e.into()))?;
+            if known.is_none() {
+                let body = records.seal(Place::Document(&key), plan.pinned.as_ref());
+                let commit = Commit::new().insert(key, Vec::new(), body);
+                match records.store.commit(&commit).await {
+                    // Another replica was first with the very same copy.
+                    Ok(()) | Err(CommitError::Stale(_)) => {}
+                    Err(error) => return Err(BuildError::Store(error.into())),
+                }
+            }
+            self.cache(plan.clone());
+        }
+        Ok(())
+    }
+
+    /// The copy of a plan that an instance was made with.
+    pub(crate) async fn pinned(
+        &self,
+        records: &Records,
+        digest: &str,
+    ) -> Result<Arc<OfferedPlan>, RecordError> {
+        if let Some(found) = self.cached().get(digest) {
+            return Ok(found.clone());
+        }
+        let key = records.key(PLAN, digest);
+        let document = records.store.get(&key).await?.ok_or_else(|| {
+            sutler_journal::StoreError::new("the copy of an instance's plan is missing in the store")
+        })?;
+        let (pinned, _) = records.open::<PinnedPlan>(Place::Document(&key), &document.body)?;
+        let schemas = ParameterSchemas::compile(&pinned).unwrap_or_default();
+        let plan = Arc::new(OfferedPlan {
+            pinned: Arc::new(pinned),
+            digest: digest.to_owned(),
+            schemas,
+        });
+        self.cache(plan.clone());
+        Ok(plan)
+    }
+
+    fn cached(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<OfferedPlan>>> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cache(&self, plan: Arc<OfferedPlan>) {
+        let mut cached = self.cached();
+        if cached.len() >= CACHED_MAX {
+            cached.clear();
+        }
+        cached.insert(plan.digest.clone(), plan);
+    }
+}
+
+fn service_of<'a>(services: &'a Services, plan: &PinnedPlan) -> Option<&'a Arc<dyn UntypedService>> {
+    services
+        .get(plan.service_id.as_str())
+        .or_else(|| services.get(plan.service_name.as_str()))
+}
+
+/// Checks the catalog against the services, adds derived schemas, and makes its answer.
+fn prepare(catalog: Catalog, services: &Services) -> Result<Offer, BuildError> {
+    let catalog = with_derived_schemas(&catalog, services)?;
+    let mut plans = HashMap::new();
+    for plan in catalog.plans() {
+        let pinned = plan.pin();
+        let name = pinned.service_name.as_str().to_owned();
+        let service = service_of(services, &pinned).ok_or(BuildError::NoService(name))?;
+        let bind = service.policy(Verb::Bind, &pinned).asynchrony;
+        if pinned.bindable && bind != Asynchrony::Never && !pinned.bindings_retrievable {
+            // B-113: whoever learns of an asynchronous binding by polling must be able to fetch it.
+            if bind == Asynchrony::Required {
+                return Err(BuildError::AsyncBindNotRetrievable(
+                    pinned.service_name.as_str().to_owned(),
+                ));
+            }
+        }
+        let schemas = ParameterSchemas::compile(&pinned)?;
+        let digest = digest_of(&pinned);
+        let offered = OfferedPlan { pinned: Arc::new(pinned), digest, schemas };
+        plans.insert(offered.pinned.plan_id.clone(), Arc::new(offered));
+    }
+    let body = serde_json::to_vec(&catalog).map_err(BuildError::Form)?;
+    let etag = format!("\"{}\"", hex(&Sha256::digest(&body)[..16]));
+    Ok(Offer { plans, body: body.into(), etag })
+}
+
+/// Publishes the schemas of typed services where the catalog says nothing of its own.
+fn with_derived_schemas(catalog: &Catalog, services: &Services) -> Result<Catalog, BuildError> {
+    let mut json = serde_json::to_value(catalog).map_err(BuildError::Form)?;
+    let offerings = json.get_mut("services").and_then(Value::as_array_mut);
+    for offering in offerings.into_iter().flatten() {
+        let named = |field: &str| offering.get(field).and_then(Value::as_str);
+        let found = [named("id"), named("name")].into_iter().flatten().find_map(|n| services.get(n));
+        let Some(derived) = found.map(|service| service.schemas()) else { continue };
+        for plan in offering.get_mut("plans").and_then(Value::as_array_mut).into_iter().flatten() {
+            add_schema(plan, ["service_instance", "create"], derived.provision.as_ref());
+            add_schema(plan, ["service_instance", "update"], derived.update.as_ref());
+            add_schema(plan, ["service_binding", "create"], derived.bind.as_ref());
+        }
+    }
+    let spec: CatalogSpec = serde_json::from_value(json).map_err(BuildError::Form)?;
+    Catalog::try_from(spec).map_err(BuildError::Catalog)
+}
+
+fn add_schema(plan: &mut Value, path: [&str; 2], schema: Option<&Value>) {
+    let Some(schema) = schema else { return };
+    let mut at = plan;
+    for step in ["schemas", path[0], path[1]] {
+        let Some(object) = at.as_object_mut() else { return };
+        at = object.entry(step).or_insert_with(|| json!({}));
+    }
+    if let Some(object) = at.as_object_mut() {
+        object.entry("parameters").or_insert_with(|| schema.clone());
+    }
+}
+
+fn digest_of(plan: &PinnedPlan) -> String {
+    let bytes = serde_json::to_vec(plan).expect("a pinned plan serialises");
+    hex(&Sha256::digest(bytes)[..16])
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

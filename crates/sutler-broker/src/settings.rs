@@ -1,0 +1,64 @@
+//! How a broker behaves where the specification leaves a choice.
+
+use crate::catalog_file::KindSettings;
+use std::time::Duration;
+
+/// The choices, with their defaults.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What a request without `X-Broker-API-Version` is answered with (D-01).
+    pub missing_version: MissingVersion,
+    /// What a poll of a finished asynchronous delete is answered with (D-02).
+    pub deleted_poll: DeletedPoll,
+    /// How long a request without `accepts_incomplete` waits for its operation.
+    pub sync_wait: Duration,
+    /// Longest request body, in bytes.
+    pub body_bytes_max: usize,
+    /// How many operations one process runs at a time.
+    pub workers: usize,
+    /// How long a lease lasts without renewal.
+    pub lease: Duration,
+    /// How long a deleted id is remembered.
+    pub tombstones: Duration,
+    /// How long a shut-down waits for running operations.
+    pub drain: Duration,
+    /// Unknown instances and the clean-up of their operations.
+    pub instances: KindSettings,
+    /// Unknown bindings and the clean-up of their operations.
+    pub bindings: KindSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            missing_version: MissingVersion::BadRequest,
+            deleted_poll: DeletedPoll::Succeeded,
+            sync_wait: Duration::from_secs(50),
+            body_bytes_max: 1024 * 1024,
+            workers: 256,
+            lease: Duration::from_secs(30),
+            tombstones: Duration::from_secs(7 * 24 * 3600),
+            drain: Duration::from_secs(20),
+            instances: KindSettings::default(),
+            bindings: KindSettings::default(),
+        }
+    }
+}
+
+/// What a missing version header is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingVersion {
+    /// 400, as the specification says since 2.16.
+    BadRequest,
+    /// 412, as it said before and as older checkers expect.
+    PreconditionFailed,
+}
+
+/// What a poll of a finished asynchronous delete is answered with, while its operation is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeletedPoll {
+    /// 200 `succeeded`; 410 once the operation is cleaned up.
+    Succeeded,
+    /// 410 at once.
+    Gone,
+}

@@ -1,0 +1,27 @@
+//! Commits for callers that wait: an unknown outcome is resolved by repeating, never by guessing.
+
+use crate::commit::{Commit, CommitError};
+use crate::store::Store;
+use std::time::Duration;
+
+/// How often an unknown outcome is asked again before the caller is told.
+const REPEATS: u32 = 6;
+
+/// Commits, repeating the same commit while its outcome is unknown: for about two seconds.
+///
+/// # Errors
+/// Those of [`Store::commit`]; `Unknown` only if the store did not answer all the while.
+pub async fn settle(store: &dyn Store, commit: &Commit) -> Result<(), CommitError> {
+    let mut wait = Duration::from_millis(30);
+    for _ in 0..REPEATS {
+        match store.commit(commit).await {
+            Err(CommitError::Unknown(error)) => {
+                tracing::warn!(%error, "the outcome of a commit is not known yet; asking again");
+                tokio::time::sleep(wait).await;
+                wait *= 2;
+            }
+            settled => return settled,
+        }
+    }
+    store.commit(commit).await
+}

@@ -1,0 +1,24 @@
+//! The commands, and how an error of any of them is shown.
+
+pub(crate) mod broker;
+
+use std::io::Write as _;
+
+/// What a command ends with.
+pub(crate) type CommandResult = Result<(), Box<dyn std::error::Error>>;
+
+/// Prints an error and its causes for a person.
+pub(crate) fn complain(error: &dyn std::error::Error) {
+    let mut text = format!("sutler: {error}");
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let line = inner.to_string();
+        // Some errors already say what caused them.
+        if !text.contains(&line) {
+            text.push_str("\n  because: ");
+            text.push_str(&line);
+        }
+        cause = inner.source();
+    }
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
