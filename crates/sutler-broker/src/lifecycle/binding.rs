@@ -55,7 +55,8 @@ pub(crate) struct Bond {
     /// What the platform is given, once there.
     #[serde(default)]
     pub given: Option<BindResponse>,
-    /// The operation that made it, and the last one (seed 001, second option).
+    /// The operation that made it (until one has, the first that tried), and the last one (seed
+    /// 001, second option).
     pub made: OperationId,
     pub last: OperationId,
 }
@@ -171,7 +172,7 @@ fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     }
     match &at {
         Binding::Absent | Binding::Gone { .. } => create(None, asked),
-        Binding::CreateFailed { bond } => create(bond.state.clone(), asked),
+        Binding::CreateFailed { bond } => create(Some(bond), asked),
         Binding::Creating { bond } if asked.same => {
             let reply = asked.ask.join(bond.last)?;
             Ok(Decision::stay(at, reply))
@@ -184,7 +185,8 @@ fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     }
 }
 
-fn create(state: Option<AuthorState>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
+/// `failed`: what an earlier attempt may have left behind.
+fn create(failed: Option<&Bond>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     if let Some(refusal) = asked.against {
         return Err(refusal);
     }
@@ -195,9 +197,9 @@ fn create(state: Option<AuthorState>, asked: Bind) -> Result<Decision<Binding>, 
     let operation = asked.ask.operation;
     let bond = Bond {
         spec: asked.wanted,
-        state,
+        state: failed.and_then(|bond| bond.state.clone()),
         given: None,
-        made: operation,
+        made: failed.map_or(operation, |bond| bond.made),
         last: operation,
     };
     Ok(Decision::started(
@@ -277,9 +279,7 @@ fn halt(mut bond: Bond, operation: OperationId, pace: Pace) -> Decision<Binding>
 fn on_saved(mut at: Binding, operation: OperationId, saved: AuthorState) -> Decision<Binding> {
     match &mut at {
         Binding::Creating { bond } if bond.last == operation => bond.state = Some(saved),
-        Binding::Deleting { bond, over, .. }
-            if bond.last == operation || *over == Some(operation) =>
-        {
+        Binding::Deleting { bond, over, .. } if over.unwrap_or(bond.last) == operation => {
             bond.state = Some(saved);
         }
         Binding::Creating { .. }
@@ -319,9 +319,12 @@ fn created(mut bond: Bond, end: End<Made>) -> Decision<Binding> {
     let next = match end {
         End::Succeeded(made) => {
             take_over(&mut bond, made);
+            bond.made = bond.last;
             Binding::Live { bond }
         }
         End::Failed => Binding::CreateFailed { bond },
+        // It made nothing, but the failed attempt before it may have.
+        End::Refused if bond.made != bond.last => Binding::CreateFailed { bond },
         End::Refused => Binding::Gone { last: bond.last },
     };
     Decision::stay(next, Reply::Nothing)
@@ -361,7 +364,11 @@ fn take_over(bond: &mut Bond, made: Made) {
 
 fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<Binding> {
     match at {
-        Binding::Creating { bond } if bond.last == late => halt(bond, cleanup, Pace::Background),
+        // Its caller gets an error, so nobody is told of the clean-up.
+        Binding::Creating { bond } if bond.last == late => Decision {
+            reply: Reply::Nothing,
+            ..halt(bond, cleanup, Pace::Background)
+        },
         // An unbind goes on; a repeat joins it.
         Binding::Absent
         | Binding::Creating { .. }

@@ -101,7 +101,7 @@ pub(crate) struct Thing {
     pub dashboard_url: Option<String>,
     #[serde(default)]
     pub metadata: Option<InstanceMetadata>,
-    /// The operation that made it, and the last one.
+    /// The operation that made it (until one has, the first that tried), and the last one.
     pub made: OperationId,
     pub last: OperationId,
 }
@@ -228,7 +228,7 @@ fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Re
     match &at {
         // B-121, B-122, B-132; over a failed create a new attempt begins, with what the old one saved.
         Instance::Absent | Instance::Gone { .. } => create(None, asked),
-        Instance::CreateFailed { thing } => create(thing.state.clone(), asked),
+        Instance::CreateFailed { thing } => create(Some(thing), asked),
         Instance::Creating { thing } if asked.same => {
             let reply = asked.ask.join(thing.last)?;
             Ok(Decision::stay(at, reply))
@@ -243,7 +243,8 @@ fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Re
     }
 }
 
-fn create(state: Option<AuthorState>, asked: Provision) -> Result<Decision<Instance>, Refusal> {
+/// `failed`: what an earlier attempt may have left behind.
+fn create(failed: Option<&Thing>, asked: Provision) -> Result<Decision<Instance>, Refusal> {
     if asked.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
     }
@@ -251,10 +252,10 @@ fn create(state: Option<AuthorState>, asked: Provision) -> Result<Decision<Insta
     let operation = asked.ask.operation;
     let thing = Thing {
         spec: asked.wanted,
-        state,
+        state: failed.and_then(|thing| thing.state.clone()),
         dashboard_url: asked.dashboard_url,
         metadata: None,
-        made: operation,
+        made: failed.map_or(operation, |thing| thing.made),
         last: operation,
     };
     Ok(Decision::started(
@@ -266,11 +267,11 @@ fn create(state: Option<AuthorState>, asked: Provision) -> Result<Decision<Insta
 }
 
 fn on_update(at: Instance, asked: Update) -> Result<Decision<Instance>, Refusal> {
-    match at {
+    let (thing, why) = match at {
         Instance::Absent | Instance::Gone { .. } | Instance::CreateFailed { .. } => {
-            Err(Refusal::NotFound(Resource::Instance))
+            return Err(Refusal::NotFound(Resource::Instance));
         }
-        Instance::Live { thing } => update_live(thing, asked),
+        Instance::Live { thing } => return update_live(thing, asked),
         Instance::Updating {
             ref thing,
             ref change,
@@ -278,12 +279,27 @@ fn on_update(at: Instance, asked: Update) -> Result<Decision<Instance>, Refusal>
             ..
         } if *change == asked.change && thing.spec.service_id == asked.service_id => {
             let reply = asked.ask.join(thing.last)?;
-            Ok(Decision::stay(at, reply))
+            return Ok(Decision::stay(at, reply));
         }
-        Instance::Updating { .. } => Err(Refusal::Busy(BEING_CHANGED)),
-        Instance::Creating { .. } => Err(Refusal::Busy(BEING_CREATED)),
-        Instance::Deleting { .. } => Err(Refusal::Busy(BEING_DELETED)),
+        Instance::Updating { thing, .. } => (thing, BEING_CHANGED),
+        Instance::Creating { thing } => (thing, BEING_CREATED),
+        Instance::Deleting { thing, .. } => (thing, BEING_DELETED),
+    };
+    // D-06: "wait and repeat" comes last, after all that no waiting mends.
+    of_service(&thing, &asked.service_id)?;
+    if asked.facts.maintenance_conflict {
+        return Err(Refusal::MaintenanceConflict);
     }
+    asked.ask.pace()?;
+    Err(Refusal::Busy(why))
+}
+
+fn of_service(thing: &Thing, service_id: &ServiceId) -> Result<(), Refusal> {
+    if *service_id == thing.spec.service_id {
+        return Ok(());
+    }
+    let sentence = "service_id is not the one this service instance was created with.";
+    Err(Refusal::Invalid(sentence.to_owned()))
 }
 
 fn update_live(mut thing: Thing, asked: Update) -> Result<Decision<Instance>, Refusal> {
@@ -294,10 +310,7 @@ fn update_live(mut thing: Thing, asked: Update) -> Result<Decision<Instance>, Re
         dashboard_url,
         ask,
     } = asked;
-    if service_id != thing.spec.service_id {
-        let sentence = "service_id is not the one this service instance was created with.";
-        return Err(Refusal::Invalid(sentence.to_owned()));
-    }
+    of_service(&thing, &service_id)?;
     let moves = change
         .plan
         .as_ref()
@@ -391,9 +404,7 @@ fn on_saved(mut at: Instance, operation: OperationId, saved: AuthorState) -> Dec
         {
             thing.state = Some(saved);
         }
-        Instance::Deleting { thing, over, .. }
-            if thing.last == operation || *over == Some(operation) =>
-        {
+        Instance::Deleting { thing, over, .. } if over.unwrap_or(thing.last) == operation => {
             thing.state = Some(saved);
         }
         Instance::Creating { .. }
@@ -441,9 +452,12 @@ fn created(mut thing: Thing, end: End<Made>) -> Decision<Instance> {
     let next = match end {
         End::Succeeded(made) => {
             take_over(&mut thing, made);
+            thing.made = thing.last;
             Instance::Live { thing }
         }
         End::Failed => Instance::CreateFailed { thing },
+        // It made nothing, but the failed attempt before it may have.
+        End::Refused if thing.made != thing.last => Instance::CreateFailed { thing },
         // B-035: a refusal made nothing, so nothing is left that a platform would have to delete.
         End::Refused => Instance::Gone { last: thing.last },
     };
@@ -506,14 +520,16 @@ fn take_over(thing: &mut Thing, made: Made) {
 
 fn on_overdue(at: Instance, late: OperationId, cleanup: OperationId) -> Decision<Instance> {
     match at {
-        Instance::Creating { thing } if thing.last == late => {
-            halt(thing, cleanup, Pace::Background)
-        }
+        // Its caller gets an error, so nobody is told of the clean-up.
+        Instance::Creating { thing } if thing.last == late => Decision {
+            reply: Reply::Nothing,
+            ..halt(thing, cleanup, Pace::Background)
+        },
         Instance::Updating {
             thing,
             change,
             dashboard_url,
-            ..
+            given_up: false,
         } if thing.last == late => Decision {
             next: Instance::Updating {
                 thing,
