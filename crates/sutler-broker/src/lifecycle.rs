@@ -6,6 +6,14 @@
 
 pub(crate) mod binding;
 pub(crate) mod instance;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod table;
 
 use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,264 @@
+//! What the words of `tests/transitions/binding.txt` mean.
+
+use super::{Row, Seen, effect_words, hold, refusal_words, reply_words};
+use crate::lifecycle::binding::{Bind, Binding, Bond, Event, Parent, Unbind, decide, fetch};
+use crate::lifecycle::sample::{
+    BINDING_STATES, CREATE, NEW, OTHER, ask, binding, binding_made, binding_spec, saved,
+};
+use crate::lifecycle::{Asynchrony, End};
+use crate::refusal::Refusal;
+use std::collections::BTreeSet;
+
+const TABLE: &str = include_str!("../../../tests/transitions/binding.txt");
+
+const EVENTS: [&str; 49] = [
+    "bind same, AI",
+    "bind same, no AI",
+    "bind same, async only, AI",
+    "bind same, async only, no AI",
+    "bind same, never async, AI",
+    "bind other, AI",
+    "bind other, no AI",
+    "bind other, async only, no AI",
+    "bind same, plan objects, AI",
+    "bind other, plan objects, AI",
+    "bind same, plan objects, async only, no AI",
+    "bind same, instance busy, AI",
+    "bind other, instance busy, AI",
+    "bind same, instance busy, async only, no AI",
+    "bind same, instance busy, plan objects, AI",
+    "bind same, instance missing, AI",
+    "bind other, instance missing, AI",
+    "bind same, instance missing, async only, no AI",
+    "unbind, AI",
+    "unbind, no AI",
+    "unbind, async only, AI",
+    "unbind, async only, no AI",
+    "unbind, never async, AI",
+    "unbind, no ids, AI",
+    "unbind, no ids, async only, no AI",
+    "unbind, forced, AI",
+    "unbind, forced, no ids, AI",
+    "unbind, forced, async only, no AI",
+    "unbind, instance busy, AI",
+    "unbind, instance busy, async only, no AI",
+    "unbind, instance busy, no ids, AI",
+    "unbind, instance busy, cascade, AI",
+    "unbind, instance missing, AI",
+    "the current operation saves state",
+    "the bind saves state",
+    "another operation saves state",
+    "the current operation succeeded",
+    "the current operation failed",
+    "the current operation refused",
+    "the bind succeeded",
+    "the bind failed",
+    "the bind refused",
+    "another operation succeeded",
+    "another operation failed",
+    "another operation refused",
+    "the current operation is overdue",
+    "the bind is overdue",
+    "another operation is overdue",
+    "fetch",
+];
+
+/// Holds: B-035, B-082, B-083, B-084, B-087, B-091, D-06.
+#[test]
+fn every_binding_in_every_state_meets_every_event_as_the_table_says() {
+    hold(TABLE, &BINDING_STATES, &EVENTS, seen);
+}
+
+fn seen(row: &Row) -> Seen {
+    let before = binding(row.state);
+    if row.event == "fetch" {
+        return Seen {
+            answer: match fetch(&before) {
+                Ok(bond) if Some(bond) == before.bond() => "found".to_owned(),
+                Ok(_) => "found another".to_owned(),
+                Err(refusal) => refusal_words(&refusal).to_owned(),
+            },
+            effects: "-".to_owned(),
+            next_differs: None,
+        };
+    }
+    let (answer, effects, next) = match decide(before.clone(), event(row, &before)) {
+        Ok(decision) => (
+            reply_words(decision.reply, before.last()),
+            effect_words(&decision.effects, "bind", "unbind"),
+            decision.next,
+        ),
+        Err(refusal) => (
+            refusal_words(&refusal).to_owned(),
+            "-".to_owned(),
+            before.clone(),
+        ),
+    };
+    let wanted = next_state(row, before);
+    let json = |state: &Binding| serde_json::to_string(state).expect("states are JSON");
+    Seen {
+        answer,
+        effects,
+        next_differs: (next != wanted).then(|| (json(&next), json(&wanted))),
+    }
+}
+
+/// The event a row names: its first words, then what is special about it.
+fn event(row: &Row, before: &Binding) -> Event {
+    let mut words = row.event.split(", ");
+    let what = words.next().unwrap_or_default();
+    let mut special: BTreeSet<&str> = words.collect();
+    let accepts_incomplete = special.remove("AI");
+    let known = special.remove("no AI")
+        || accepts_incomplete
+        || what.starts_with("the ")
+        || what.starts_with("another ");
+    assert!(known, "a request has `AI` or `no AI`: {}", row.text);
+    let rule = match (special.remove("async only"), special.remove("never async")) {
+        (true, _) => Asynchrony::Required,
+        (_, true) => Asynchrony::Never,
+        (false, false) => Asynchrony::Preferred,
+    };
+    let ask = ask(rule, accepts_incomplete);
+    let parent = match (
+        special.remove("instance busy"),
+        special.remove("instance missing"),
+    ) {
+        (true, _) => Parent::Busy("The service instance is being changed."),
+        (_, true) => Parent::Missing,
+        (false, false) => Parent::Live,
+    };
+    let event = match what {
+        "bind same" | "bind other" => Event::Bind(Box::new(Bind {
+            wanted: binding_spec(),
+            same: what == "bind same",
+            parent,
+            against: special
+                .remove("plan objects")
+                .then_some(Refusal::RequiresApp),
+            ask,
+        })),
+        "unbind" => Event::Unbind(Unbind {
+            ids_given: !special.remove("no ids"),
+            parent,
+            cascade: special.remove("cascade"),
+            force: special.remove("forced"),
+            ask,
+        }),
+        _ => occurrence(what, before),
+    };
+    assert!(
+        special.is_empty(),
+        "unknown words {special:?}: {}",
+        row.text
+    );
+    event
+}
+
+fn occurrence(what: &str, before: &Binding) -> Event {
+    let (operation, what) = if let Some(what) = what.strip_prefix("the current operation ") {
+        (before.last().unwrap_or(OTHER), what)
+    } else if let Some(what) = what.strip_prefix("the bind ") {
+        (CREATE, what)
+    } else if let Some(what) = what.strip_prefix("another operation ") {
+        (OTHER, what)
+    } else {
+        panic!("nothing is called `{what}`")
+    };
+    let ended = |end| Event::Ended { operation, end };
+    match what {
+        "saves state" => Event::Saved {
+            operation,
+            state: saved(),
+        },
+        "succeeded" => ended(End::Succeeded(binding_made())),
+        "failed" => ended(End::Failed),
+        "refused" => ended(End::Refused),
+        "is overdue" => Event::Overdue {
+            operation,
+            cleanup: NEW,
+        },
+        unknown => panic!("no operation ever {unknown}"),
+    }
+}
+
+/// The state a row asks for, in full.
+fn next_state(row: &Row, before: Binding) -> Binding {
+    let succeeded = row.event.ends_with("succeeded");
+    let last = before.last();
+    let bond = before.bond().cloned();
+    let known = || bond.clone().expect("a state with something known of it");
+    let started = |over, was_live| Binding::Deleting {
+        bond: Bond {
+            last: NEW,
+            ..known()
+        },
+        over,
+        was_live,
+    };
+    match row.next {
+        "unchanged" => before,
+        "unchanged, state saved" => with_bond(before, |bond| bond.state = Some(saved())),
+        "creating" => Binding::Creating { bond: asked_for() },
+        "creating again" => Binding::Creating {
+            bond: Bond {
+                state: known().state,
+                made: known().made,
+                ..asked_for()
+            },
+        },
+        "live" => Binding::Live {
+            bond: Bond {
+                made: known().last,
+                ..with_result(known())
+            },
+        },
+        "live (as before)" => Binding::Live { bond: known() },
+        "create-failed" => Binding::CreateFailed { bond: known() },
+        "deleting" => started(None, true),
+        "deleting over a create" => started(last, false),
+        "deleting a failed create" if row.state == "deleting over a create" => Binding::Deleting {
+            bond: match succeeded {
+                true => with_result(known()),
+                false => known(),
+            },
+            over: None,
+            was_live: false,
+        },
+        "deleting a failed create" => started(None, false),
+        "gone" => Binding::Gone {
+            last: last.expect("an operation ended"),
+        },
+        unknown => panic!("no next state is called `{unknown}`: {}", row.text),
+    }
+}
+
+fn asked_for() -> Bond {
+    Bond {
+        spec: binding_spec(),
+        state: None,
+        given: None,
+        made: NEW,
+        last: NEW,
+    }
+}
+
+fn with_result(bond: Bond) -> Bond {
+    let made = binding_made();
+    Bond {
+        state: made.state,
+        given: Some(made.given),
+        ..bond
+    }
+}
+
+fn with_bond(mut at: Binding, touch: impl FnOnce(&mut Bond)) -> Binding {
+    match &mut at {
+        Binding::Creating { bond }
+        | Binding::CreateFailed { bond }
+        | Binding::Live { bond }
+        | Binding::Deleting { bond, .. } => touch(bond),
+        Binding::Absent | Binding::Gone { .. } => panic!("nothing is known of it"),
+    }
+    at
+}

@@ -1,0 +1,358 @@
+//! What the words of `tests/transitions/instance.txt` mean.
+
+use super::{Row, Seen, effect_words, hold, refusal_words, reply_words};
+use crate::lifecycle::binding::Parent;
+use crate::lifecycle::instance::{
+    Change, Event, Instance, Provision, Thing, Update, UpdateFacts, decide, fetch, parent,
+};
+use crate::lifecycle::sample::{
+    CREATE, INSTANCE_STATES, NEW, OTHER, ask, change, changed_spec, instance, instance_made, saved,
+    spec, value,
+};
+use crate::lifecycle::{Asynchrony, End};
+use serde_json::json;
+use std::collections::BTreeSet;
+
+const TABLE: &str = include_str!("../../../tests/transitions/instance.txt");
+
+const EVENTS: [&str; 59] = [
+    "provision same, AI",
+    "provision same, no AI",
+    "provision same, async only, AI",
+    "provision same, async only, no AI",
+    "provision same, never async, AI",
+    "provision same, maintenance conflict, AI",
+    "provision same, maintenance conflict, async only, no AI",
+    "provision other, AI",
+    "provision other, no AI",
+    "provision other, async only, no AI",
+    "provision other, never async, AI",
+    "provision other, maintenance conflict, AI",
+    "update parameters, AI",
+    "update parameters, no AI",
+    "update parameters, async only, AI",
+    "update parameters, async only, no AI",
+    "update parameters, never async, AI",
+    "update plan, AI",
+    "update plan, plan not updateable, AI",
+    "update parameters, plan not updateable, AI",
+    "update context only, allowed, AI",
+    "update context only, not allowed, AI",
+    "update context only, allowed, not offered, AI",
+    "update maintenance, AI",
+    "update maintenance, maintenance conflict, AI",
+    "update maintenance, maintenance conflict, async only, no AI",
+    "update nothing, AI",
+    "update nothing, async only, no AI",
+    "update to what is already so, plan not updateable, AI",
+    "update parameters, of another service, AI",
+    "update parameters, of another service, async only, no AI",
+    "update parameters, not offered, AI",
+    "update as the running one, AI",
+    "update as the running one, no AI",
+    "update as the running one, async only, no AI",
+    "deprovision, AI",
+    "deprovision, no AI",
+    "deprovision, async only, AI",
+    "deprovision, async only, no AI",
+    "deprovision, never async, AI",
+    "deprovision, forced, AI",
+    "deprovision, forced, async only, no AI",
+    "the current operation saves state",
+    "the provision saves state",
+    "another operation saves state",
+    "the current operation succeeded",
+    "the current operation failed",
+    "the current operation refused",
+    "the provision succeeded",
+    "the provision failed",
+    "the provision refused",
+    "another operation succeeded",
+    "another operation failed",
+    "another operation refused",
+    "the current operation is overdue",
+    "the provision is overdue",
+    "another operation is overdue",
+    "fetch",
+    "seen by a binding",
+];
+
+/// Holds: B-035, B-037, B-082, B-083, B-084, B-087, B-091, D-06.
+#[test]
+fn every_instance_in_every_state_meets_every_event_as_the_table_says() {
+    hold(TABLE, &INSTANCE_STATES, &EVENTS, seen);
+}
+
+fn seen(row: &Row) -> Seen {
+    let before = instance(row.state);
+    match row.event {
+        "fetch" => read(match fetch(&before) {
+            Ok(thing) if Some(thing) == before.thing() => "found",
+            Ok(_) => "found another",
+            Err(refusal) => refusal_words(&refusal),
+        }),
+        "seen by a binding" => read(match parent(&before) {
+            (None, Parent::Missing) => "missing",
+            (Some(_), Parent::Live) => "live",
+            (Some(_), Parent::Busy(_)) => "busy",
+            (None, _) | (_, Parent::Missing) => "a contradiction",
+        }),
+        _ => decided(row, before),
+    }
+}
+
+fn read(answer: &str) -> Seen {
+    Seen {
+        answer: answer.to_owned(),
+        effects: "-".to_owned(),
+        next_differs: None,
+    }
+}
+
+fn decided(row: &Row, before: Instance) -> Seen {
+    let (answer, effects, next) = match decide(before.clone(), event(row, &before)) {
+        Ok(decision) => (
+            reply_words(decision.reply, before.last()),
+            effect_words(&decision.effects, "provision", "deprovision"),
+            decision.next,
+        ),
+        Err(refusal) => (
+            refusal_words(&refusal).to_owned(),
+            "-".to_owned(),
+            before.clone(),
+        ),
+    };
+    let wanted = next_state(row, before);
+    let json = |state: &Instance| serde_json::to_string(state).expect("states are JSON");
+    Seen {
+        answer,
+        effects,
+        next_differs: (next != wanted).then(|| (json(&next), json(&wanted))),
+    }
+}
+
+/// The event a row names: its first words, then what is special about it.
+fn event(row: &Row, before: &Instance) -> Event {
+    let mut words = row.event.split(", ");
+    let what = words.next().unwrap_or_default();
+    let mut special: BTreeSet<&str> = words.collect();
+    special.remove("not allowed");
+    let accepts_incomplete = special.remove("AI");
+    let known = special.remove("no AI")
+        || accepts_incomplete
+        || what.starts_with("the ")
+        || what.starts_with("another ");
+    assert!(known, "a request has `AI` or `no AI`: {}", row.text);
+    let rule = match (special.remove("async only"), special.remove("never async")) {
+        (true, _) => Asynchrony::Required,
+        (_, true) => Asynchrony::Never,
+        (false, false) => Asynchrony::Preferred,
+    };
+    let ask = ask(rule, accepts_incomplete);
+    let event = match what {
+        "provision same" | "provision other" => Event::Provision(Box::new(Provision {
+            wanted: spec(),
+            same: what == "provision same",
+            maintenance_conflict: special.remove("maintenance conflict"),
+            dashboard_url: Some("https://dashboard/new".to_owned()),
+            ask,
+        })),
+        "deprovision" => Event::Deprovision {
+            ask,
+            force: special.remove("forced"),
+        },
+        _ => match what.strip_prefix("update ") {
+            Some(update) => Event::Update(Box::new(Update {
+                service_id: value(json!(match special.remove("of another service") {
+                    true => "queue",
+                    false => "database",
+                })),
+                change: change_of(update),
+                facts: UpdateFacts {
+                    offered: !special.remove("not offered"),
+                    plan_updateable: !special.remove("plan not updateable"),
+                    context_updates: special.remove("allowed"),
+                    maintenance_conflict: special.remove("maintenance conflict"),
+                },
+                dashboard_url: Some("https://dashboard/new".to_owned()),
+                ask,
+            })),
+            None => occurrence(what, before),
+        },
+    };
+    assert!(
+        special.is_empty(),
+        "unknown words {special:?}: {}",
+        row.text
+    );
+    event
+}
+
+fn change_of(update: &str) -> Change {
+    let none = Change::default();
+    match update {
+        "parameters" => Change {
+            parameters: Some(value(json!({"size": 7}))),
+            ..none
+        },
+        "plan" => Change {
+            plan: Some((value(json!("huge")), "huge@1".to_owned())),
+            ..none
+        },
+        "context only" => Change {
+            context: Some(value(json!({"platform": "kubernetes"}))),
+            ..none
+        },
+        "maintenance" => Change {
+            maintenance_version: Some("2.0.0".to_owned()),
+            ..none
+        },
+        "nothing" => none,
+        "to what is already so" => Change {
+            plan: Some((spec().plan_id, spec().plan)),
+            parameters: Some(value(json!({"size": 1}))),
+            context: spec().context,
+            maintenance_version: spec().maintenance_version,
+        },
+        "as the running one" => change(),
+        unknown => panic!("no update is of `{unknown}`"),
+    }
+}
+
+fn occurrence(what: &str, before: &Instance) -> Event {
+    let (operation, what) = if let Some(what) = what.strip_prefix("the current operation ") {
+        (before.last().unwrap_or(OTHER), what)
+    } else if let Some(what) = what.strip_prefix("the provision ") {
+        (CREATE, what)
+    } else if let Some(what) = what.strip_prefix("another operation ") {
+        (OTHER, what)
+    } else {
+        panic!("nothing is called `{what}`")
+    };
+    let ended = |end| Event::Ended { operation, end };
+    match what {
+        "saves state" => Event::Saved {
+            operation,
+            state: saved(),
+        },
+        "succeeded" => ended(End::Succeeded(instance_made())),
+        "failed" => ended(End::Failed),
+        "refused" => ended(End::Refused),
+        "is overdue" => Event::Overdue {
+            operation,
+            cleanup: NEW,
+        },
+        unknown => panic!("no operation ever {unknown}"),
+    }
+}
+
+/// The state a row asks for, in full.
+fn next_state(row: &Row, before: Instance) -> Instance {
+    let succeeded = row.event.ends_with("succeeded");
+    let last = before.last();
+    let thing = before.thing().cloned();
+    let known = || thing.clone().expect("a state with something known of it");
+    match row.next {
+        "unchanged" => before,
+        "unchanged, state saved" => with_thing(before, |thing| thing.state = Some(saved())),
+        "creating" => Instance::Creating { thing: asked_for() },
+        "creating again" => Instance::Creating {
+            thing: Thing {
+                state: known().state,
+                made: known().made,
+                ..asked_for()
+            },
+        },
+        "live" => Instance::Live {
+            thing: Thing {
+                made: known().last,
+                ..with_result(known())
+            },
+        },
+        "live (changed)" => Instance::Live {
+            thing: Thing {
+                spec: changed_spec(),
+                dashboard_url: Some("https://dashboard/2".to_owned()),
+                ..with_result(known())
+            },
+        },
+        "live (as before)" if succeeded => Instance::Live {
+            thing: with_result(known()),
+        },
+        "live (as before)" => Instance::Live { thing: known() },
+        "create-failed" => Instance::CreateFailed { thing: known() },
+        "updating" => Instance::Updating {
+            thing: started(known()),
+            change: change_of(
+                row.event
+                    .split(", ")
+                    .next()
+                    .unwrap_or_default()
+                    .trim_start_matches("update "),
+            ),
+            dashboard_url: Some("https://dashboard/new".to_owned()),
+            given_up: false,
+        },
+        "updating (given up)" => instance("updating (given up)"),
+        next if next.starts_with("deleting") => deleting(next, known(), row.state, succeeded),
+        "gone" => Instance::Gone {
+            last: last.expect("an operation ended"),
+        },
+        unknown => panic!("no next state is called `{unknown}`: {}", row.text),
+    }
+}
+
+fn deleting(next: &str, thing: Thing, from: &str, succeeded: bool) -> Instance {
+    let (over, was_live) = match next {
+        "deleting" => (None, true),
+        "deleting a failed create" => (None, false),
+        "deleting over a create" => (Some(thing.last), false),
+        unknown => panic!("no next state is called `{unknown}`"),
+    };
+    let thing = match (from == "deleting over a create", succeeded) {
+        (false, _) => started(thing),
+        (true, true) => with_result(thing),
+        (true, false) => thing,
+    };
+    Instance::Deleting {
+        thing,
+        over,
+        was_live,
+    }
+}
+
+fn asked_for() -> Thing {
+    Thing {
+        spec: spec(),
+        state: None,
+        dashboard_url: Some("https://dashboard/new".to_owned()),
+        metadata: None,
+        made: NEW,
+        last: NEW,
+    }
+}
+
+fn started(thing: Thing) -> Thing {
+    Thing { last: NEW, ..thing }
+}
+
+fn with_result(thing: Thing) -> Thing {
+    let made = instance_made();
+    Thing {
+        state: made.state,
+        metadata: made.metadata,
+        ..thing
+    }
+}
+
+fn with_thing(mut at: Instance, touch: impl FnOnce(&mut Thing)) -> Instance {
+    match &mut at {
+        Instance::Creating { thing }
+        | Instance::CreateFailed { thing }
+        | Instance::Live { thing }
+        | Instance::Updating { thing, .. }
+        | Instance::Deleting { thing, .. } => touch(thing),
+        Instance::Absent | Instance::Gone { .. } => panic!("nothing is known of it"),
+    }
+    at
+}
