@@ -22,7 +22,9 @@ pub(crate) enum Auth {
 
 impl Auth {
     pub(crate) fn basic(user: &str, password: &SecretString) -> Self {
-        Self::Basic(digest(format!("{user}:{}", password.expose_secret()).as_bytes()))
+        Self::Basic(digest(
+            format!("{user}:{}", password.expose_secret()).as_bytes(),
+        ))
     }
 
     /// B-010: whether the header proves it.

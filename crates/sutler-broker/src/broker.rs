@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Engine, EngineSettings, Kind, KeyRing, MemoryStore, Place, Realm, Store,
+    Commit, CommitError, Engine, EngineSettings, KeyRing, Kind, MemoryStore, Place, Realm, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
 
@@ -41,16 +41,24 @@ pub enum BuildError {
     #[error(transparent)]
     Schema(#[from] SchemaFault),
     /// An offering without a service.
-    #[error("the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)")]
+    #[error(
+        "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
+    )]
     NoService(String),
     /// Asynchronous binds that nobody could fetch.
-    #[error("the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true")]
+    #[error(
+        "the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true"
+    )]
     AsyncBindNotRetrievable(String),
     /// No store was chosen.
-    #[error("a broker needs a store: call .store(…, keys), or .in_memory() to forget everything at the end")]
+    #[error(
+        "a broker needs a store: call .store(…, keys), or .in_memory() to forget everything at the end"
+    )]
     NoStore,
     /// No authentication was chosen.
-    #[error("a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody")]
+    #[error(
+        "a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody"
+    )]
     NoAuth,
     /// Credentials from the environment are not there.
     #[error("set {0} to serve with basic authentication")]
@@ -190,19 +198,33 @@ impl Broker {
         let auth = self.auth.ok_or(BuildError::NoAuth)?;
         let plans = Plans::new(self.catalog, self.services)?;
         let realm = Realm::new(self.realm)?;
-        let records = Arc::new(Records { store: store.clone(), keys: Arc::new(keys), realm });
+        let records = Arc::new(Records {
+            store: store.clone(),
+            keys: Arc::new(keys),
+            realm,
+        });
         prove_keys(&records).await?;
         plans.keep_copies(&records, &plans.offer()).await?;
         let settings = self.settings;
         let mut engine_settings = EngineSettings::for_queue(QUEUE, settings.workers);
         engine_settings.lease = settings.lease;
-        let stock = Arc::new(Stock { records, plans, settings });
-        cleanup::plan_all(&stock).await.map_err(|error| BuildError::Store(error.into()))?;
+        let stock = Arc::new(Stock {
+            records,
+            plans,
+            settings,
+        });
+        cleanup::plan_all(&stock)
+            .await
+            .map_err(|error| BuildError::Store(error.into()))?;
         let executor = Arc::new(BrokerExecutor(stock.clone()));
         let engine = Engine::start(store, executor, engine_settings)
             .await
             .map_err(|error| BuildError::Store(error.into()))?;
-        let http = Http { desk: Desk { stock, engine }, auth, replaced: self.replaced };
+        let http = Http {
+            desk: Desk { stock, engine },
+            auth,
+            replaced: self.replaced,
+        };
         Ok(Running(Arc::new(http)))
     }
 
@@ -241,7 +263,11 @@ impl Running {
 
     /// Stops claiming, waits for what runs, gives the rest back.
     pub async fn shut_down(&self) {
-        self.0.desk.engine.shut_down(self.0.desk.stock.settings.drain).await;
+        self.0
+            .desk
+            .engine
+            .shut_down(self.0.desk.stock.settings.drain)
+            .await;
     }
 
     pub(crate) fn drain(&self) -> Duration {
@@ -254,7 +280,11 @@ async fn prove_keys(records: &Records) -> Result<(), BuildError> {
     let key = records.key(META, CANARY);
     let place = Place::Document(&key);
     for _ in 0..2 {
-        let found = records.store.get(&key).await.map_err(|e| BuildError::Store(e.into()))?;
+        let found = records
+            .store
+            .get(&key)
+            .await
+            .map_err(|e| BuildError::Store(e.into()))?;
         if let Some(document) = found {
             records.keys.open(place, &document.body)?;
             return Ok(());

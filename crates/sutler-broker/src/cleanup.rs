@@ -5,8 +5,8 @@
 //! and a crash loses no turn. What may be swept is the store's rule: done, and pointed to by nothing.
 
 use crate::cron::Schedule;
-use crate::records::{BINDING, Detail, GONE, INSTANCE, Kept, Loaded, SINGLETON, moment_bytes};
 use crate::lifecycle::{AuthorState, Decision};
+use crate::records::{BINDING, Detail, GONE, INSTANCE, Kept, Loaded, SINGLETON, moment_bytes};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::stock::{QUEUE, Stock};
@@ -48,30 +48,52 @@ impl Kept for Turn {
     }
 
     fn saved(self, _: OperationId, _: AuthorState) -> Result<Decision<Self>, Refusal> {
-        Err(Refusal::Unsupported("scheduled work has no state".to_owned()))
+        Err(Refusal::Unsupported(
+            "scheduled work has no state".to_owned(),
+        ))
     }
 }
 
 /// What a task does.
 enum Task<'a> {
     Housekeeping,
-    Operations { kind: Kind, outcome: Option<Outcome>, age: Duration, schedule: &'a Schedule },
+    Operations {
+        kind: Kind,
+        outcome: Option<Outcome>,
+        age: Duration,
+        schedule: &'a Schedule,
+    },
 }
 
 /// The tasks a broker has, by name.
 fn tasks(settings: &Settings) -> Vec<(String, Task<'_>)> {
     let mut tasks = vec![(HOUSEKEEPING.to_owned(), Task::Housekeeping)];
-    for (kind, its) in [(INSTANCE, &settings.instances), (BINDING, &settings.bindings)] {
+    for (kind, its) in [
+        (INSTANCE, &settings.instances),
+        (BINDING, &settings.bindings),
+    ] {
         let schedules = [
             ("all", None, &its.cleanup.all),
-            ("succeeded", Some(Outcome::Succeeded), &its.cleanup.succeeded),
+            (
+                "succeeded",
+                Some(Outcome::Succeeded),
+                &its.cleanup.succeeded,
+            ),
             ("failed", Some(Outcome::Failed), &its.cleanup.failed),
         ];
         for (word, outcome, schedule) in schedules {
             if let Some(schedule) = schedule {
                 let age = its.cleanup.age;
                 let name = format!("cleanup-{}-{word}", kind.as_str());
-                tasks.push((name, Task::Operations { kind, outcome, age, schedule }));
+                tasks.push((
+                    name,
+                    Task::Operations {
+                        kind,
+                        outcome,
+                        age,
+                        schedule,
+                    },
+                ));
             }
         }
     }
@@ -106,7 +128,9 @@ pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
         if was.state.operation.is_some() && was.state.schedule == task.schedule() {
             continue;
         }
-        let Some(commit) = next_turn(stock, Commit::new(), &key, &was, &task) else { continue };
+        let Some(commit) = next_turn(stock, Commit::new(), &key, &was, &task) else {
+            continue;
+        };
         match sutler_journal::settle(stock.records.store.as_ref(), &commit).await {
             // Another replica planned it first.
             Ok(()) | Err(CommitError::Stale(_)) => {}
@@ -117,7 +141,10 @@ pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
 }
 
 fn unreadable(error: crate::records::RecordError) -> CommitError {
-    CommitError::NotWritten(StoreError::caused("the plan of scheduled work cannot be read", error))
+    CommitError::NotWritten(StoreError::caused(
+        "the plan of scheduled work cannot be read",
+        error,
+    ))
 }
 
 /// Adds the next turn of a task to a commit; `None` if there will be none.
@@ -129,7 +156,10 @@ fn next_turn(
     task: &Task<'_>,
 ) -> Option<Commit> {
     let id = OperationId::fresh();
-    let turn = Turn { operation: Some(id), schedule: task.schedule() };
+    let turn = Turn {
+        operation: Some(id),
+        schedule: task.schedule(),
+    };
     let new = NewOperation {
         id,
         lane: key.clone(),
@@ -154,7 +184,10 @@ pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<Ended, Lost> {
     let key = run.operation().row.lane.clone();
     let name = key.id(0).to_owned();
     let all = tasks(&stock.settings);
-    let task = all.iter().find(|(known, _)| *known == name).map(|(_, task)| task);
+    let task = all
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, task)| task);
     let was = stock.records.load_for_run::<Turn>(run, &key).await?;
     let current = was.state.operation == Some(run.id());
     if let (true, Some(task)) = (current, task) {
@@ -186,7 +219,9 @@ async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
     let store = stock.records.store.as_ref();
     let realm = &stock.records.realm;
     match task {
-        Task::Operations { kind, outcome, age, .. } => {
+        Task::Operations {
+            kind, outcome, age, ..
+        } => {
             let lanes = Key::prefix(realm, *kind, &[]).unwrap_or_default();
             sweep_operations(store, run, lanes, *outcome, *age).await
         }
@@ -197,7 +232,10 @@ async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
                 removed += forget(stock, run, kind).await?;
             }
             let now = answered(run, store.now().await).await?.unwrap_or_default();
-            let feed = Sweep::Feed { before: now.minus(FEED_KEPT), limit: BATCH };
+            let feed = Sweep::Feed {
+                before: now.minus(FEED_KEPT),
+                limit: BATCH,
+            };
             while answered(run, store.sweep(&feed).await).await?.unwrap_or(0) >= BATCH as u64 {}
             Ok(removed)
         }
@@ -213,7 +251,12 @@ async fn sweep_operations(
 ) -> Result<u64, Lost> {
     let now = answered(run, store.now().await).await?.unwrap_or_default();
     let finished_before = now.minus(age);
-    let sweep = Sweep::Operations { lanes, outcome, finished_before, limit: BATCH };
+    let sweep = Sweep::Operations {
+        lanes,
+        outcome,
+        finished_before,
+        limit: BATCH,
+    };
     let mut removed = 0;
     loop {
         let swept = answered(run, store.sweep(&sweep).await).await?.unwrap_or(0);
@@ -226,7 +269,9 @@ async fn sweep_operations(
 
 /// Removes tombstones that are old enough.
 async fn forget(stock: &Stock, run: &Run, kind: Kind) -> Result<u64, Lost> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let list = List::Term {
         realm: stock.records.realm.clone(),
         kind,
@@ -238,7 +283,9 @@ async fn forget(stock: &Stock, run: &Run, kind: Kind) -> Result<u64, Lost> {
     let mut removed = 0;
     loop {
         let page = answered(run, store.list(&list, None, BATCH / 10).await).await?;
-        let Some(page) = page.filter(|page| !page.documents.is_empty()) else { return Ok(removed) };
+        let Some(page) = page.filter(|page| !page.documents.is_empty()) else {
+            return Ok(removed);
+        };
         for document in page.documents {
             let commit = Commit::new().remove(document.key, document.version);
             // Stale: the id was taken again meanwhile, and the tombstone is none any more.
@@ -254,7 +301,8 @@ async fn answered<T>(run: &Run, answer: Result<T, StoreError>) -> Result<Option<
     match answer {
         Ok(value) => Ok(Some(value)),
         Err(cause) => {
-            run.wait_for_store(&cause, Duration::from_millis(200)).await?;
+            run.wait_for_store(&cause, Duration::from_millis(200))
+                .await?;
             Ok(None)
         }
     }

@@ -63,10 +63,25 @@ struct Progress {
 }
 
 impl Cx {
-    pub(crate) fn new(facts: Facts, lane: Key, run: Arc<Run>, records: Arc<Records>, steps: Steps, retry_after: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        facts: Facts,
+        lane: Key,
+        run: Arc<Run>,
+        records: Arc<Records>,
+        steps: Steps,
+        retry_after: Option<Duration>,
+    ) -> Self {
         let progress = Mutex::default();
         let steps = tokio::sync::Mutex::new(steps);
-        Self { facts, lane, run, records, steps, progress, retry_after }
+        Self {
+            facts,
+            lane,
+            run,
+            records,
+            steps,
+            progress,
+            retry_after,
+        }
     }
 
     /// The instance, as the platform names it.
@@ -139,9 +154,10 @@ impl Cx {
     /// It does not fit the type.
     pub fn binding_state<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         let state = self.facts.binding_state.clone();
-        state.map(|state| serde_json::from_value(state.0)).transpose().map_err(|_| {
-            Error::failed("The stored state of the service binding cannot be read.")
-        })
+        state
+            .map(|state| serde_json::from_value(state.0))
+            .transpose()
+            .map_err(|_| Error::failed("The stored state of the service binding cannot be read."))
     }
 
     /// Fires when the operation should stop: somebody deletes what it makes.
@@ -160,10 +176,12 @@ impl Cx {
         let mut digest = Sha256::new();
         digest.update(self.run.id().0.as_bytes());
         digest.update(step.as_bytes());
-        digest.finalize()[..16].iter().fold(String::with_capacity(32), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        digest.finalize()[..16]
+            .iter()
+            .fold(String::with_capacity(32), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
     }
 
     /// Tells whoever polls how far it is. Written at most twice a second; the last one counts.
@@ -175,9 +193,15 @@ impl Cx {
         let due = {
             let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
             progress.unwritten = Some(text);
-            progress.written.is_none_or(|at| at.elapsed() >= PROGRESS_EVERY)
+            progress
+                .written
+                .is_none_or(|at| at.elapsed() >= PROGRESS_EVERY)
         };
-        if due { self.flush_progress().await.map_err(|Lost| Error::lost()) } else { Ok(()) }
+        if due {
+            self.flush_progress().await.map_err(|Lost| Error::lost())
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes what progress was not written yet.
@@ -189,8 +213,14 @@ impl Cx {
         };
         let Some(text) = text else { return Ok(()) };
         let retry_after = self.retry_after.map(|wait| wait.as_secs().max(1));
-        let detail = Detail { description: Some(text), retry_after, ..Detail::default() };
-        self.run.note(Some(self.records.seal_detail(self.run.id(), &detail)), None).await
+        let detail = Detail {
+            description: Some(text),
+            retry_after,
+            ..Detail::default()
+        };
+        self.run
+            .note(Some(self.records.seal_detail(self.run.id(), &detail)), None)
+            .await
     }
 
     /// Does something once: its result is written down, and later attempts get it without doing it
@@ -218,7 +248,10 @@ impl Cx {
         }
         steps.memos.insert(name.to_owned(), memo);
         let sealed = self.records.seal_steps(self.run.id(), &steps);
-        self.run.note(None, Some(sealed)).await.map_err(|Lost| Error::lost())?;
+        self.run
+            .note(None, Some(sealed))
+            .await
+            .map_err(|Lost| Error::lost())?;
         Ok(result)
     }
 

@@ -103,10 +103,19 @@ impl Desk {
     ) -> Result<Option<Applied<S>>, Problem> {
         if decision.effects.is_empty() && decision.next == was.state {
             self.stock.records.refresh(key, was).await;
-            let Decision { next: state, reply, .. } = decision;
-            return Ok(Some(Applied { state, reply, finished: None }));
+            let Decision {
+                next: state, reply, ..
+            } = decision;
+            return Ok(Some(Applied {
+                state,
+                reply,
+                finished: None,
+            }));
         }
-        let mut commit = self.stock.records.put(Commit::new(), key, was, &decision.next);
+        let mut commit = self
+            .stock
+            .records
+            .put(Commit::new(), key, was, &decision.next);
         if let Some((read, version)) = reads {
             commit = commit.unchanged(read, version);
         }
@@ -154,7 +163,11 @@ impl Desk {
             }
         }
         let finished = claimed.map(|(operation, permit)| self.engine.adopt(operation, permit));
-        Applied { state: decision.next, reply: decision.reply, finished }
+        Applied {
+            state: decision.next,
+            reply: decision.reply,
+            finished,
+        }
     }
 
     fn new_operation(
@@ -166,7 +179,10 @@ impl Desk {
         draft: &Draft,
     ) -> NewOperation {
         let records = &self.stock.records;
-        let detail = Detail { retry_after: draft.retry_after, ..Detail::default() };
+        let detail = Detail {
+            retry_after: draft.retry_after,
+            ..Detail::default()
+        };
         NewOperation {
             id,
             lane: lane.clone(),
@@ -193,7 +209,10 @@ fn draft(asked: Value, asker: &Asker) -> Draft {
         identity: asker.identity.clone(),
         request_identity: asker.request_identity.clone(),
     };
-    Draft { request, retry_after: None }
+    Draft {
+        request,
+        retry_after: None,
+    }
 }
 
 impl Draft {
@@ -205,7 +224,8 @@ impl Draft {
 
 /// Too many others came first.
 fn crowded() -> Problem {
-    const SENTENCE: &str = "Many requests change this resource at once; wait a little, then repeat.";
+    const SENTENCE: &str =
+        "Many requests change this resource at once; wait a little, then repeat.";
     Problem::Refused(Refusal::Busy(SENTENCE))
 }
 

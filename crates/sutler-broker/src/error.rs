@@ -54,12 +54,18 @@ impl Error {
     /// Nothing was made: this is not supported, or not now (422).
     pub fn unsupported(message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(Kind::Refused(Refusal::Unsupported(message.clone())), message)
+        Self::new(
+            Kind::Refused(Refusal::Unsupported(message.clone())),
+            message,
+        )
     }
 
     /// Nothing was made: the binding needs an application (422 RequiresApp).
     pub fn requires_app() -> Self {
-        Self::new(Kind::Refused(Refusal::RequiresApp), Refusal::RequiresApp.to_string())
+        Self::new(
+            Kind::Refused(Refusal::RequiresApp),
+            Refusal::RequiresApp.to_string(),
+        )
     }
 
     /// Adds what the operator needs to know. Never shown to a caller.
@@ -88,7 +94,13 @@ impl Error {
     }
 
     fn new(kind: Kind, message: String) -> Self {
-        Self { kind, message, cause: None, instance_usable: None, update_repeatable: None }
+        Self {
+            kind,
+            message,
+            cause: None,
+            instance_usable: None,
+            update_repeatable: None,
+        }
     }
 }
 
@@ -101,7 +113,10 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.kind, self.message)?;
-        let mut cause = self.cause.as_ref().map(|it| &**it as &dyn std::error::Error);
+        let mut cause = self
+            .cause
+            .as_ref()
+            .map(|it| &**it as &dyn std::error::Error);
         while let Some(error) = cause {
             write!(f, ": {error}")?;
             cause = error.source();

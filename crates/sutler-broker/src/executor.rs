@@ -51,7 +51,9 @@ impl Executor for BrokerExecutor {
         let row = &run.operation().row;
         match Verb::of(&row.verb) {
             Some(verb) if row.lane.kind() == BINDING.as_str() => self.run_binding(run, verb).await,
-            Some(verb) if row.lane.kind() == INSTANCE.as_str() => self.run_instance(run, verb).await,
+            Some(verb) if row.lane.kind() == INSTANCE.as_str() => {
+                self.run_instance(run, verb).await
+            }
             Some(_) | None => cleanup::run(&self.0, &run).await,
         }
     }
@@ -59,7 +61,10 @@ impl Executor for BrokerExecutor {
     async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
         let message = "The operation was interrupted too often and was given up.";
         tracing::error!(operation.id = %run.id(), "too many takeovers without progress");
-        let detail = Detail { description: Some(message.to_owned()), ..Detail::default() };
+        let detail = Detail {
+            description: Some(message.to_owned()),
+            ..Detail::default()
+        };
         let row = &run.operation().row;
         if row.lane.kind() == BINDING.as_str() {
             self.conclude_binding(&run, End::Failed, detail).await
@@ -88,16 +93,14 @@ impl BrokerExecutor {
             Verb::Update if self.has_busy_bindings(&run, &lane).await? => {
                 return Ok(Ended::Yield(cascade::LOOK_AGAIN));
             }
-            Verb::Deprovision => {
-                match self.cascade(&run, &lane, steps.clone(), &request).await? {
-                    cascade::Cascade::Clear => {}
-                    cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
-                    cascade::Cascade::Stuck(detail) => {
-                        self.conclude_instance(&run, End::Failed, detail).await?;
-                        return Ok(Ended::Finished);
-                    }
+            Verb::Deprovision => match self.cascade(&run, &lane, steps.clone(), &request).await? {
+                cascade::Cascade::Clear => {}
+                cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
+                cascade::Cascade::Stuck(detail) => {
+                    self.conclude_instance(&run, End::Failed, detail).await?;
+                    return Ok(Ended::Finished);
                 }
-            }
+            },
             Verb::Provision | Verb::Update | Verb::Bind | Verb::Unbind => {}
         }
         let (target, digest) = match &was.state {
@@ -185,8 +188,20 @@ impl BrokerExecutor {
         let policy = self.0.policy(verb, &plan.pinned);
         let lane = run.operation().row.lane.clone();
         let retry_after = policy.retry_after;
-        let cx = Cx::new(facts(&plan), lane, run.clone(), self.0.records.clone(), steps, retry_after);
-        Ok(Job { cx, plan, service, policy })
+        let cx = Cx::new(
+            facts(&plan),
+            lane,
+            run.clone(),
+            self.0.records.clone(),
+            steps,
+            retry_after,
+        );
+        Ok(Job {
+            cx,
+            plan,
+            service,
+            policy,
+        })
     }
 
     /// Commits the end of an instance's operation together with the instance's next state.
@@ -199,13 +214,20 @@ impl BrokerExecutor {
         let lane = run.operation().row.lane.clone();
         loop {
             let was = self.0.records.load_for_run::<Instance>(run, &lane).await?;
-            let event = instance::Event::Ended { operation: run.id(), end: end.clone() };
+            let event = instance::Event::Ended {
+                operation: run.id(),
+                end: end.clone(),
+            };
             let Ok(decision) = instance::decide(was.state.clone(), event) else {
                 return self.end_orphaned(run).await.map(|_| ());
             };
-            let halted = matches!(was.state, Instance::Deleting { over: Some(id), .. } if id == run.id());
+            let halted =
+                matches!(was.state, Instance::Deleting { over: Some(id), .. } if id == run.id());
             let outcome = outcome_of(&end, halted);
-            let commit = self.0.records.put(Commit::new(), &lane, &was, &decision.next);
+            let commit = self
+                .0
+                .records
+                .put(Commit::new(), &lane, &was, &decision.next);
             let commit = self.ending(commit, run, outcome, &detail, &decision);
             if run.commit(commit).await?.is_ok() {
                 return Ok(());
@@ -223,16 +245,27 @@ impl BrokerExecutor {
         let above_key = self.0.records.instance_key(&instance_id(&lane));
         loop {
             let was = self.0.records.load_for_run::<Binding>(run, &lane).await?;
-            let event = binding::Event::Ended { operation: run.id(), end: end.clone() };
+            let event = binding::Event::Ended {
+                operation: run.id(),
+                end: end.clone(),
+            };
             let Ok(decision) = binding::decide(was.state.clone(), event) else {
                 return self.end_orphaned(run).await.map(|_| ());
             };
-            let halted = matches!(was.state, Binding::Deleting { over: Some(id), .. } if id == run.id());
+            let halted =
+                matches!(was.state, Binding::Deleting { over: Some(id), .. } if id == run.id());
             let outcome = outcome_of(&end, halted);
-            let commit = self.0.records.put(Commit::new(), &lane, &was, &decision.next);
+            let commit = self
+                .0
+                .records
+                .put(Commit::new(), &lane, &was, &decision.next);
             let mut commit = self.ending(commit, run, outcome, &detail, &decision);
             // Whoever wants the instance alone may be waiting for this binding.
-            let above = self.0.records.load_for_run::<Instance>(run, &above_key).await?;
+            let above = self
+                .0
+                .records
+                .load_for_run::<Instance>(run, &above_key)
+                .await?;
             match &above.state {
                 Instance::Updating { thing, .. } | Instance::Deleting { thing, .. } => {
                     commit = commit.write(Write::Wake(thing.last));
@@ -259,18 +292,24 @@ impl BrokerExecutor {
     ) -> Commit {
         let sealed = self.0.records.seal_detail(run.id(), detail);
         let commit = commit.advance(run.id(), Next::Done(outcome), Some(sealed), None);
-        decision.effects.iter().fold(commit, |commit, effect| match effect {
-            Effect::Wake(id) => commit.write(Write::Wake(*id)),
-            Effect::Cancel(id) => commit.write(Write::Cancel(*id)),
-            // The end of a run starts nothing.
-            Effect::Start(..) | Effect::StartWaiting(..) => commit,
-        })
+        decision
+            .effects
+            .iter()
+            .fold(commit, |commit, effect| match effect {
+                Effect::Wake(id) => commit.write(Write::Wake(*id)),
+                Effect::Cancel(id) => commit.write(Write::Cancel(*id)),
+                // The end of a run starts nothing.
+                Effect::Start(..) | Effect::StartWaiting(..) => commit,
+            })
     }
 
     /// Ends an operation whose resource does not know it: purged, or imported half.
     async fn end_orphaned(&self, run: &Run) -> Result<Ended, Lost> {
         let message = "The resource of this operation is gone.".to_owned();
-        let detail = Detail { description: Some(message), ..Detail::default() };
+        let detail = Detail {
+            description: Some(message),
+            ..Detail::default()
+        };
         let sealed = self.0.records.seal_detail(run.id(), &detail);
         let commit = Commit::new()
             .advance(run.id(), Next::Done(Outcome::Cancelled), Some(sealed), None)
@@ -284,7 +323,8 @@ impl BrokerExecutor {
             match self.0.records.open_request(run.operation()) {
                 Ok(request) => return Ok(request),
                 Err(error) => {
-                    let cause = sutler_journal::StoreError::caused("a request cannot be read", error);
+                    let cause =
+                        sutler_journal::StoreError::caused("a request cannot be read", error);
                     run.wait_for_store(&cause, Duration::from_secs(5)).await?;
                 }
             }
@@ -296,7 +336,8 @@ impl BrokerExecutor {
             match self.0.records.open_steps(run.operation()) {
                 Ok(steps) => return Ok(steps),
                 Err(error) => {
-                    let cause = sutler_journal::StoreError::caused("progress cannot be read", error);
+                    let cause =
+                        sutler_journal::StoreError::caused("progress cannot be read", error);
                     run.wait_for_store(&cause, Duration::from_secs(5)).await?;
                 }
             }
@@ -327,7 +368,9 @@ pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T
     let stopping = run.cancelled().is_cancelled();
     if error.kind == Kind::Transient && row.attempt < policy.attempts_max && !stopping {
         let factor = 2u32.saturating_pow(row.attempt - 1);
-        return Ok(Ran::Again(policy.backoff.saturating_mul(factor).min(BACKOFF_MAX)));
+        return Ok(Ran::Again(
+            policy.backoff.saturating_mul(factor).min(BACKOFF_MAX),
+        ));
     }
     let refused = match &error.kind {
         Kind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),
@@ -342,6 +385,10 @@ pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T
         retry_after: None,
         refused,
     };
-    let end = if refused.is_some() { End::Refused } else { End::Failed };
+    let end = if refused.is_some() {
+        End::Refused
+    } else {
+        End::Failed
+    };
     Ok(Ran::Ended(end, detail))
 }

@@ -128,20 +128,34 @@ impl Http {
             identity: originating_identity(&parts.headers)?,
             request_identity: request_identity(&parts.headers)?,
         };
-        Ok(Understood { endpoint, ids, query, asker })
+        Ok(Understood {
+            endpoint,
+            ids,
+            query,
+            asker,
+        })
     }
 
     fn admit(&self, headers: &HeaderMap) -> Result<(), Answer> {
         let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        if self.auth.admits(header) { Ok(()) } else { Err(Answer::unauthorized()) }
+        if self.auth.admits(header) {
+            Ok(())
+        } else {
+            Err(Answer::unauthorized())
+        }
     }
 
     /// B-001, B-002, B-003: any minor version of ours will do.
     fn check_version(&self, headers: &HeaderMap) -> Result<(), Answer> {
         let Some(value) = headers.get(API_VERSION_HEADER) else {
-            return Err(Answer::version_missing(self.desk.stock.settings.missing_version));
+            return Err(Answer::version_missing(
+                self.desk.stock.settings.missing_version,
+            ));
         };
-        let version = value.to_str().ok().and_then(|text| text.parse::<ApiVersion>().ok());
+        let version = value
+            .to_str()
+            .ok()
+            .and_then(|text| text.parse::<ApiVersion>().ok());
         match version {
             Some(version) if version.major == ApiVersion::CURRENT.major => Ok(()),
             Some(_) | None => Err(Answer::version_not_served()),
@@ -157,34 +171,52 @@ impl Http {
         match Limited::new(body, limit).collect().await {
             Ok(collected) => Ok(collected.to_bytes()),
             Err(error) if error.is::<LengthLimitError>() => Err(Answer::body_too_large(limit)),
-            Err(_) => Err(Answer::invalid("The body could not be read to its end.".to_owned())),
+            Err(_) => Err(Answer::invalid(
+                "The body could not be read to its end.".to_owned(),
+            )),
         }
     }
 }
 
 /// B-041, B-042.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
-    let media = value.to_str().ok().and_then(|text| text.split(';').next()).unwrap_or_default();
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let media = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.split(';').next())
+        .unwrap_or_default();
     if media.trim().eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Answer::invalid("Content-Type must be application/json.".to_owned()))
+    Err(Answer::invalid(
+        "Content-Type must be application/json.".to_owned(),
+    ))
 }
 
 /// B-005: absence is fine, nonsense is not.
 fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, Answer> {
-    let Some(value) = headers.get(ORIGINATING_IDENTITY_HEADER) else { return Ok(None) };
+    let Some(value) = headers.get(ORIGINATING_IDENTITY_HEADER) else {
+        return Ok(None);
+    };
     let text = value.to_str().unwrap_or_default();
     let parsed = OriginatingIdentity::parse(text);
-    parsed.map(Some).map_err(|error| Answer::invalid(error.to_string()))
+    parsed
+        .map(Some)
+        .map_err(|error| Answer::invalid(error.to_string()))
 }
 
 fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answer> {
-    let Some(value) = headers.get(REQUEST_IDENTITY_HEADER) else { return Ok(None) };
+    let Some(value) = headers.get(REQUEST_IDENTITY_HEADER) else {
+        return Ok(None);
+    };
     let text = value.to_str().unwrap_or_default().to_owned();
     let parsed = RequestIdentity::try_from(text);
-    parsed.map(Some).map_err(|error| Answer::invalid(error.to_string()))
+    parsed
+        .map(Some)
+        .map_err(|error| Answer::invalid(error.to_string()))
 }
 
 /// The broker as a plain router: nest it, add layers, call it in tests.
@@ -193,7 +225,9 @@ pub(crate) fn router(http: Arc<Http>) -> axum::Router {
         let http = http.clone();
         async move { http.handle(request).await.map(Body::new) }
     };
-    route::PATHS.iter().fold(axum::Router::new(), |router, path| {
-        router.route(path, axum::routing::any(answer.clone()))
-    })
+    route::PATHS
+        .iter()
+        .fold(axum::Router::new(), |router, path| {
+            router.route(path, axum::routing::any(answer.clone()))
+        })
 }

@@ -39,15 +39,16 @@ pub use lifecycle::{Asynchrony, AuthorState};
 pub use refusal::{Refusal, Resource};
 pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
 pub use service::{
-    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService, Update,
-    Updated,
+    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService,
+    Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
 
 /// What nearly every broker needs.
 pub mod prelude {
     pub use crate::{
-        Bound, Broker, CatalogFile, Cx, Error, Policy, Provisioned, Result, Service, Update, Updated,
+        Bound, Broker, CatalogFile, Cx, Error, Policy, Provisioned, Result, Service, Update,
+        Updated,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! `instance.rs` and `binding.rs` each decide what one event means for one resource. What they are
 //! held to is written by hand in `tests/transitions/*.txt`. Who reads, asks and commits around them:
-//! `accept.rs` for requests, `executor.rs` for results.
+//! `desk.rs` for requests, `executor.rs` for results.
 
 pub(crate) mod binding;
 pub(crate) mod instance;

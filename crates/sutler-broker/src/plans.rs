@@ -40,7 +40,9 @@ pub(crate) struct Offer {
 impl Offer {
     /// A plan *of that service* (B-120).
     pub(crate) fn plan(&self, service: &ServiceId, plan: &PlanId) -> Option<&Arc<OfferedPlan>> {
-        self.plans.get(plan).filter(|offered| offered.pinned.service_id == *service)
+        self.plans
+            .get(plan)
+            .filter(|offered| offered.pinned.service_id == *service)
     }
 }
 
@@ -67,7 +69,10 @@ impl Plans {
 
     /// The present offer.
     pub(crate) fn offer(&self) -> Arc<Offer> {
-        self.offer.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.offer
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The service behind a plan, by its offering's id or name.
@@ -76,7 +81,11 @@ impl Plans {
     }
 
     /// Replaces the whole catalog; copies of its plans are written before it is shown.
-    pub(crate) async fn replace(&self, records: &Records, catalog: Catalog) -> Result<(), BuildError> {
+    pub(crate) async fn replace(
+        &self,
+        records: &Records,
+        catalog: Catalog,
+    ) -> Result<(), BuildError> {
         let offer = Arc::new(prepare(catalog, &self.services)?);
         self.keep_copies(records, &offer).await?;
         *self.offer.write().unwrap_or_else(PoisonError::into_inner) = offer;
@@ -84,10 +93,18 @@ impl Plans {
     }
 
     /// Writes the copies of all plans now offered.
-    pub(crate) async fn keep_copies(&self, records: &Records, offer: &Offer) -> Result<(), BuildError> {
+    pub(crate) async fn keep_copies(
+        &self,
+        records: &Records,
+        offer: &Offer,
+    ) -> Result<(), BuildError> {
         for plan in offer.plans.values() {
             let key = records.key(PLAN, &plan.digest);
-            let known = records.store.get(&key).await.map_err(|e| BuildError::Store(e.into()))?;
+            let known = records
+                .store
+                .get(&key)
+                .await
+                .map_err(|e| BuildError::Store(e.into()))?;
             if known.is_none() {
                 let body = records.seal(Place::Document(&key), plan.pinned.as_ref());
                 let commit = Commit::new().insert(key, Vec::new(), body);
@@ -113,7 +130,9 @@ impl Plans {
         }
         let key = records.key(PLAN, digest);
         let document = records.store.get(&key).await?.ok_or_else(|| {
-            sutler_journal::StoreError::new("the copy of an instance's plan is missing in the store")
+            sutler_journal::StoreError::new(
+                "the copy of an instance's plan is missing in the store",
+            )
         })?;
         let (pinned, _) = records.open::<PinnedPlan>(Place::Document(&key), &document.body)?;
         let schemas = ParameterSchemas::compile(&pinned).unwrap_or_default();
@@ -139,7 +158,10 @@ impl Plans {
     }
 }
 
-fn service_of<'a>(services: &'a Services, plan: &PinnedPlan) -> Option<&'a Arc<dyn UntypedService>> {
+fn service_of<'a>(
+    services: &'a Services,
+    plan: &PinnedPlan,
+) -> Option<&'a Arc<dyn UntypedService>> {
     services
         .get(plan.service_id.as_str())
         .or_else(|| services.get(plan.service_name.as_str()))
@@ -164,12 +186,20 @@ fn prepare(catalog: Catalog, services: &Services) -> Result<Offer, BuildError> {
         }
         let schemas = ParameterSchemas::compile(&pinned)?;
         let digest = digest_of(&pinned);
-        let offered = OfferedPlan { pinned: Arc::new(pinned), digest, schemas };
+        let offered = OfferedPlan {
+            pinned: Arc::new(pinned),
+            digest,
+            schemas,
+        };
         plans.insert(offered.pinned.plan_id.clone(), Arc::new(offered));
     }
     let body = serde_json::to_vec(&catalog).map_err(BuildError::Form)?;
     let etag = format!("\"{}\"", hex(&Sha256::digest(&body)[..16]));
-    Ok(Offer { plans, body: body.into(), etag })
+    Ok(Offer {
+        plans,
+        body: body.into(),
+        etag,
+    })
 }
 
 /// Publishes the schemas of typed services where the catalog says nothing of its own.
@@ -178,11 +208,29 @@ fn with_derived_schemas(catalog: &Catalog, services: &Services) -> Result<Catalo
     let offerings = json.get_mut("services").and_then(Value::as_array_mut);
     for offering in offerings.into_iter().flatten() {
         let named = |field: &str| offering.get(field).and_then(Value::as_str);
-        let found = [named("id"), named("name")].into_iter().flatten().find_map(|n| services.get(n));
-        let Some(derived) = found.map(|service| service.schemas()) else { continue };
-        for plan in offering.get_mut("plans").and_then(Value::as_array_mut).into_iter().flatten() {
-            add_schema(plan, ["service_instance", "create"], derived.provision.as_ref());
-            add_schema(plan, ["service_instance", "update"], derived.update.as_ref());
+        let found = [named("id"), named("name")]
+            .into_iter()
+            .flatten()
+            .find_map(|n| services.get(n));
+        let Some(derived) = found.map(|service| service.schemas()) else {
+            continue;
+        };
+        for plan in offering
+            .get_mut("plans")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            add_schema(
+                plan,
+                ["service_instance", "create"],
+                derived.provision.as_ref(),
+            );
+            add_schema(
+                plan,
+                ["service_instance", "update"],
+                derived.update.as_ref(),
+            );
             add_schema(plan, ["service_binding", "create"], derived.bind.as_ref());
         }
     }
@@ -194,7 +242,9 @@ fn add_schema(plan: &mut Value, path: [&str; 2], schema: Option<&Value>) {
     let Some(schema) = schema else { return };
     let mut at = plan;
     for step in ["schemas", path[0], path[1]] {
-        let Some(object) = at.as_object_mut() else { return };
+        let Some(object) = at.as_object_mut() else {
+            return;
+        };
         at = object.entry(step).or_insert_with(|| json!({}));
     }
     if let Some(object) = at.as_object_mut() {
@@ -208,8 +258,10 @@ fn digest_of(plan: &PinnedPlan) -> String {
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }

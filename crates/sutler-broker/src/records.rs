@@ -103,7 +103,9 @@ pub(crate) struct Loaded<S> {
 }
 
 /// A resource the broker keeps.
-pub(crate) trait Kept: Serialize + DeserializeOwned + Default + Clone + PartialEq + Send {
+pub(crate) trait Kept:
+    Serialize + DeserializeOwned + Default + Clone + PartialEq + Send
+{
     fn terms(&self, key: &Key) -> Vec<Term>;
     fn pins(&self) -> Vec<OperationId>;
     /// What saving the author's state means for it.
@@ -135,7 +137,10 @@ impl Kept for Binding {
         if self.bond().is_none() {
             return vec![gone_term()];
         }
-        let mut terms = vec![Term::new(OF, key.id(0)), Term::new(LIFECYCLE, self.lifecycle())];
+        let mut terms = vec![
+            Term::new(OF, key.id(0)),
+            Term::new(LIFECYCLE, self.lifecycle()),
+        ];
         if self.is_busy() {
             terms.push(Term::new(BUSY, key.id(0)));
         }
@@ -152,7 +157,9 @@ impl Kept for Binding {
 }
 
 fn gone_term() -> Term {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Term::new(GONE, moment_bytes(now))
 }
 
@@ -192,13 +199,23 @@ impl Records {
             }),
             Some(document) => {
                 let (state, sealed_with) = self.open(Place::Document(key), &document.body)?;
-                Ok(Loaded { state, version: Some(document.version), sealed_with })
+                Ok(Loaded {
+                    state,
+                    version: Some(document.version),
+                    sealed_with,
+                })
             }
         }
     }
 
     /// Adds a resource's next state to a commit, and frees operations it no longer points to.
-    pub(crate) fn put<S: Kept>(&self, commit: Commit, key: &Key, was: &Loaded<S>, next: &S) -> Commit {
+    pub(crate) fn put<S: Kept>(
+        &self,
+        commit: Commit,
+        key: &Key,
+        was: &Loaded<S>,
+        next: &S,
+    ) -> Commit {
         let body = self.seal(Place::Document(key), next);
         let terms = next.terms(key);
         let commit = match was.version {
@@ -253,12 +270,17 @@ impl Records {
     }
 
     /// Reads for a run: waits for a store that does not answer, as long as the claim lasts.
-    pub(crate) async fn load_for_run<S: Kept>(&self, run: &Run, key: &Key) -> Result<Loaded<S>, Lost> {
+    pub(crate) async fn load_for_run<S: Kept>(
+        &self,
+        run: &Run,
+        key: &Key,
+    ) -> Result<Loaded<S>, Lost> {
         loop {
             match self.load::<S>(key).await {
                 Ok(loaded) => return Ok(loaded),
                 Err(RecordError::Store(cause)) => {
-                    run.wait_for_store(&cause, Duration::from_millis(200)).await?;
+                    run.wait_for_store(&cause, Duration::from_millis(200))
+                        .await?;
                 }
                 Err(error) => {
                     // A key may be added back to the ring; giving up would lose the operation.
@@ -273,8 +295,13 @@ impl Records {
         self.seal(Place::Detail(id), detail)
     }
 
-    pub(crate) fn open_detail(&self, id: OperationId, sealed: &[u8]) -> Result<Detail, RecordError> {
-        self.open(Place::Detail(id), sealed).map(|(detail, _)| detail)
+    pub(crate) fn open_detail(
+        &self,
+        id: OperationId,
+        sealed: &[u8],
+    ) -> Result<Detail, RecordError> {
+        self.open(Place::Detail(id), sealed)
+            .map(|(detail, _)| detail)
     }
 
     pub(crate) fn seal_steps(&self, id: OperationId, steps: &Steps) -> Bytes {
@@ -285,7 +312,8 @@ impl Records {
         if operation.progress.is_empty() {
             return Ok(Steps::default());
         }
-        self.open(Place::Progress(operation.row.id), &operation.progress).map(|(steps, _)| steps)
+        self.open(Place::Progress(operation.row.id), &operation.progress)
+            .map(|(steps, _)| steps)
     }
 
     pub(crate) fn seal_request(&self, id: OperationId, request: &Request) -> Bytes {
@@ -293,7 +321,8 @@ impl Records {
     }
 
     pub(crate) fn open_request(&self, operation: &Operation) -> Result<Request, RecordError> {
-        self.open(Place::Request(operation.row.id), &operation.request).map(|(request, _)| request)
+        self.open(Place::Request(operation.row.id), &operation.request)
+            .map(|(request, _)| request)
     }
 
     pub(crate) fn seal<T: Serialize>(&self, place: Place<'_>, value: &T) -> Bytes {

@@ -37,7 +37,9 @@ impl Broker {
 impl Running {
     /// Serves a listener until `stop`, then drains.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let address = listener.local_addr().map_or_else(|_| String::new(), |it: SocketAddr| it.to_string());
+        let address = listener
+            .local_addr()
+            .map_or_else(|_| String::new(), |it: SocketAddr| it.to_string());
         tracing::info!(%address, "listening");
         let connections = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
@@ -55,7 +57,10 @@ impl Running {
         }
         drop(listener);
         tracing::info!("draining");
-        if tokio::time::timeout(self.drain(), connections.shutdown()).await.is_err() {
+        if tokio::time::timeout(self.drain(), connections.shutdown())
+            .await
+            .is_err()
+        {
             tracing::warn!("some connections did not end in time");
         }
         self.shut_down().await;
@@ -71,9 +76,14 @@ impl Running {
             async move { Ok::<_, Infallible>(http.handle(request).await) }
         });
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS_WITHIN);
         builder.http2().timer(TokioTimer::new());
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = builder
+            .serve_connection(TokioIo::new(stream), service)
+            .into_owned();
         let watched = connections.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = watched.await {

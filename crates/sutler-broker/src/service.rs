@@ -278,7 +278,10 @@ pub struct Provisioned<S> {
 impl<S> Provisioned<S> {
     /// With this state to remember.
     pub fn new(state: S) -> Self {
-        Self { state, metadata: None }
+        Self {
+            state,
+            metadata: None,
+        }
     }
 
     /// With labels and attributes for the platform.
@@ -330,24 +333,39 @@ impl Bound {
             Value::Object(map) => map,
             other => Map::from_iter([("value".to_owned(), other)]),
         };
-        let given = BindResponse { credentials: Some(Credentials(map)), ..Default::default() };
+        let given = BindResponse {
+            credentials: Some(Credentials(map)),
+            ..Default::default()
+        };
         Self { given, state: None }
     }
 
     /// A log drain: the catalog must require `syslog_drain`.
     pub fn syslog_drain(url: impl Into<String>) -> Self {
-        let given = BindResponse { syslog_drain_url: Some(url.into()), ..Default::default() };
+        let given = BindResponse {
+            syslog_drain_url: Some(url.into()),
+            ..Default::default()
+        };
         Self { given, state: None }
     }
 
     /// A route service: the catalog must require `route_forwarding`. `None`: out of band.
     pub fn route(url: Option<String>) -> Self {
-        Self { given: BindResponse { route_service_url: url, ..Default::default() }, state: None }
+        Self {
+            given: BindResponse {
+                route_service_url: url,
+                ..Default::default()
+            },
+            state: None,
+        }
     }
 
     /// Volumes: the catalog must require `volume_mount`.
     pub fn volumes(mounts: Vec<VolumeMount>) -> Self {
-        let given = BindResponse { volume_mounts: Some(mounts), ..Default::default() };
+        let given = BindResponse {
+            volume_mounts: Some(mounts),
+            ..Default::default()
+        };
         Self { given, state: None }
     }
 

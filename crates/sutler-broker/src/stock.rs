@@ -24,8 +24,10 @@ impl Stock {
     /// How a verb of a plan runs. A binding that could not be fetched is never made in the
     /// background (B-113).
     pub(crate) fn policy(&self, verb: Verb, plan: &PinnedPlan) -> Policy {
-        let mut policy =
-            self.plans.service(plan).map_or_else(Policy::default, |it| it.policy(verb, plan));
+        let mut policy = self
+            .plans
+            .service(plan)
+            .map_or_else(Policy::default, |it| it.policy(verb, plan));
         if verb == Verb::Bind && !plan.bindings_retrievable {
             policy.asynchrony = Asynchrony::Never;
         }

@@ -7,8 +7,8 @@ use crate::lifecycle::{AuthorState, Verb};
 use crate::refusal::Refusal;
 use crate::schema::derived_schema;
 use crate::service::{
-    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService, Update,
-    Updated,
+    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService,
+    Update, Updated,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -38,7 +38,10 @@ fn needed_state<S: Service>(state: Option<AuthorState>) -> Result<S::State> {
 
 fn write_state<T: serde::Serialize>(made: Provisioned<T>) -> Result<Provisioned<AuthorState>> {
     let state = AuthorState(serde_json::to_value(&made.state)?);
-    Ok(Provisioned { state, metadata: made.metadata })
+    Ok(Provisioned {
+        state,
+        metadata: made.metadata,
+    })
 }
 
 #[async_trait]
@@ -84,7 +87,9 @@ impl<S: Service> UntypedService for Typed<S> {
         state: Option<AuthorState>,
         predecessor: Predecessor,
     ) -> Result<Bound> {
-        self.0.rotate(cx, &needed_state::<S>(state)?, predecessor).await
+        self.0
+            .rotate(cx, &needed_state::<S>(state)?, predecessor)
+            .await
     }
 
     async fn unbind(&self, cx: &Cx, state: Option<AuthorState>) -> Result<()> {

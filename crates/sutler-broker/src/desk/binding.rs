@@ -3,9 +3,7 @@
 use super::instance::{STILL_RUNS, ask, unknown_plan};
 use super::wait::Waited;
 use super::{Applied, Asker, Changed, Desk, Problem, TRIES, crowded, draft};
-use crate::lifecycle::binding::{
-    Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch,
-};
+use crate::lifecycle::binding::{Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch};
 use crate::lifecycle::instance::{Instance, Thing, parent};
 use crate::lifecycle::{Pace, Reply, Verb};
 use crate::records::Loaded;
@@ -14,9 +12,7 @@ use crate::service::{Asked, Policy};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sutler_journal::{Key, OperationId};
-use sutler_osb::{
-    BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query,
-};
+use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
 
 impl Desk {
     /// PUT: B-180 to B-203.
@@ -34,7 +30,9 @@ impl Desk {
             let above = records.load::<Instance>(&instance_key).await?;
             self.check_ids(&body, above.state.thing())?;
             let was = records.load::<Binding>(&key).await?;
-            let (bind, policy) = self.bind_event(instance, &above, &was, &body, asker).await?;
+            let (bind, policy) = self
+                .bind_event(instance, &above, &was, &body, asker)
+                .await?;
             let draft = draft(json!({ "bind": bind.wanted }), asker).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
             // The instance must still be as it was read: no binding to one that is being changed.
@@ -48,14 +46,17 @@ impl Desk {
 
     /// Ids that no plan has are invalid, whatever else is so (D-06).
     fn check_ids(&self, body: &BindBody, above: Option<&Thing>) -> Result<(), Problem> {
-        if body.predecessor_binding_id.is_some() && body.service_id.is_none() && body.plan_id.is_none() {
+        if body.predecessor_binding_id.is_some()
+            && body.service_id.is_none()
+            && body.plan_id.is_none()
+        {
             return Ok(());
         }
-        let (service_id, plan_id) =
-            body.required_ids().map_err(|error| Refusal::Invalid(error.to_string()))?;
-        let pinned = above.is_some_and(|it| {
-            it.spec.service_id == *service_id && it.spec.plan_id == *plan_id
-        });
+        let (service_id, plan_id) = body
+            .required_ids()
+            .map_err(|error| Refusal::Invalid(error.to_string()))?;
+        let pinned = above
+            .is_some_and(|it| it.spec.service_id == *service_id && it.spec.plan_id == *plan_id);
         if !pinned && self.stock.plans.offer().plan(service_id, plan_id).is_none() {
             return Err(unknown_plan(service_id, plan_id).into());
         }
@@ -84,7 +85,10 @@ impl Desk {
             }
             Some(predecessor) => {
                 let found = self.predecessor(instance, predecessor).await?;
-                let same = was.state.bond().filter(|b| b.spec.predecessor == wanted.predecessor);
+                let same = was
+                    .state
+                    .bond()
+                    .filter(|b| b.spec.predecessor == wanted.predecessor);
                 match (&found, same) {
                     (Ok(bond), _) => inherit(&mut wanted, &bond.spec),
                     (Err(_), Some(bond)) => inherit(&mut wanted, &bond.spec),
@@ -94,10 +98,22 @@ impl Desk {
             }
         }
         let against = against.or_else(|| service.check(&Asked::Bind(&wanted)).err());
-        let same = was.state.bond().is_some_and(|b| service.same_binding(&b.spec, &wanted));
+        let same = was
+            .state
+            .bond()
+            .is_some_and(|b| service.same_binding(&b.spec, &wanted));
         let policy = self.stock.policy(Verb::Bind, &plan.pinned);
         let ask = ask(asker, policy.asynchrony);
-        Ok((Bind { wanted, same, parent: standing, against, ask }, policy))
+        Ok((
+            Bind {
+                wanted,
+                same,
+                parent: standing,
+                against,
+                ask,
+            },
+            policy,
+        ))
     }
 
     /// The binding to succeed: there, and not expired (B-201).
@@ -109,7 +125,8 @@ impl Desk {
         let key = self.stock.records.binding_key(instance, id);
         let loaded = self.stock.records.load::<Binding>(&key).await?;
         let Ok(bond) = fetch(&loaded.state) else {
-            let sentence = "predecessor_binding_id does not name a service binding of this service instance.";
+            let sentence =
+                "predecessor_binding_id does not name a service binding of this service instance.";
             return Ok(Err(Refusal::Invalid(sentence.to_owned())));
         };
         if expired(bond) {
@@ -146,7 +163,9 @@ impl Desk {
             let decision = decide(was.state.clone(), event)?;
             let reads = above.version.map(|version| (instance_key.clone(), version));
             if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
-                return self.answer_binding(&key, applied, asker, Verb::Unbind).await;
+                return self
+                    .answer_binding(&key, applied, asker, Verb::Unbind)
+                    .await;
             }
         }
         Err(crowded())
@@ -157,7 +176,8 @@ impl Desk {
         let of_instance = above.map(|thing| (&thing.spec.service_id, &thing.spec.plan_id));
         match of_instance.or(named) {
             Some((service_id, plan_id)) => {
-                self.delete_policy(Verb::Unbind, above, service_id, plan_id).await
+                self.delete_policy(Verb::Unbind, above, service_id, plan_id)
+                    .await
             }
             None => Ok(Policy::default().sync()),
         }
@@ -170,7 +190,9 @@ impl Desk {
         id: &BindingId,
     ) -> Result<FetchBindingResponse, Problem> {
         let records = &self.stock.records;
-        let above = records.load::<Instance>(&records.instance_key(instance)).await?;
+        let above = records
+            .load::<Instance>(&records.instance_key(instance))
+            .await?;
         let key = records.binding_key(instance, id);
         let loaded = records.load::<Binding>(&key).await?;
         records.refresh(&key, &loaded).await;
@@ -195,7 +217,11 @@ impl Desk {
         asker: &Asker,
         verb: Verb,
     ) -> Result<Changed<Binding>, Problem> {
-        let Applied { state, reply, finished } = applied;
+        let Applied {
+            state,
+            reply,
+            finished,
+        } = applied;
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
             Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
@@ -207,7 +233,11 @@ impl Desk {
         match self.wait_for(key, id, finished, verb).await? {
             Waited::Succeeded => {
                 let state = self.stock.records.load::<Binding>(key).await?.state;
-                Ok(if mine { Changed::Done(state) } else { Changed::AlreadyDone(state) })
+                Ok(if mine {
+                    Changed::Done(state)
+                } else {
+                    Changed::AlreadyDone(state)
+                })
             }
             Waited::Overdue if mine => {
                 self.give_up_binding(key, id).await?;
@@ -221,9 +251,16 @@ impl Desk {
         let draft = draft(Value::String("overdue".to_owned()), &Asker::default());
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Binding>(key).await?;
-            let event = Event::Overdue { operation: late, cleanup: OperationId::fresh() };
+            let event = Event::Overdue {
+                operation: late,
+                cleanup: OperationId::fresh(),
+            };
             let decision = decide(was.state.clone(), event)?;
-            if self.apply(key, &was, decision, &draft, None).await?.is_some() {
+            if self
+                .apply(key, &was, decision, &draft, None)
+                .await?
+                .is_some()
+            {
                 return Ok(());
             }
         }
@@ -233,8 +270,14 @@ impl Desk {
 
 fn wanted_binding(body: &BindBody, thing: &Thing) -> BindingSpec {
     BindingSpec {
-        service_id: body.service_id.clone().unwrap_or_else(|| thing.spec.service_id.clone()),
-        plan_id: body.plan_id.clone().unwrap_or_else(|| thing.spec.plan_id.clone()),
+        service_id: body
+            .service_id
+            .clone()
+            .unwrap_or_else(|| thing.spec.service_id.clone()),
+        plan_id: body
+            .plan_id
+            .clone()
+            .unwrap_or_else(|| thing.spec.plan_id.clone()),
         parameters: body.parameters.clone().unwrap_or_default(),
         bind_resource: body.bind_resource.clone(),
         app_guid: body.requested_app().map(str::to_owned),
@@ -254,8 +297,14 @@ fn inherit(wanted: &mut BindingSpec, from: &BindingSpec) {
 
 /// What the plan says against a new binding (B-198, B-200).
 fn against_new(body: &BindBody, thing: &Thing, plan: &PinnedPlan) -> Option<Refusal> {
-    let differs = body.service_id.as_ref().is_some_and(|id| *id != thing.spec.service_id)
-        || body.plan_id.as_ref().is_some_and(|id| *id != thing.spec.plan_id);
+    let differs = body
+        .service_id
+        .as_ref()
+        .is_some_and(|id| *id != thing.spec.service_id)
+        || body
+            .plan_id
+            .as_ref()
+            .is_some_and(|id| *id != thing.spec.plan_id);
     if differs {
         let sentence = "service_id and plan_id are not those of the service instance.";
         return Some(Refusal::Invalid(sentence.to_owned()));
@@ -271,9 +320,16 @@ fn against_new(body: &BindBody, thing: &Thing, plan: &PinnedPlan) -> Option<Refu
 }
 
 fn expired(bond: &Bond) -> bool {
-    let metadata = bond.given.as_ref().and_then(|given| given.metadata.as_ref());
-    let expires = metadata.and_then(|it| it.expires_at()).map(|at| at.epoch_seconds());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let metadata = bond
+        .given
+        .as_ref()
+        .and_then(|given| given.metadata.as_ref());
+    let expires = metadata
+        .and_then(|it| it.expires_at())
+        .map(|at| at.epoch_seconds());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     expires.is_some_and(|at| at <= i64::try_from(now).unwrap_or(i64::MAX))
 }
-

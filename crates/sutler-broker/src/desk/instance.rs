@@ -34,7 +34,9 @@ impl Desk {
         let asked = body.maintenance_version();
         let conflict = asked.is_some() && asked != plan.pinned.maintenance_version();
         let wanted = wanted_instance(body, plan);
-        plan.schemas.check_provision(&wanted.parameters).map_err(Refusal::Invalid)?;
+        plan.schemas
+            .check_provision(&wanted.parameters)
+            .map_err(Refusal::Invalid)?;
         service.check(&Asked::Provision(&wanted))?;
         let dashboard_url = service.dashboard_url(id, &wanted);
         let policy = self.stock.policy(Verb::Provision, &plan.pinned);
@@ -104,7 +106,10 @@ impl Desk {
             None => present.clone(),
         };
         if let Some(parameters) = &body.parameters {
-            target.schemas.check_update(parameters).map_err(Refusal::Invalid)?;
+            target
+                .schemas
+                .check_update(parameters)
+                .map_err(Refusal::Invalid)?;
         }
         service.check(&Asked::Update(&thing.spec, body.parameters.as_ref()))?;
         // The catalog's version counts, not the copy's: that is how an instance is moved on.
@@ -150,9 +155,14 @@ impl Desk {
                 let sentence = "service_id is not the one of this service instance.";
                 return Err(Refusal::Invalid(sentence.to_owned()).into());
             }
-            let policy = self.delete_policy(Verb::Deprovision, there, service_id, plan_id).await?;
+            let policy = self
+                .delete_policy(Verb::Deprovision, there, service_id, plan_id)
+                .await?;
             let draft = draft(Value::String("deprovision".to_owned()), asker).paced(&policy);
-            let event = Event::Deprovision { ask: ask(asker, policy.asynchrony), force };
+            let event = Event::Deprovision {
+                ask: ask(asker, policy.asynchrony),
+                force,
+            };
             let decision = decide(was.state.clone(), event)?;
             if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
                 return self.answer(&key, applied, asker, Verb::Deprovision).await;
@@ -175,7 +185,10 @@ impl Desk {
         }
         let offer = self.stock.plans.offer();
         let plan = offer.plan(service_id, plan_id);
-        Ok(plan.map_or_else(|| Policy::default().sync(), |it| self.stock.policy(verb, &it.pinned)))
+        Ok(plan.map_or_else(
+            || Policy::default().sync(),
+            |it| self.stock.policy(verb, &it.pinned),
+        ))
     }
 
     /// GET: B-150 to B-156.
@@ -200,7 +213,9 @@ impl Desk {
             maintenance_info: version.map(MaintenanceInfo::of_version),
             metadata: thing.metadata.clone(),
         };
-        let fetched = service.fetch_instance(id, thing.state.clone(), stored).await;
+        let fetched = service
+            .fetch_instance(id, thing.state.clone(), stored)
+            .await;
         fetched.map_err(|error| self.hook_problem(error, Verb::Provision))
     }
 
@@ -212,7 +227,11 @@ impl Desk {
         asker: &Asker,
         verb: Verb,
     ) -> Result<Changed<Instance>, Problem> {
-        let super::Applied { state, reply, finished } = applied;
+        let super::Applied {
+            state,
+            reply,
+            finished,
+        } = applied;
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
             Reply::Started(id, pace) => (id, pace == crate::lifecycle::Pace::Inline, true),
@@ -224,7 +243,11 @@ impl Desk {
         match self.wait_for(key, id, finished, verb).await? {
             Waited::Succeeded => {
                 let state = self.stock.records.load::<Instance>(key).await?.state;
-                Ok(if mine { Changed::Done(state) } else { Changed::AlreadyDone(state) })
+                Ok(if mine {
+                    Changed::Done(state)
+                } else {
+                    Changed::AlreadyDone(state)
+                })
             }
             Waited::Overdue if mine => {
                 self.give_up_instance(key, id).await?;
@@ -239,9 +262,16 @@ impl Desk {
         let draft = draft(Value::String("overdue".to_owned()), &Asker::default());
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Instance>(key).await?;
-            let event = Event::Overdue { operation: late, cleanup: OperationId::fresh() };
+            let event = Event::Overdue {
+                operation: late,
+                cleanup: OperationId::fresh(),
+            };
             let decision = decide(was.state.clone(), event)?;
-            if self.apply(key, &was, decision, &draft, None).await?.is_some() {
+            if self
+                .apply(key, &was, decision, &draft, None)
+                .await?
+                .is_some()
+            {
                 return Ok(());
             }
         }
@@ -272,8 +302,7 @@ impl Desk {
     }
 }
 
-pub(super) const STILL_RUNS: &str =
-    "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
+pub(super) const STILL_RUNS: &str = "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
 
 pub(super) fn ask(asker: &Asker, rule: Asynchrony) -> Ask {
     Ask {
@@ -305,7 +334,10 @@ fn wanted_instance(body: ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
 }
 
 fn change_of(body: &UpdateBody, thing: &Thing, target: &OfferedPlan) -> Change {
-    let moves = body.plan_id.as_ref().is_some_and(|plan_id| *plan_id != thing.spec.plan_id);
+    let moves = body
+        .plan_id
+        .as_ref()
+        .is_some_and(|plan_id| *plan_id != thing.spec.plan_id);
     let version = body.maintenance_version();
     Change {
         plan: moves.then(|| (target.pinned.plan_id.clone(), target.digest.clone())),

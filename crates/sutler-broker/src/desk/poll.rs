@@ -8,9 +8,7 @@ use crate::records::Kept;
 use crate::refusal::{Refusal, Resource};
 use crate::settings::DeletedPoll;
 use sutler_journal::{Key, OperationId, Outcome, Polled, State};
-use sutler_osb::{
-    BindingId, InstanceId, LastOperationResponse, OperationState, OperationToken,
-};
+use sutler_osb::{BindingId, InstanceId, LastOperationResponse, OperationState, OperationToken};
 
 /// What a poll is answered with.
 #[derive(Clone, Debug, PartialEq)]

@@ -35,7 +35,9 @@ impl Desk {
         let mut pause = LOOK_FIRST;
         loop {
             if let Some(finished) = here.take()
-                && tokio::time::timeout_at(deadline, finished.wait()).await.is_err()
+                && tokio::time::timeout_at(deadline, finished.wait())
+                    .await
+                    .is_err()
             {
                 return Ok(Waited::Overdue);
             }
@@ -60,7 +62,10 @@ impl Desk {
         let records = &self.stock.records;
         let Some(Polled { state, detail, .. }) = records.store.poll(lane, id).await? else {
             // Swept before we looked: it had succeeded or failed long ago.
-            return Ok(Some(Err(Problem::Failed { verb, detail: Detail::default() })));
+            return Ok(Some(Err(Problem::Failed {
+                verb,
+                detail: Detail::default(),
+            })));
         };
         match state {
             State::Waiting | State::Ready | State::Running => Ok(None),

@@ -31,7 +31,12 @@ pub(super) enum Cascade {
 impl BrokerExecutor {
     /// Whether a binding of the instance has an operation of its own running.
     pub(super) async fn has_busy_bindings(&self, run: &Run, instance: &Key) -> Result<bool, Lost> {
-        let list = List::term(&self.0.records.realm, BINDING, BUSY, instance.id(0).as_bytes());
+        let list = List::term(
+            &self.0.records.realm,
+            BINDING,
+            BUSY,
+            instance.id(0).as_bytes(),
+        );
         Ok(!self.page(run, &list, 1).await?.documents.is_empty())
     }
 
@@ -42,7 +47,12 @@ impl BrokerExecutor {
         mut steps: Steps,
         request: &Request,
     ) -> Result<Cascade, Lost> {
-        let list = List::term(&self.0.records.realm, BINDING, OF, instance.id(0).as_bytes());
+        let list = List::term(
+            &self.0.records.realm,
+            BINDING,
+            OF,
+            instance.id(0).as_bytes(),
+        );
         let page = self.page(run, &list, PAGE).await?;
         if page.documents.is_empty() {
             return Ok(Cascade::Clear);
@@ -70,7 +80,11 @@ impl BrokerExecutor {
     ) -> Result<(), Lost> {
         let records = &self.0.records;
         let id = OperationId::fresh();
-        let ask = Ask { operation: id, accepts_incomplete: true, rule: Asynchrony::Preferred };
+        let ask = Ask {
+            operation: id,
+            accepts_incomplete: true,
+            rule: Asynchrony::Preferred,
+        };
         let event = Event::Unbind(Unbind {
             ids_given: true,
             parent: Parent::Live,
@@ -78,7 +92,9 @@ impl BrokerExecutor {
             force: false,
             ask,
         });
-        let Ok(decision) = decide(was.state.clone(), event) else { return Ok(()) };
+        let Ok(decision) = decide(was.state.clone(), event) else {
+            return Ok(());
+        };
         steps.cascade.insert(key.id(1).to_owned(), id);
         let asked = Request {
             asked: Value::String("unbind".to_owned()),
@@ -95,7 +111,11 @@ impl BrokerExecutor {
                         lane: key.clone(),
                         verb: verb.word(),
                         queue: QUEUE,
-                        start: if waits { Start::Waiting } else { Start::Ready(Due::Now) },
+                        start: if waits {
+                            Start::Waiting
+                        } else {
+                            Start::Ready(Due::Now)
+                        },
                         detail: records.seal_detail(id, &Detail::default()),
                         request: records.seal(Place::Request(id), &asked),
                     })
@@ -115,7 +135,10 @@ impl BrokerExecutor {
         loop {
             match self.0.records.store.list(list, None, limit).await {
                 Ok(page) => return Ok(page),
-                Err(cause) => run.wait_for_store(&cause, Duration::from_millis(200)).await?,
+                Err(cause) => {
+                    run.wait_for_store(&cause, Duration::from_millis(200))
+                        .await?
+                }
             }
         }
     }

@@ -24,7 +24,9 @@ pub(super) async fn instance(
     verb: Verb,
     at: &Instance,
 ) -> Result<Ran<instance::Made>, Lost> {
-    let Some(thing) = at.thing() else { return Ok(halted()) };
+    let Some(thing) = at.thing() else {
+        return Ok(halted());
+    };
     let (cx, service) = (&job.cx, &job.service);
     let state = thing.state.clone();
     let ran = match (verb, at) {
@@ -44,15 +46,22 @@ pub(super) async fn instance(
                 Ok(update) => update,
                 Err(error) => return judge(error, &job.policy, run),
             };
-            guarded(stock, job, run, service.update(cx, state, update)).await?.map(made)
+            guarded(stock, job, run, service.update(cx, state, update))
+                .await?
+                .map(made)
         }
         (Verb::Deprovision, _) => {
             let hook = service.deprovision(cx, state);
-            guarded(stock, job, run, hook).await?.map(|()| instance::Made::default())
+            guarded(stock, job, run, hook)
+                .await?
+                .map(|()| instance::Made::default())
         }
         (Verb::Update | Verb::Bind | Verb::Unbind, _) => return Ok(halted()),
     };
-    ran.map_or_else(|error| judge(error, &job.policy, run), |made| Ok(succeeded(made)))
+    ran.map_or_else(
+        |error| judge(error, &job.policy, run),
+        |made| Ok(succeeded(made)),
+    )
 }
 
 /// Runs a binding's verb.
@@ -77,11 +86,16 @@ pub(super) async fn binding(
         }
         Verb::Unbind => {
             let hook = service.unbind(cx, state);
-            guarded(stock, job, run, hook).await?.map(|()| binding::Made::default())
+            guarded(stock, job, run, hook)
+                .await?
+                .map(|()| binding::Made::default())
         }
         Verb::Provision | Verb::Update | Verb::Deprovision => return Ok(halted()),
     };
-    ran.map_or_else(|error| judge(error, &job.policy, run), |made| Ok(succeeded(made)))
+    ran.map_or_else(
+        |error| judge(error, &job.policy, run),
+        |made| Ok(succeeded(made)),
+    )
 }
 
 /// Polls a hook to its end or to the verb's deadline, and writes its progress on the way.
@@ -114,7 +128,8 @@ async fn time_left(stock: &Stock, job: &Job, run: &Run) -> Result<Duration, Lost
     match stock.records.store.now().await {
         Ok(now) => Ok(job.policy.deadline.saturating_sub(now.since(row.accepted))),
         Err(cause) => {
-            run.wait_for_store(&cause, Duration::from_millis(200)).await?;
+            run.wait_for_store(&cause, Duration::from_millis(200))
+                .await?;
             Ok(job.policy.deadline)
         }
     }
@@ -126,7 +141,10 @@ fn never_ran(run: &Run) -> bool {
 }
 
 fn overdue(limit: Duration) -> Error {
-    Error::failed(format!("The operation did not end within {} seconds.", limit.as_secs()))
+    Error::failed(format!(
+        "The operation did not end within {} seconds.",
+        limit.as_secs()
+    ))
 }
 
 fn panicked() -> Error {
@@ -135,7 +153,10 @@ fn panicked() -> Error {
 }
 
 fn made(made: Provisioned<AuthorState>) -> instance::Made {
-    instance::Made { state: Some(made.state), metadata: made.metadata }
+    instance::Made {
+        state: Some(made.state),
+        metadata: made.metadata,
+    }
 }
 
 fn succeeded<T>(made: T) -> Ran<T> {
@@ -143,25 +164,50 @@ fn succeeded<T>(made: T) -> Ran<T> {
 }
 
 fn halted<T>() -> Ran<T> {
-    let detail = Detail { description: Some(HALTED.to_owned()), ..Detail::default() };
+    let detail = Detail {
+        description: Some(HALTED.to_owned()),
+        ..Detail::default()
+    };
     Ran::Ended(End::Failed, detail)
 }
 
 /// B-192, B-193, B-194: what the catalog does not announce must not be given.
 fn given(bound: Bound, requires: &[Requires]) -> HookResult<binding::Made> {
-    let BindResponse { syslog_drain_url, route_service_url, volume_mounts, .. } = &bound.given;
+    let BindResponse {
+        syslog_drain_url,
+        route_service_url,
+        volume_mounts,
+        ..
+    } = &bound.given;
     let needs = [
-        (syslog_drain_url.is_some(), Requires::SyslogDrain, "syslog_drain"),
-        (route_service_url.is_some(), Requires::RouteForwarding, "route_forwarding"),
-        (volume_mounts.is_some(), Requires::VolumeMount, "volume_mount"),
+        (
+            syslog_drain_url.is_some(),
+            Requires::SyslogDrain,
+            "syslog_drain",
+        ),
+        (
+            route_service_url.is_some(),
+            Requires::RouteForwarding,
+            "route_forwarding",
+        ),
+        (
+            volume_mounts.is_some(),
+            Requires::VolumeMount,
+            "volume_mount",
+        ),
     ];
     for (has, permission, word) in needs {
         if has && !requires.contains(&permission) {
             let cause = format!("the offering must list {word:?} under `requires` in the catalog");
-            return Err(Error::failed("The service broker is not set up for such bindings.").because(cause));
+            return Err(
+                Error::failed("The service broker is not set up for such bindings.").because(cause),
+            );
         }
     }
-    Ok(binding::Made { state: bound.state, given: bound.given })
+    Ok(binding::Made {
+        state: bound.state,
+        given: Box::new(bound.given),
+    })
 }
 
 async fn predecessor(
@@ -169,13 +215,18 @@ async fn predecessor(
     instance: &sutler_osb::InstanceId,
     bond: &Bond,
 ) -> HookResult<Option<Predecessor>> {
-    let Some(id) = &bond.spec.predecessor else { return Ok(None) };
+    let Some(id) = &bond.spec.predecessor else {
+        return Ok(None);
+    };
     let key = stock.records.binding_key(instance, id);
     let state = match stock.records.load::<Binding>(&key).await?.state {
         Binding::Live { bond } => bond.state,
         _ => return Err(Error::failed("The service binding to succeed is gone.")),
     };
-    Ok(Some(Predecessor { binding_id: id.clone(), state }))
+    Ok(Some(Predecessor {
+        binding_id: id.clone(),
+        state,
+    }))
 }
 
 async fn update_of(

@@ -25,7 +25,12 @@ impl Http {
         body: &Bytes,
         headers: &HeaderMap,
     ) -> Result<Reply, Answer> {
-        let Understood { endpoint, ids, query, asker } = asked;
+        let Understood {
+            endpoint,
+            ids,
+            query,
+            asker,
+        } = asked;
         let desk = &self.desk;
         match (endpoint, ids) {
             (Endpoint::Catalog, _) => Ok(self.catalog(headers)),
@@ -43,9 +48,9 @@ impl Http {
             (Endpoint::FetchInstance, Ids::Instance(id)) => {
                 Ok(json(StatusCode::OK, &desk.fetch_instance(&id).await?))
             }
-            (Endpoint::PollInstance, Ids::Instance(id)) => {
-                Ok(polled(desk.poll_instance(&id, query.operation.as_ref()).await?))
-            }
+            (Endpoint::PollInstance, Ids::Instance(id)) => Ok(polled(
+                desk.poll_instance(&id, query.operation.as_ref()).await?,
+            )),
             (Endpoint::Bind, Ids::Binding(instance, id)) => {
                 let changed = desk.bind(&instance, &id, parse(body)?, &asker).await?;
                 bound(changed)
@@ -53,11 +58,13 @@ impl Http {
             (Endpoint::Unbind, Ids::Binding(instance, id)) => {
                 Ok(deleted(&desk.unbind(&instance, &id, &query, &asker).await?))
             }
-            (Endpoint::FetchBinding, Ids::Binding(instance, id)) => {
-                Ok(json(StatusCode::OK, &desk.fetch_binding(&instance, &id).await?))
-            }
+            (Endpoint::FetchBinding, Ids::Binding(instance, id)) => Ok(json(
+                StatusCode::OK,
+                &desk.fetch_binding(&instance, &id).await?,
+            )),
             (Endpoint::PollBinding, Ids::Binding(instance, id)) => {
-                self.poll_binding(&instance, &id, query.operation.as_ref()).await
+                self.poll_binding(&instance, &id, query.operation.as_ref())
+                    .await
             }
             // The router pairs each endpoint with its ids.
             (_, Ids::None | Ids::Instance(_) | Ids::Binding(..)) => Err(Answer::no_such_path()),
@@ -69,11 +76,15 @@ impl Http {
         let offer = self.desk.stock.plans.offer();
         let known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
             let tags = value.to_str().unwrap_or_default();
-            tags.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| {
-                tag == "*" || tag == offer.etag
-            })
+            tags.split(',')
+                .map(|tag| tag.trim().trim_start_matches("W/"))
+                .any(|tag| tag == "*" || tag == offer.etag)
         });
-        let body = if known { Bytes::new() } else { offer.body.clone() };
+        let body = if known {
+            Bytes::new()
+        } else {
+            offer.body.clone()
+        };
         let mut reply = Response::new(Full::new(body));
         if known {
             *reply.status_mut() = StatusCode::NOT_MODIFIED;
@@ -159,7 +170,9 @@ fn deleted<S>(changed: &Changed<S>) -> Reply {
 fn bound(changed: Changed<Binding>) -> Result<Reply, Answer> {
     let (status, state) = match changed {
         Changed::Running(id, _) => {
-            let body = AsyncBindResponse { operation: token(id) };
+            let body = AsyncBindResponse {
+                operation: token(id),
+            };
             return Ok(json(StatusCode::ACCEPTED, &body));
         }
         Changed::Done(state) => (StatusCode::CREATED, state),
@@ -175,10 +188,15 @@ fn bound(changed: Changed<Binding>) -> Result<Reply, Answer> {
 fn polled(last: LastOperation) -> Reply {
     match last {
         LastOperation::Gone(what) => Answer::from(Refusal::Gone(what)).into(),
-        LastOperation::Known { response, retry_after } => {
+        LastOperation::Known {
+            response,
+            retry_after,
+        } => {
             let mut reply = json(StatusCode::OK, &response);
             if let Some(seconds) = retry_after {
-                reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+                reply
+                    .headers_mut()
+                    .insert(RETRY_AFTER, HeaderValue::from(seconds));
             }
             reply
         }

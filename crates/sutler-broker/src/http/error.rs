@@ -4,8 +4,8 @@
 
 use super::Reply;
 use crate::desk::Problem;
-use crate::records::Detail;
 use crate::lifecycle::Verb;
+use crate::records::Detail;
 use crate::refusal::Refusal;
 use crate::settings::MissingVersion;
 use bytes::Bytes;
@@ -19,7 +19,9 @@ use sutler_osb::{ApiVersion, ErrorBody, ErrorCode};
 const INTERNAL: &str = "The service broker could not do this. Its operator can see why.";
 
 /// Any answer that is not a success.
-pub(super) struct Answer {
+pub(super) struct Answer(Box<Parts>);
+
+struct Parts {
     status: StatusCode,
     body: ErrorBody,
     header: Option<(HeaderName, HeaderValue)>,
@@ -27,11 +29,15 @@ pub(super) struct Answer {
 
 impl Answer {
     fn new(status: StatusCode, body: ErrorBody) -> Self {
-        Self { status, body, header: None }
+        Self(Box::new(Parts {
+            status,
+            body,
+            header: None,
+        }))
     }
 
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.header = Some((name, HeaderValue::from_static(value)));
+        self.0.header = Some((name, HeaderValue::from_static(value)));
         self
     }
 
@@ -46,17 +52,25 @@ impl Answer {
 
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
         let sentence = format!("This path takes {allowed}.");
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, ErrorBody::described(sentence)).with(ALLOW, allowed)
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            ErrorBody::described(sentence),
+        )
+        .with(ALLOW, allowed)
     }
 
     pub(super) fn unauthorized() -> Self {
-        let sentence = "Authenticate with the user name and password agreed for this service broker.";
+        let sentence =
+            "Authenticate with the user name and password agreed for this service broker.";
         Self::new(StatusCode::UNAUTHORIZED, ErrorBody::described(sentence))
             .with(WWW_AUTHENTICATE, "Basic realm=\"service broker\"")
     }
 
     pub(super) fn version_missing(setting: MissingVersion) -> Self {
-        let sentence = format!("The header X-Broker-API-Version is required, such as {}.", ApiVersion::CURRENT);
+        let sentence = format!(
+            "The header X-Broker-API-Version is required, such as {}.",
+            ApiVersion::CURRENT
+        );
         let status = match setting {
             MissingVersion::BadRequest => StatusCode::BAD_REQUEST,
             MissingVersion::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
@@ -69,12 +83,18 @@ impl Answer {
             "This service broker serves version {} of the Open Service Broker API; send that, or another 2.x, as X-Broker-API-Version.",
             ApiVersion::CURRENT
         );
-        Self::new(StatusCode::PRECONDITION_FAILED, ErrorBody::described(sentence))
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            ErrorBody::described(sentence),
+        )
     }
 
     pub(super) fn body_too_large(limit: usize) -> Self {
         let sentence = format!("The body is larger than {limit} bytes.");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorBody::described(sentence))
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorBody::described(sentence),
+        )
     }
 }
 
@@ -86,16 +106,22 @@ impl From<Refusal> for Answer {
             Refusal::Gone(_) => (StatusCode::GONE, None),
             Refusal::Conflict(_) => (StatusCode::CONFLICT, None),
             Refusal::Unsupported(_) => (StatusCode::UNPROCESSABLE_ENTITY, None),
-            Refusal::AsyncRequired => {
-                (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::AsyncRequired))
-            }
-            Refusal::Busy(_) => {
-                (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::ConcurrencyError))
-            }
-            Refusal::RequiresApp => (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::RequiresApp)),
-            Refusal::MaintenanceConflict => {
-                (StatusCode::UNPROCESSABLE_ENTITY, Some(ErrorCode::MaintenanceInfoConflict))
-            }
+            Refusal::AsyncRequired => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Some(ErrorCode::AsyncRequired),
+            ),
+            Refusal::Busy(_) => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Some(ErrorCode::ConcurrencyError),
+            ),
+            Refusal::RequiresApp => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Some(ErrorCode::RequiresApp),
+            ),
+            Refusal::MaintenanceConflict => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Some(ErrorCode::MaintenanceInfoConflict),
+            ),
         };
         let sentence = refusal.to_string();
         let body = match code {
@@ -123,13 +149,20 @@ impl From<Problem> for Answer {
                         "It did not end in time and goes on; repeat the request to learn its result."
                     }
                 };
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorBody::described(sentence))
+                Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    ErrorBody::described(sentence),
+                )
             }
             Problem::Unavailable(cause) => {
                 tracing::error!(error = %chain(cause.as_ref()), "a request could not be served");
-                let sentence = "The service broker cannot reach its records now; repeat the request later.";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorBody::described(sentence))
-                    .with(RETRY_AFTER, "5")
+                let sentence =
+                    "The service broker cannot reach its records now; repeat the request later.";
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    ErrorBody::described(sentence),
+                )
+                .with(RETRY_AFTER, "5")
             }
         }
     }
@@ -140,7 +173,10 @@ fn failed(verb: Verb, detail: Detail) -> Answer {
     let mut body = ErrorBody::described(detail.description.unwrap_or_else(|| INTERNAL.to_owned()));
     body.instance_usable = detail.instance_usable;
     body.update_repeatable = detail.update_repeatable;
-    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, body.scoped_to(Some(verb)))
+    Answer::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        body.scoped_to(Some(verb)),
+    )
 }
 
 /// An error with its causes, once.
@@ -163,8 +199,8 @@ pub(super) fn panicked() -> Reply {
 
 impl From<Answer> for Reply {
     fn from(answer: Answer) -> Self {
-        let mut reply = json(answer.status, &answer.body);
-        if let Some((name, value)) = answer.header {
+        let mut reply = json(answer.0.status, &answer.0.body);
+        if let Some((name, value)) = answer.0.header {
             reply.headers_mut().insert(name, value);
         }
         reply
@@ -176,6 +212,8 @@ pub(super) fn json<T: Serialize>(status: StatusCode, body: &T) -> Reply {
     let bytes = serde_json::to_vec(body).expect("our own bodies serialise");
     let mut reply = Response::new(Full::new(Bytes::from(bytes)));
     *reply.status_mut() = status;
-    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
 }

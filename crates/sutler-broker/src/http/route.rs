@@ -77,21 +77,44 @@ pub(super) enum Routed {
 /// Finds the endpoint of a method and a raw path.
 pub(super) fn route(method: &Method, path: &str) -> Routed {
     let path = path.trim_start_matches('/');
-    let Some(rest) = path.strip_prefix("v2/") else { return Routed::Nowhere };
+    let Some(rest) = path.strip_prefix("v2/") else {
+        return Routed::Nowhere;
+    };
     let mut segments = rest.split('/');
     let place = [(); 6].map(|()| segments.next());
     match place {
-        [Some("catalog"), None, ..] => choose(method, Ids::None, &[(Method::GET, Endpoint::Catalog)], "GET"),
+        [Some("catalog"), None, ..] => choose(
+            method,
+            Ids::None,
+            &[(Method::GET, Endpoint::Catalog)],
+            "GET",
+        ),
         [Some("service_instances"), Some(instance), None, ..] => {
             let ids = InstanceId::from_path_segment(instance).map(Ids::Instance);
-            ids.map_or_else(|error| Routed::BadId(error.to_string()), |ids| on_instance(method, ids))
+            ids.map_or_else(
+                |error| Routed::BadId(error.to_string()),
+                |ids| on_instance(method, ids),
+            )
         }
-        [Some("service_instances"), Some(instance), Some("last_operation"), None, ..] => {
+        [
+            Some("service_instances"),
+            Some(instance),
+            Some("last_operation"),
+            None,
+            ..,
+        ] => {
             let ids = InstanceId::from_path_segment(instance).map(Ids::Instance);
             let to = |ids| choose(method, ids, &[(Method::GET, Endpoint::PollInstance)], "GET");
             ids.map_or_else(|error| Routed::BadId(error.to_string()), to)
         }
-        [Some("service_instances"), Some(instance), Some("service_bindings"), Some(binding), tail, end] => {
+        [
+            Some("service_instances"),
+            Some(instance),
+            Some("service_bindings"),
+            Some(binding),
+            tail,
+            end,
+        ] => {
             let ids = InstanceId::from_path_segment(instance)
                 .and_then(|i| BindingId::from_path_segment(binding).map(|b| Ids::Binding(i, b)));
             match (ids, tail, end) {
@@ -126,9 +149,16 @@ fn on_binding(method: &Method, ids: Ids) -> Routed {
     choose(method, ids, &endpoints, "DELETE, GET, PUT")
 }
 
-fn choose(method: &Method, ids: Ids, endpoints: &[(Method, Endpoint)], allow: &'static str) -> Routed {
+fn choose(
+    method: &Method,
+    ids: Ids,
+    endpoints: &[(Method, Endpoint)],
+    allow: &'static str,
+) -> Routed {
     let found = endpoints.iter().find(|(known, _)| known == method);
-    found.map_or(Routed::OtherMethod(allow), |(_, endpoint)| Routed::To(*endpoint, ids))
+    found.map_or(Routed::OtherMethod(allow), |(_, endpoint)| {
+        Routed::To(*endpoint, ids)
+    })
 }
 
 #[cfg(test)]
@@ -145,7 +175,10 @@ mod tests {
     #[test]
     fn ids_are_decoded_after_the_path_is_split() {
         let found = route(&Method::GET, "/v2/service_instances/a%2Fb%20%C3%A4");
-        assert_eq!(found, Routed::To(Endpoint::FetchInstance, instance("a/b ä")));
+        assert_eq!(
+            found,
+            Routed::To(Endpoint::FetchInstance, instance("a/b ä"))
+        );
         let binding = BindingId::try_from("last_operation").unwrap();
         let ids = Ids::Binding(InstanceId::try_from("service_bindings").unwrap(), binding);
         let path = "/v2/service_instances/service_bindings/service_bindings/last_operation";
@@ -154,12 +187,22 @@ mod tests {
 
     #[test]
     fn doubled_slashes_in_front_do_no_harm() {
-        assert_eq!(route(&Method::GET, "//v2/catalog"), Routed::To(Endpoint::Catalog, Ids::None));
+        assert_eq!(
+            route(&Method::GET, "//v2/catalog"),
+            Routed::To(Endpoint::Catalog, Ids::None)
+        );
     }
 
     #[test]
     fn what_is_not_there_is_nowhere() {
-        for path in ["/", "/v2", "/v2/", "/v3/catalog", "/v2/catalog/x", "/v2/service_instances"] {
+        for path in [
+            "/",
+            "/v2",
+            "/v2/",
+            "/v3/catalog",
+            "/v2/catalog/x",
+            "/v2/service_instances",
+        ] {
             assert_eq!(route(&Method::GET, path), Routed::Nowhere, "{path}");
         }
         let deep = "/v2/service_instances/a/service_bindings/b/last_operation/c";
@@ -168,8 +211,15 @@ mod tests {
 
     #[test]
     fn bad_ids_are_said_to_be_bad() {
-        for path in ["/v2/service_instances/", "/v2/service_instances/%FF", "/v2/service_instances/a%00"] {
-            assert!(matches!(route(&Method::PUT, path), Routed::BadId(_)), "{path}");
+        for path in [
+            "/v2/service_instances/",
+            "/v2/service_instances/%FF",
+            "/v2/service_instances/a%00",
+        ] {
+            assert!(
+                matches!(route(&Method::PUT, path), Routed::BadId(_)),
+                "{path}"
+            );
         }
     }
 

@@ -148,7 +148,7 @@ pub(crate) struct Unbind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Made {
     pub state: Option<AuthorState>,
-    pub given: BindResponse,
+    pub given: Box<BindResponse>,
 }
 
 const BEING_DELETED: &str =
@@ -359,7 +359,7 @@ fn deleted(bond: Bond, was_live: bool, end: &End<Made>) -> Decision<Binding> {
 
 fn take_over(bond: &mut Bond, made: Made) {
     bond.state = made.state.or(bond.state.take());
-    bond.given = Some(made.given);
+    bond.given = Some(*made.given);
 }
 
 fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<Binding> {

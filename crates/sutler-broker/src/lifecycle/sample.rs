@@ -208,7 +208,7 @@ fn bond(made: OperationId, last: OperationId) -> Bond {
 
 pub(super) fn binding(state: &str) -> Binding {
     let live = |last| Bond {
-        given: Some(binding_made().given),
+        given: Some(*binding_made().given),
         ..bond(CREATE, last)
     };
     match state {
@@ -247,6 +247,6 @@ pub(super) fn binding(state: &str) -> Binding {
 pub(super) fn binding_made() -> binding::Made {
     binding::Made {
         state: returned(),
-        given: value(json!({"credentials": {"user": "u"}})),
+        given: Box::new(value(json!({"credentials": {"user": "u"}}))),
     }
 }

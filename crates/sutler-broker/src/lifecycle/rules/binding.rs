@@ -66,7 +66,7 @@ fn a_bind_whose_caller_waits_starts_one_operation_and_answers_with_its_result() 
     let end = ended(NEW, End::Succeeded(binding_made()));
     let next = decide(decision.next, end).expect("not refused").next;
     let given = fetch(&next).expect("it is live").given.clone();
-    assert!(given == Some(binding_made().given));
+    assert!(given == Some(*binding_made().given));
 }
 
 /// Holds: B-183, D-03.

@@ -247,7 +247,7 @@ fn with_result(bond: Bond) -> Bond {
     let made = binding_made();
     Bond {
         state: made.state,
-        given: Some(made.given),
+        given: Some(*made.given),
         ..bond
     }
 }

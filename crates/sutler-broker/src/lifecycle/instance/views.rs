@@ -1,0 +1,84 @@
+//! What others may see of an instance: fetches, bindings, lists, sweeps.
+
+use super::{BEING_CHANGED, BEING_CREATED, BEING_DELETED, Instance, Thing};
+use crate::lifecycle::binding::Parent;
+use crate::refusal::{Refusal, Resource};
+use sutler_journal::OperationId;
+
+/// B-152, B-153: what a fetch may show now.
+pub(crate) fn fetch(at: &Instance) -> Result<&Thing, Refusal> {
+    match at {
+        Instance::Live { thing } => Ok(thing),
+        Instance::Updating { .. } => Err(Refusal::Busy(BEING_CHANGED)),
+        Instance::Deleting { was_live: true, .. } => Err(Refusal::Busy(BEING_DELETED)),
+        Instance::Absent
+        | Instance::Creating { .. }
+        | Instance::CreateFailed { .. }
+        | Instance::Deleting {
+            was_live: false, ..
+        }
+        | Instance::Gone { .. } => Err(Refusal::NotFound(Resource::Instance)),
+    }
+}
+
+/// Whether the instance can take part in a binding's change now; `None` if there is no instance.
+pub(crate) fn parent(at: &Instance) -> (Option<&Thing>, Parent) {
+    match at {
+        Instance::Absent | Instance::Gone { .. } | Instance::CreateFailed { .. } => {
+            (None, Parent::Missing)
+        }
+        Instance::Live { thing } => (Some(thing), Parent::Live),
+        Instance::Creating { thing } => (Some(thing), Parent::Busy(BEING_CREATED)),
+        Instance::Updating { thing, .. } => (Some(thing), Parent::Busy(BEING_CHANGED)),
+        Instance::Deleting { thing, .. } => (Some(thing), Parent::Busy(BEING_DELETED)),
+    }
+}
+
+impl Instance {
+    /// What is known of it, where anything is.
+    pub(crate) fn thing(&self) -> Option<&Thing> {
+        match self {
+            Self::Absent | Self::Gone { .. } => None,
+            Self::Creating { thing }
+            | Self::CreateFailed { thing }
+            | Self::Live { thing }
+            | Self::Updating { thing, .. }
+            | Self::Deleting { thing, .. } => Some(thing),
+        }
+    }
+
+    /// The last operation of the lane.
+    pub(crate) fn last(&self) -> Option<OperationId> {
+        match self {
+            Self::Gone { last } => Some(*last),
+            other => other.thing().map(|thing| thing.last),
+        }
+    }
+
+    /// The operations the document points to: sweeping leaves them.
+    pub(crate) fn pins(&self) -> Vec<OperationId> {
+        let mut pins: Vec<OperationId> = match self {
+            Self::Absent | Self::Gone { .. } => Vec::new(),
+            Self::Deleting { over, .. } => over.iter().copied().collect(),
+            Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. }
+            | Self::Updating { .. } => Vec::new(),
+        };
+        pins.extend(self.thing().map(|thing| thing.last));
+        pins
+    }
+
+    /// Its word, for index terms and people.
+    pub(crate) fn lifecycle(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Creating { .. } => "creating",
+            Self::CreateFailed { .. } => "create_failed",
+            Self::Live { .. } => "live",
+            Self::Updating { .. } => "updating",
+            Self::Deleting { .. } => "deleting",
+            Self::Gone { .. } => "gone",
+        }
+    }
+}
