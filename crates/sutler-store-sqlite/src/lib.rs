@@ -5,13 +5,15 @@
 //! `sutler-journal`, whose [`Store`](sutler_journal::Store) this implements.
 //!
 //! Reading order: `schema.rs` and `sql.rs` for what is kept, `store.rs` for the way in, `writer.rs`
-//! for how a group is committed, `readers.rs` and `lists.rs` for how it is read.
+//! for how a group is committed, `young.rs` for why new documents are indexed late, `documents.rs` and
+//! `lists.rs` for how things are read.
 
 mod settings;
 
 mod backup;
 mod checkpoint;
 mod codec;
+mod documents;
 mod lists;
 mod owner;
 mod readers;
@@ -22,6 +24,7 @@ mod staged;
 mod store;
 mod words;
 mod writer;
+mod young;
 
 #[doc(hidden)]
 pub mod faults;

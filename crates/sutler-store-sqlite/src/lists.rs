@@ -1,32 +1,23 @@
-//! Reading: single rows on the caller's thread, lists on a thread that may block.
+//! Reading operations, the feed, counts and logs.
 //!
 //! Every list walks one index from one place and stops at its limit, wherever the page is; the two
-//! exceptions are the unfinished operations and their counts, which visit what is unfinished. All
-//! functions take a reader and nothing else, so a test can ask the database how each was done.
+//! exceptions are the unfinished operations and their counts, which visit what is unfinished. Not
+//! here: documents (`documents.rs`).
 
 use crate::codec;
+use crate::documents::View;
 use crate::rows::{self, unreadable};
 use crate::sql;
-use crate::words::{self, Words};
+use crate::words::Words;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
 use sutler_journal::{
-    Changes, CommitId, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter,
-    OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, QueueStats, Stats,
-    StoreError, StoreTime,
+    Changes, CommitId, Cursor, Key, LogChunk, Operation, OperationFilter, OperationId,
+    OperationList, OperationRow, Polled, Queue, QueueStats, Stats, StoreError, StoreTime,
 };
 
 type Read<T> = Result<T, StoreError>;
-
-pub(crate) fn get(db: &Connection, key: &Key) -> Read<Option<Document>> {
-    let mut statement = db.prepare_cached(sql::DOC_GET).map_err(unreadable)?;
-    let mut found = statement.query([key.as_bytes()]).map_err(unreadable)?;
-    match found.next().map_err(unreadable)? {
-        Some(row) => Ok(Some(rows::document(key.clone(), row, 0)?)),
-        None => Ok(None),
-    }
-}
 
 pub(crate) fn operation(
     db: &Connection,
@@ -65,156 +56,8 @@ pub(crate) fn poll(
     }))
 }
 
-pub(crate) fn list(
-    db: &Connection,
-    words: &Words,
-    list: &List,
-    after: Option<&Position>,
-    limit: usize,
-) -> Read<Page> {
-    match list {
-        List::Prefix(prefix) => list_by_key(db, prefix, after, limit),
-        List::Term {
-            realm,
-            kind,
-            name,
-            from,
-            to,
-        } => {
-            let word = words::scope(realm.as_str(), kind.as_str(), name);
-            match scope_number(db, words, word)? {
-                Some(scope) => list_by_term(db, scope, (from, to), after, limit),
-                // A term without a number is on no document.
-                None => Ok(Page {
-                    documents: Vec::new(),
-                    next: None,
-                }),
-            }
-        }
-    }
-}
-
-fn scope_number(db: &Connection, words: &Words, word: Vec<u8>) -> Read<Option<i64>> {
-    if let Some(number) = words.number(&word) {
-        return Ok(Some(number));
-    }
-    let mut statement = db.prepare_cached(sql::WORD_NUMBER).map_err(unreadable)?;
-    let found = statement
-        .query_row([&word], |row| row.get(0))
-        .optional()
-        .map_err(unreadable)?;
-    if let Some(number) = found {
-        words.learn(word, number);
-    }
-    Ok(found)
-}
-
-fn list_by_key(
-    db: &Connection,
-    prefix: &[u8],
-    after: Option<&Position>,
-    limit: usize,
-) -> Read<Page> {
-    let most = one_more(limit);
-    let (text, start) = match after {
-        Some(position) if position.key.as_bytes() >= prefix => {
-            (sql::LIST_BY_KEY_AFTER, position.key.as_bytes())
-        }
-        Some(_) | None => (sql::LIST_BY_KEY_FROM, prefix),
-    };
-    let mut statement = db.prepare_cached(text).map_err(unreadable)?;
-    let mut found = statement.query((start, most)).map_err(unreadable)?;
-    let mut page = PageSoFar::of(limit);
-    while let Some(row) = found.next().map_err(unreadable)? {
-        let key = rows::blob(row, 0)?;
-        if !key.starts_with(prefix) || page.is_full() {
-            break;
-        }
-        page.documents
-            .push(rows::document(codec::key(key)?, row, 1)?);
-    }
-    Ok(page.end(Vec::new()))
-}
-
-fn list_by_term(
-    db: &Connection,
-    scope: i64,
-    (from, to): (&[u8], &[u8]),
-    after: Option<&Position>,
-    limit: usize,
-) -> Read<Page> {
-    let most = one_more(limit);
-    let begins_after = after.filter(|position| position.value.as_slice() >= from);
-    let text = match begins_after {
-        Some(_) => sql::LIST_BY_TERM_AFTER,
-        None => sql::LIST_BY_TERM_FROM,
-    };
-    let mut statement = db.prepare_cached(text).map_err(unreadable)?;
-    let mut found = match begins_after {
-        Some(position) => {
-            let ids = codec::ids_of(position.key.as_bytes());
-            statement.query((scope, &position.value[..], to, most, ids))
-        }
-        None => statement.query((scope, from, to, most)),
-    }
-    .map_err(unreadable)?;
-    let mut page = PageSoFar::of(limit);
-    let mut value = Vec::new();
-    while let Some(row) = found.next().map_err(unreadable)? {
-        if page.is_full() {
-            break;
-        }
-        let key = codec::key(rows::blob(row, 0)?)?;
-        value = rows::blob(row, 3)?.to_vec();
-        page.documents.push(rows::document(key, row, 1)?);
-    }
-    Ok(page.end(value))
-}
-
-/// One more than fits tells whether anything follows.
-fn one_more(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
-}
-
-struct PageSoFar {
-    documents: Vec<Document>,
-    limit: usize,
-    more: bool,
-}
-
-impl PageSoFar {
-    fn of(limit: usize) -> Self {
-        Self {
-            documents: Vec::new(),
-            limit,
-            more: false,
-        }
-    }
-
-    /// Asked once for every row found.
-    fn is_full(&mut self) -> bool {
-        self.more = self.documents.len() >= self.limit;
-        self.more
-    }
-
-    fn end(self, value: Vec<u8>) -> Page {
-        let last = self.documents.last().filter(|_| self.more);
-        let next = last.map(|document| Position {
-            value,
-            key: document.key.clone(),
-        });
-        Page {
-            next,
-            documents: self.documents,
-        }
-    }
-}
-
-pub(crate) fn operations(
-    db: &Connection,
-    words: &Words,
-    list: &OperationList,
-) -> Read<Vec<OperationRow>> {
+pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> Read<Vec<OperationRow>> {
+    let (db, words) = (view.db, view.words);
     let most = i64::try_from(list.limit).unwrap_or(i64::MAX);
     // Longer than any id, and so behind all of them.
     let before = list
@@ -224,12 +67,7 @@ pub(crate) fn operations(
         OperationFilter::All => (sql::OPS_ALL, None),
         OperationFilter::Unfinished => (sql::OPS_UNFINISHED, None),
         OperationFilter::Lane(lane) => {
-            let mut statement = db.prepare_cached(sql::LANE_NUMBER).map_err(unreadable)?;
-            let number: Option<i64> = statement
-                .query_row([lane.as_bytes()], |row| row.get(0))
-                .optional()
-                .map_err(unreadable)?;
-            let Some(number) = number else {
+            let Some(number) = lane_number(view, lane)? else {
                 return Ok(Vec::new());
             };
             (sql::OPS_OF_LANE, Some(number))
@@ -246,6 +84,20 @@ pub(crate) fn operations(
         operations.push(rows::operation_row(row, words, db)?);
     }
     Ok(operations)
+}
+
+fn lane_number(view: &View<'_>, lane: &Key) -> Read<Option<i64>> {
+    if let Some(number) = view.young.number(lane.as_bytes()) {
+        return Ok(Some(number));
+    }
+    let mut statement = view
+        .db
+        .prepare_cached(sql::LANE_NUMBER)
+        .map_err(unreadable)?;
+    statement
+        .query_row([lane.as_bytes()], |row| row.get(0))
+        .optional()
+        .map_err(unreadable)
 }
 
 pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> Read<Changes> {

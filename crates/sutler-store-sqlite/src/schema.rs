@@ -22,18 +22,28 @@ CREATE TABLE word (
     text BLOB NOT NULL UNIQUE
 ) STRICT;
 
--- A document, or (live = 0) only the lane of one that is gone or was never there. The number is
--- given in order of appearance, so what is indexed by it grows at its end.
+-- Documents. The number is given in order of appearance and is never given again, so what is
+-- indexed by it grows at its end. It is also the number of the document's lane.
 CREATE TABLE doc (
     no      INTEGER PRIMARY KEY,
-    live    INTEGER NOT NULL,
     version BLOB NOT NULL,
     key     BLOB NOT NULL,
     terms   BLOB NOT NULL,
     body    BLOB NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX doc_by_key ON doc (key) WHERE live = 1;
-CREATE UNIQUE INDEX lane_by_key ON doc (key) WHERE live = 0;
+
+-- Filed documents by key. Those behind `tally.filed` may still be missing here and in `term`: the
+-- store then finds them through its memory.
+CREATE TABLE doc_key (
+    key BLOB PRIMARY KEY,
+    no  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Lanes with operations, of documents that are gone or were never there.
+CREATE TABLE lane_key (
+    key BLOB PRIMARY KEY,
+    no  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- What documents are listed by. `key` is the document's without realm and kind, which `scope` has.
 CREATE TABLE term (
@@ -91,16 +101,21 @@ CREATE TABLE log (
     PRIMARY KEY (op, number)
 ) STRICT, WITHOUT ROWID;
 
--- One row. accepted = unfinished + terminal + cleaned.
+-- One row. accepted = unfinished + terminal + cleaned. trimmed: the feed is gone up to here. filed: all
+-- documents up to here are indexed. last: the largest number of a lane without a document, lanes:
+-- how many of these there are.
 CREATE TABLE tally (
     no       INTEGER PRIMARY KEY CHECK (no = 1),
     boot     INTEGER NOT NULL,
     accepted INTEGER NOT NULL,
     terminal INTEGER NOT NULL,
     cleaned  INTEGER NOT NULL,
-    trimmed  INTEGER NOT NULL
+    trimmed  INTEGER NOT NULL,
+    filed    INTEGER NOT NULL,
+    last     INTEGER NOT NULL,
+    lanes    INTEGER NOT NULL
 ) STRICT;
-INSERT INTO tally VALUES (1, 0, 0, 0, 0, 0);
+INSERT INTO tally VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0);
 ";
 
 /// Opens the file for the writer: makes it if it is new, brings it up to date if it is old.

@@ -11,22 +11,24 @@ pub(crate) const WORD_ADD: &str = "INSERT INTO word (text) VALUES (?1)";
 
 // The writer: documents
 
-pub(crate) const DOC_FIND: &str = "SELECT no, version, terms FROM doc WHERE key = ?1 AND live = 1";
-pub(crate) const LANE_FIND: &str = "SELECT no FROM doc WHERE key = ?1 AND live = 0";
+pub(crate) const DOC_BY_NUMBER: &str = "SELECT no, version, terms FROM doc WHERE no = ?1";
+pub(crate) const DOC_FIND: &str =
+    "SELECT doc.no, doc.version, doc.terms FROM doc_key CROSS JOIN doc ON doc.no = doc_key.no
+     WHERE doc_key.key = ?1";
 pub(crate) const DOC_ADD: &str =
-    "INSERT INTO doc (no, live, version, key, terms, body) VALUES (?1, 1, ?2, ?3, ?4, ?5)";
-pub(crate) const LANE_ADD: &str =
-    "INSERT INTO doc (no, live, version, key, terms, body) VALUES (?1, 0, x'', ?2, x'', x'')";
+    "INSERT INTO doc (no, version, key, terms, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 pub(crate) const DOC_REPLACE: &str =
     "UPDATE doc SET version = ?2, terms = ?3, body = ?4 WHERE no = ?1";
-pub(crate) const LANE_TO_DOC: &str =
-    "UPDATE doc SET live = 1, version = ?2, terms = ?3, body = ?4 WHERE no = ?1";
-pub(crate) const DOC_TO_LANE: &str =
-    "UPDATE doc SET live = 0, version = x'', terms = x'', body = x'' WHERE no = ?1
-     AND EXISTS (SELECT 1 FROM op WHERE lane = ?1)";
 pub(crate) const DOC_DELETE: &str = "DELETE FROM doc WHERE no = ?1";
-pub(crate) const LANE_DELETE_IF_UNUSED: &str =
-    "DELETE FROM doc WHERE no = ?1 AND live = 0 AND NOT EXISTS (SELECT 1 FROM op WHERE lane = ?1)";
+pub(crate) const DOC_FILE: &str = "INSERT INTO doc_key (key, no) VALUES (?1, ?2)";
+pub(crate) const DOC_UNFILE: &str = "DELETE FROM doc_key WHERE key = ?1";
+pub(crate) const YOUNG: &str = "SELECT doc.no, doc.key, doc.terms FROM doc
+     WHERE doc.no > (SELECT filed FROM tally)
+       AND NOT EXISTS (SELECT 1 FROM doc_key WHERE doc_key.key = doc.key)";
+pub(crate) const LANE_FIND: &str = "SELECT no FROM lane_key WHERE key = ?1";
+pub(crate) const LANE_ADD: &str = "INSERT INTO lane_key (key, no) VALUES (?1, ?2)";
+pub(crate) const LANE_DELETE: &str = "DELETE FROM lane_key WHERE key = ?1";
+pub(crate) const LANE_IS_USED: &str = "SELECT 1 FROM op WHERE lane = ?1 LIMIT 1";
 pub(crate) const TERM_ADD: &str =
     "INSERT OR IGNORE INTO term (scope, value, key, doc) VALUES (?1, ?2, ?3, ?4)";
 pub(crate) const TERM_DELETE: &str =
@@ -88,23 +90,30 @@ pub(crate) const LOG_LAST: &str =
     "SELECT number, total FROM log WHERE op = ?1 ORDER BY number DESC LIMIT 1";
 pub(crate) const LOG_ADD: &str =
     "INSERT INTO log (op, number, total, text) VALUES (?1, ?2, ?3, ?4)";
-pub(crate) const SWEEPABLE: &str = "SELECT no, lane, finished FROM op INDEXED BY op_sweepable
+pub(crate) const SWEEPABLE: &str =
+    "SELECT no, lane, finished, lane_key FROM op INDEXED BY op_sweepable
      WHERE state > 2 AND pinned = 0 AND state = ?1 AND finished < ?2
        AND lane_key >= ?3 AND (?4 IS NULL OR lane_key < ?4)
      ORDER BY finished LIMIT ?5";
 pub(crate) const OP_DELETE: &str = "DELETE FROM op WHERE no = ?1";
 pub(crate) const LOG_DELETE: &str = "DELETE FROM log WHERE op = ?1";
-pub(crate) const TALLY_READ: &str = "SELECT boot, accepted, terminal, cleaned, trimmed FROM tally";
+pub(crate) const TALLY_READ: &str =
+    "SELECT boot, accepted, terminal, cleaned, trimmed, filed, last, lanes FROM tally";
 pub(crate) const TALLY_WRITE: &str =
-    "UPDATE tally SET boot = ?1, accepted = ?2, terminal = ?3, cleaned = ?4, trimmed = ?5";
+    "UPDATE tally SET boot = ?1, accepted = ?2, terminal = ?3, cleaned = ?4, trimmed = ?5, filed = ?6,
+                      last = ?7, lanes = ?8";
 pub(crate) const LAST_NUMBERS: &str =
-    "SELECT (SELECT coalesce(max(no), 0) FROM doc), (SELECT coalesce(max(no), 0) FROM op),
+    "SELECT max((SELECT coalesce(max(no), 0) FROM doc), (SELECT last FROM tally)),
+            (SELECT coalesce(max(no), 0) FROM op),
             (SELECT coalesce(max(seq), 0) FROM feed), (SELECT max(id) FROM op),
             (SELECT max(id) FROM feed)";
 
 // The readers: single rows
 
-pub(crate) const DOC_GET: &str = "SELECT version, body FROM doc WHERE key = ?1 AND live = 1";
+pub(crate) const DOC_GET: &str =
+    "SELECT doc.version, doc.body FROM doc_key CROSS JOIN doc ON doc.no = doc_key.no
+     WHERE doc_key.key = ?1";
+pub(crate) const DOC_GET_YOUNG: &str = "SELECT version, body FROM doc WHERE no = ?1";
 pub(crate) const OP_POLL: &str = "SELECT state, verb, lane_key, detail FROM op WHERE id = ?1";
 pub(crate) const OP_WHOLE: &str =
     "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
@@ -115,17 +124,16 @@ pub(crate) const OP_NUMBER: &str = "SELECT no FROM op WHERE id = ?1";
 // The readers: lists
 
 pub(crate) const LIST_BY_KEY_FROM: &str =
-    "SELECT key, version, body FROM doc WHERE live = 1 AND key >= ?1 ORDER BY key LIMIT ?2";
+    "SELECT key, no FROM doc_key WHERE key >= ?1 ORDER BY key";
 pub(crate) const LIST_BY_KEY_AFTER: &str =
-    "SELECT key, version, body FROM doc WHERE live = 1 AND key > ?1 ORDER BY key LIMIT ?2";
+    "SELECT key, no FROM doc_key WHERE key > ?1 ORDER BY key";
 pub(crate) const LIST_BY_TERM_FROM: &str =
-    "SELECT doc.key, doc.version, doc.body, term.value FROM term CROSS JOIN doc ON doc.no = term.doc
-     WHERE term.scope = ?1 AND term.value >= ?2 AND term.value <= ?3
-     ORDER BY term.value, term.key LIMIT ?4";
+    "SELECT key, doc, value FROM term WHERE scope = ?1 AND value >= ?2 AND value <= ?3
+     ORDER BY value, key";
 pub(crate) const LIST_BY_TERM_AFTER: &str =
-    "SELECT doc.key, doc.version, doc.body, term.value FROM term CROSS JOIN doc ON doc.no = term.doc
-     WHERE term.scope = ?1 AND (term.value, term.key) > (?2, ?5) AND term.value <= ?3
-     ORDER BY term.value, term.key LIMIT ?4";
+    "SELECT key, doc, value FROM term WHERE scope = ?1 AND (value, key) > (?2, ?4) AND value <= ?3
+     ORDER BY value, key";
+pub(crate) const LISTED: &str = "SELECT version, body, key FROM doc WHERE no = ?1";
 pub(crate) const OPS_ALL: &str =
     "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
             finished, lane_key, detail
@@ -138,8 +146,8 @@ pub(crate) const OPS_UNFINISHED: &str =
     "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
             finished, lane_key, detail
      FROM op INDEXED BY op_unfinished WHERE state < 3 AND id < ?1 ORDER BY id DESC LIMIT ?2";
-pub(crate) const LANE_NUMBER: &str = "SELECT no FROM doc WHERE key = ?1 AND live = 1
-     UNION ALL SELECT no FROM doc WHERE key = ?1 AND live = 0";
+pub(crate) const LANE_NUMBER: &str =
+    "SELECT no FROM doc_key WHERE key = ?1 UNION ALL SELECT no FROM lane_key WHERE key = ?1";
 pub(crate) const FEED_AFTER: &str =
     "SELECT seq, id, subjects FROM feed WHERE seq > ?1 ORDER BY seq";
 pub(crate) const LOG_READ: &str =
@@ -152,6 +160,5 @@ pub(crate) const QUEUES: &str =
 
 pub(crate) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub(crate) const CHECKPOINT_ALL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
-pub(crate) const COUNTS: &str =
-    "SELECT (SELECT count(*) FROM doc WHERE live = 1), (SELECT count(*) FROM op),
+pub(crate) const COUNTS: &str = "SELECT (SELECT count(*) FROM doc), (SELECT count(*) FROM op),
             (SELECT accepted - cleaned FROM tally)";

@@ -3,6 +3,7 @@
 //! Point reads run on the caller's own thread (a few microseconds, less than a hop to another);
 //! lists go to a thread that may block; everything that writes goes to the one writer.
 
+use crate::documents::{self, View};
 use crate::lists;
 use crate::owner::Owner;
 use crate::readers::{NoReader, Readers};
@@ -10,6 +11,7 @@ use crate::settings::{OpenError, SqliteSettings};
 use crate::staged::stage;
 use crate::words::Words;
 use crate::writer::{self, Desk, Job, Trouble};
+use crate::young::Young;
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::Connection;
@@ -32,8 +34,19 @@ pub(crate) struct Shared {
     pub(crate) settings: SqliteSettings,
     pub(crate) readers: Readers,
     pub(crate) words: Words,
+    pub(crate) young: Young,
     pub(crate) hints: watch::Sender<u64>,
     _owner: Owner,
+}
+
+impl Shared {
+    fn view<'v>(&'v self, db: &'v Connection) -> View<'v> {
+        View {
+            db,
+            words: &self.words,
+            young: &self.young,
+        }
+    }
 }
 
 /// The journal in one SQLite file. One process owns the file; closing ends with the drop.
@@ -90,6 +103,7 @@ impl SqliteStore {
             path,
             settings,
             words: Words::default(),
+            young: Young::default(),
             hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
@@ -127,11 +141,11 @@ impl SqliteStore {
     /// Reads on this thread.
     async fn read<T>(
         &self,
-        read: impl FnOnce(&Connection, &Words) -> Result<T, StoreError> + Send,
+        read: impl FnOnce(&View<'_>) -> Result<T, StoreError> + Send,
     ) -> Result<T, StoreError> {
         loop {
             match self.shared.readers.take() {
-                Ok(reader) => return read(&reader, &self.shared.words),
+                Ok(reader) => return read(&self.shared.view(&reader)),
                 Err(NoReader::NotNow) => {}
                 Err(NoReader::Failed(cause)) => return Err(cause),
             }
@@ -142,13 +156,13 @@ impl SqliteStore {
     /// Reads on a thread that may block.
     async fn read_many<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection, &Words) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&View<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.readers.until_open().await?;
         let shared = Arc::clone(&self.shared);
         let reading = task::spawn_blocking(move || {
             let reader = shared.readers.take()?;
-            read(&reader, &shared.words)
+            read(&shared.view(&reader))
         });
         reading
             .await
@@ -211,15 +225,16 @@ impl Store for SqliteStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        self.read(|db, _| lists::get(db, key)).await
+        self.read(|view| documents::get(view, key)).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.read(|db, words| lists::operation(db, words, id)).await
+        self.read(|view| lists::operation(view.db, view.words, id))
+            .await
     }
 
     async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
-        self.read(|db, words| lists::poll(db, words, lane, id))
+        self.read(|view| lists::poll(view.db, view.words, lane, id))
             .await
     }
 
@@ -230,13 +245,13 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Page, StoreError> {
         let (list, after) = (list.clone(), after.cloned());
-        self.read_many(move |db, words| lists::list(db, words, &list, after.as_ref(), limit))
+        self.read_many(move |view| documents::list(view, &list, after.as_ref(), limit))
             .await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         let list = list.clone();
-        self.read_many(move |db, words| lists::operations(db, words, &list))
+        self.read_many(move |view| lists::operations(view, &list))
             .await
     }
 
@@ -263,7 +278,7 @@ impl Store for SqliteStore {
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
         let after = after.clone();
-        self.read_many(move |db, _| lists::changes(db, &after, limit))
+        self.read_many(move |view| lists::changes(view.db, &after, limit))
             .await
     }
 
@@ -277,7 +292,8 @@ impl Store for SqliteStore {
     }
 
     async fn stats(&self) -> Result<Stats, StoreError> {
-        self.read_many(lists::stats).await
+        self.read_many(|view| lists::stats(view.db, view.words))
+            .await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
@@ -295,7 +311,7 @@ impl Store for SqliteStore {
         from: u32,
         limit: usize,
     ) -> Result<Vec<LogChunk>, StoreError> {
-        self.read_many(move |db, _| lists::read_log(db, operation, from, limit))
+        self.read_many(move |view| lists::read_log(view.db, operation, from, limit))
             .await
     }
 }

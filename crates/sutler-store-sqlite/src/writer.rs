@@ -10,6 +10,7 @@
 mod apply;
 mod claims;
 mod desk;
+mod filing;
 mod group;
 mod job;
 mod leases;
@@ -49,6 +50,7 @@ pub(crate) fn start(
     let db = schema::open_writer(&path, shared.settings.writer_cache_kib)?;
     let failed = |cause| OpenError::failed(&path, "reading its counters", cause);
     let memory = Memory::of_new_boot(&db).map_err(failed)?;
+    shared.young.reload(&db).map_err(failed)?;
     let checkpoints = checkpoint::start(Arc::clone(&shared))
         .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))?;
     let mut thread = WriterThread {
@@ -138,6 +140,7 @@ impl WriterThread {
             ));
         }
         self.memory.reload(&db).map_err(failed)?;
+        self.shared.young.reload(&db).map_err(failed)?;
         self.shared.readers.open();
         tracing::info!(path = %path.display(), "the store's file is open again");
         Ok(db)

@@ -11,6 +11,7 @@ use super::operations::Head;
 use super::recent::Known;
 use crate::codec;
 use crate::staged::{Extra, Staged};
+use crate::young::{YoungChange, YoungDoc};
 use rusqlite::Result;
 use sutler_journal::{Commit, Expect, Key, OperationId, Start, StoreTime, Version, Which, Write};
 
@@ -28,6 +29,8 @@ pub(super) struct Found {
     pub(super) number: i64,
     version: [u8; 16],
     terms: Vec<u8>,
+    /// It is not in the indexes yet.
+    young: bool,
 }
 
 /// What a commit has looked at, and what it knows of lanes.
@@ -167,7 +170,11 @@ impl Desk<'_> {
     }
 
     fn find_document(&mut self, key: &Key) -> Result<Option<Found>> {
-        let mut rows = self.sql.doc_find.query([key.as_bytes()])?;
+        let young = self.young_number(key.as_bytes());
+        let mut rows = match young {
+            Some(number) => self.sql.doc_by_number.query([number])?,
+            None => self.sql.doc_find.query([key.as_bytes()])?,
+        };
         let Some(row) = rows.next()? else {
             return Ok(None);
         };
@@ -175,6 +182,7 @@ impl Desk<'_> {
             number: row.get(0)?,
             version: row.get(1)?,
             terms: row.get_ref(2)?.as_blob()?.to_vec(),
+            young: young.is_some(),
         }))
     }
 
@@ -235,38 +243,58 @@ impl Desk<'_> {
     ) -> Result<()> {
         let id = commit.id().0.into_bytes();
         let version = &id[..];
-        let number = match self.look(key, seen)? {
-            Some(found) => {
-                let (number, old) = (found.number, found.terms.clone());
+        let found = self.look(key, seen)?;
+        let found = found.map(|found| (found.number, found.young, found.terms.clone()));
+        let number = match found {
+            Some((number, young, old)) => {
                 self.sql
                     .doc_replace
                     .execute((number, version, terms, body))?;
-                self.change_terms(number, key, &old, terms)?;
+                if !young {
+                    self.change_terms(number, key, &old, terms)?;
+                } else if old != terms {
+                    self.put_young(number, key, terms);
+                }
                 number
             }
-            None => {
-                let number = match self.find_bare_lane(key)? {
-                    Some(number) => {
-                        self.sql
-                            .lane_to_doc
-                            .execute((number, version, terms, body))?;
-                        number
-                    }
-                    None => {
-                        self.memory.last.doc += 1;
-                        let number = self.memory.last.doc;
-                        let row = (number, version, key.as_bytes(), terms, body);
-                        self.sql.doc_add.execute(row)?;
-                        number
-                    }
-                };
-                self.change_terms(number, key, &[], terms)?;
-                number
-            }
+            None => self.add_document(version, key, terms, body)?,
         };
         seen.lanes.push((key, number));
         self.subjects.put(key);
         Ok(())
+    }
+
+    fn add_document(
+        &mut self,
+        version: &[u8],
+        key: &Key,
+        terms: &[u8],
+        body: &[u8],
+    ) -> Result<i64> {
+        let lane = self.find_bare_lane(key)?;
+        let number = lane.unwrap_or(self.memory.last.doc + 1);
+        self.sql
+            .doc_add
+            .execute((number, version, key.as_bytes(), terms, body))?;
+        if lane.is_some() {
+            // Its number is an old one, behind which nobody looks for young documents.
+            self.delete_bare_lane(key.as_bytes())?;
+            self.sql.doc_file.execute((key.as_bytes(), number))?;
+            self.enter_terms(number, key.as_bytes(), terms)?;
+        } else {
+            self.memory.last.doc = number;
+            self.put_young(number, key, terms);
+        }
+        Ok(number)
+    }
+
+    fn put_young(&mut self, number: i64, key: &Key, terms: &[u8]) {
+        let bytes: Box<[u8]> = key.as_bytes().into();
+        let doc = YoungDoc {
+            number,
+            terms: terms.to_vec(),
+        };
+        self.set_young(bytes.clone(), Some(number), YoungChange::Put(bytes, doc));
     }
 
     /// Touches only the terms that differ.
@@ -293,21 +321,43 @@ impl Desk<'_> {
         let Some(found) = self.look(key, seen)? else {
             return Ok(());
         };
-        let (number, old) = (found.number, found.terms.clone());
-        self.change_terms(number, key, &old, &[])?;
-        if self.sql.doc_to_lane.execute([number])? == 0 {
-            self.sql.doc_delete.execute([number])?;
-            seen.lanes.retain(|(other, _)| *other != key);
+        let (number, young, old) = (found.number, found.young, found.terms.clone());
+        if young {
+            let bytes: Box<[u8]> = key.as_bytes().into();
+            self.set_young(bytes.clone(), None, YoungChange::Gone(bytes));
         } else {
-            seen.lanes.push((key, number));
+            self.change_terms(number, key, &old, &[])?;
+            self.sql.doc_unfile.execute([key.as_bytes()])?;
+        }
+        self.sql.doc_delete.execute([number])?;
+        seen.lanes.retain(|(other, _)| *other != key);
+        if self.sql.lane_is_used.exists([number])? {
+            self.add_bare_lane(key, number)?;
         }
         self.subjects.removed(key);
         Ok(())
     }
 
+    pub(super) fn delete_bare_lane(&mut self, key: &[u8]) -> Result<()> {
+        let deleted = self.sql.lane_delete.execute([key])?;
+        self.memory.tally.lanes -= deleted as i64;
+        Ok(())
+    }
+
     pub(super) fn find_bare_lane(&mut self, key: &Key) -> Result<Option<i64>> {
+        if self.memory.tally.lanes == 0 {
+            return Ok(None);
+        }
         let mut rows = self.sql.lane_find.query([key.as_bytes()])?;
         rows.next()?.map(|row| row.get(0)).transpose()
+    }
+
+    fn add_bare_lane(&mut self, key: &Key, number: i64) -> Result<()> {
+        self.sql.lane_add.execute((key.as_bytes(), number))?;
+        let tally = &mut self.memory.tally;
+        tally.last = number.max(tally.last);
+        tally.lanes += 1;
+        Ok(())
     }
 
     /// The number of a lane; gives it one if it has neither a document nor operations yet.
@@ -323,7 +373,7 @@ impl Desk<'_> {
                 None => {
                     self.memory.last.doc += 1;
                     let number = self.memory.last.doc;
-                    self.sql.lane_add.execute((number, key.as_bytes()))?;
+                    self.add_bare_lane(key, number)?;
                     number
                 }
             },

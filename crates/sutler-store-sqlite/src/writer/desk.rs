@@ -3,6 +3,7 @@
 //! All that is kept in mind can be read from the file again, and is, whenever a transaction is
 //! rolled back ([`Memory::reload`]). Only the leases' ends are nowhere else.
 
+use super::filing::Run;
 use super::leases::{Leases, Running};
 use super::recent::Recent;
 use super::statements::Statements;
@@ -11,7 +12,9 @@ use crate::faults::{Fault, FaultPoint};
 use crate::sql;
 use crate::store::Shared;
 use crate::words::Word;
+use crate::young::YoungChange;
 use rusqlite::{Connection, OptionalExtension, Result};
+use std::collections::HashMap;
 use sutler_journal::{OperationId, StoreTime, WorkerId};
 use uuid::Uuid;
 
@@ -24,6 +27,12 @@ pub(super) struct Tally {
     pub(super) cleaned: i64,
     /// The feed was thrown away up to here.
     pub(super) trimmed: i64,
+    /// All documents up to this number are in the indexes.
+    pub(super) filed: i64,
+    /// The largest number of a lane without a document; nothing gets it again.
+    pub(super) last: i64,
+    /// How many lanes have no document.
+    pub(super) lanes: i64,
 }
 
 /// The last numbers given.
@@ -47,6 +56,8 @@ pub(super) struct Memory {
     written: Tally,
     /// Claims of the open transaction, by number and fence.
     pub(super) claimed: Vec<(i64, i64)>,
+    /// Young documents are being filed.
+    pub(super) filing: Option<Run>,
 }
 
 impl Memory {
@@ -78,6 +89,9 @@ impl Memory {
                 terminal: row.get(2)?,
                 cleaned: row.get(3)?,
                 trimmed: row.get(4)?,
+                filed: row.get(5)?,
+                last: row.get(6)?,
+                lanes: row.get(7)?,
             })
         })?;
         self.written = self.tally;
@@ -95,7 +109,8 @@ impl Memory {
             Ok((last, id(4)?))
         })?;
         self.last = last;
-        // A trimmed feed has no rows; its numbers are not given again.
+        // No number is given twice, though its row may be gone.
+        self.last.doc = self.last.doc.max(self.tally.filed);
         self.last.seq = self.last.seq.max(self.tally.trimmed);
         self.recent = Recent::above(commit);
         Ok(())
@@ -132,6 +147,9 @@ fn write_tally(statement: &mut rusqlite::Statement<'_>, tally: Tally) -> Result<
         tally.terminal,
         tally.cleaned,
         tally.trimmed,
+        tally.filed,
+        tally.last,
+        tally.lanes,
     ))?;
     Ok(())
 }
@@ -147,6 +165,10 @@ pub(crate) struct Desk<'c> {
     pub(super) hint: bool,
     /// Words of this group; known to all once it is durable.
     learnt: Vec<(Word, i64)>,
+    /// What this group did to young documents; known to all once it is durable.
+    young: Vec<YoungChange>,
+    /// The same by key: the number of a young one, or `None` if the file is to be asked.
+    young_view: HashMap<Box<[u8]>, Option<i64>>,
 }
 
 impl<'c> Desk<'c> {
@@ -163,6 +185,8 @@ impl<'c> Desk<'c> {
             subjects: Subjects::default(),
             hint: false,
             learnt: Vec::new(),
+            young: Vec::new(),
+            young_view: HashMap::new(),
         })
     }
 
@@ -198,6 +222,9 @@ impl<'c> Desk<'c> {
     pub(super) fn rolled_back(&mut self) -> bool {
         self.hint = false;
         self.learnt.clear();
+        self.young.clear();
+        self.young_view.clear();
+        self.memory.filing = None;
         let ended = self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok();
         if ended {
             self.memory.claimed.clear();
@@ -213,8 +240,26 @@ impl<'c> Desk<'c> {
         }
     }
 
-    /// Before a durable group is answered: its words can be used from now on.
-    pub(super) fn publish_words(&mut self) {
+    /// The number of a document that is young for this group, if it is.
+    pub(super) fn young_number(&self, key: &[u8]) -> Option<i64> {
+        match self.young_view.get(key) {
+            Some(known) => *known,
+            None => self.shared.young.number(key),
+        }
+    }
+
+    /// Notes what becomes of a young document.
+    pub(super) fn set_young(&mut self, key: Box<[u8]>, number: Option<i64>, change: YoungChange) {
+        self.young_view.insert(key, number);
+        self.young.push(change);
+    }
+
+    /// Before a durable group is answered: its words and documents are there for everyone.
+    pub(super) fn publish(&mut self) {
+        if !self.young.is_empty() {
+            self.shared.young.publish(self.young.drain(..));
+            self.young_view.clear();
+        }
         for (word, number) in self.learnt.drain(..) {
             self.shared.words.learn(word, number);
         }

@@ -32,7 +32,7 @@ enum Failure {
 pub(super) fn run(desk: &mut Desk<'_>, group: &mut Vec<Job>) -> Flow {
     match attempt(desk, group) {
         Ok(()) => {
-            desk.publish_words();
+            desk.publish();
             for job in group.drain(..) {
                 job.settle();
             }
@@ -71,6 +71,7 @@ pub(super) fn run(desk: &mut Desk<'_>, group: &mut Vec<Job>) -> Flow {
 fn attempt(desk: &mut Desk<'_>, group: &mut [Job]) -> Result<(), Failure> {
     let before = |cause: rusqlite::Error| Failure::Before(Trouble::Sql(cause));
     desk.begin().map_err(before)?;
+    desk.file_some(group.len()).map_err(before)?;
     for job in group.iter_mut() {
         job.run(desk).map_err(Failure::Before)?;
     }

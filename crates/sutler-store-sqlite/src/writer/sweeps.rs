@@ -13,6 +13,7 @@ struct Swept {
     number: i64,
     lane: i64,
     finished: i64,
+    lane_key: Vec<u8>,
 }
 
 impl Desk<'_> {
@@ -50,6 +51,7 @@ impl Desk<'_> {
                     number: row.get(0)?,
                     lane: row.get(1)?,
                     finished: row.get(2)?,
+                    lane_key: row.get(3)?,
                 });
             }
         }
@@ -58,7 +60,10 @@ impl Desk<'_> {
         for swept in &found {
             self.sql.log_delete.execute([swept.number])?;
             self.sql.op_delete.execute([swept.number])?;
-            self.sql.lane_delete_if_unused.execute([swept.lane])?;
+            if !self.sql.lane_is_used.exists([swept.lane])? {
+                // Only there if the document is gone.
+                self.delete_bare_lane(&swept.lane_key)?;
+            }
         }
         let count = found.len() as i64;
         self.memory.tally.cleaned += count;

@@ -1,0 +1,260 @@
+//! Reading documents: one by key, pages by key or by term.
+//!
+//! A page walks one index from one place and stops at its limit, wherever it is, and merges in the
+//! few documents that are not in the index yet (`young.rs`). These are looked up first and the
+//! view of the file is taken afterwards: filed in between, a document is in both and told once.
+
+use crate::codec;
+use crate::rows::{self, unreadable};
+use crate::sql;
+use crate::words::{self, Words};
+use crate::young::{Place, Young};
+use rusqlite::{Connection, OptionalExtension, Rows};
+use std::collections::HashSet;
+use std::iter::Peekable;
+use std::ops::Bound;
+use std::vec::IntoIter;
+use sutler_journal::{Document, Key, List, Page, Position, StoreError};
+
+type Read<T> = Result<T, StoreError>;
+
+/// All that a read looks at.
+pub(crate) struct View<'v> {
+    pub(crate) db: &'v Connection,
+    pub(crate) words: &'v Words,
+    pub(crate) young: &'v Young,
+}
+
+pub(crate) fn get(view: &View<'_>, key: &Key) -> Read<Option<Document>> {
+    let young = view.young.number(key.as_bytes());
+    let text = match young {
+        Some(_) => sql::DOC_GET_YOUNG,
+        None => sql::DOC_GET,
+    };
+    let mut statement = view.db.prepare_cached(text).map_err(unreadable)?;
+    let mut found = match young {
+        Some(number) => statement.query([number]),
+        None => statement.query([key.as_bytes()]),
+    }
+    .map_err(unreadable)?;
+    match found.next().map_err(unreadable)? {
+        Some(row) => Ok(Some(rows::document(key.clone(), row, 0)?)),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn list(
+    view: &View<'_>,
+    list: &List,
+    after: Option<&Position>,
+    limit: usize,
+) -> Read<Page> {
+    let walk = match list {
+        List::Prefix(prefix) => Walk::Keys {
+            prefix,
+            after: after
+                .map(|position| position.key.as_bytes())
+                .filter(|key| *key >= prefix.as_slice()),
+        },
+        List::Term {
+            realm,
+            kind,
+            name,
+            from,
+            to,
+        } => {
+            let word = words::scope(realm.as_str(), kind.as_str(), name);
+            let Some(scope) = scope_number(view, word)? else {
+                // A term without a number is on no document.
+                return Ok(Page {
+                    documents: Vec::new(),
+                    next: None,
+                });
+            };
+            let behind = after.filter(|position| position.value >= *from);
+            Walk::Term {
+                scope,
+                from,
+                to,
+                after: behind.map(|position| {
+                    let ids = codec::ids_of(position.key.as_bytes());
+                    (position.value.as_slice(), ids)
+                }),
+            }
+        }
+    };
+    loop {
+        if let Some(page) = walk.page(view, limit)? {
+            return Ok(page);
+        }
+    }
+}
+
+fn scope_number(view: &View<'_>, word: Vec<u8>) -> Read<Option<i64>> {
+    if let Some(number) = view.words.number(&word) {
+        return Ok(Some(number));
+    }
+    let mut statement = view
+        .db
+        .prepare_cached(sql::WORD_NUMBER)
+        .map_err(unreadable)?;
+    let found = statement
+        .query_row([&word], |row| row.get(0))
+        .optional()
+        .map_err(unreadable)?;
+    if let Some(number) = found {
+        view.words.learn(word, number);
+    }
+    Ok(found)
+}
+
+/// Which index, from where.
+enum Walk<'w> {
+    Keys {
+        prefix: &'w [u8],
+        after: Option<&'w [u8]>,
+    },
+    Term {
+        scope: i64,
+        from: &'w [u8],
+        to: &'w [u8],
+        after: Option<(&'w [u8], &'w [u8])>,
+    },
+}
+
+impl Walk<'_> {
+    /// One page; `None` if so many young documents went away meanwhile that it must be read again.
+    fn page(&self, view: &View<'_>, limit: usize) -> Read<Option<Page>> {
+        let one_more = limit.saturating_add(1);
+        let young = self.young(view.young, one_more);
+        let all_young = young.len() < one_more;
+        let snapshot = view.db.unchecked_transaction().map_err(unreadable)?;
+        let mut statement = snapshot.prepare_cached(self.text()).map_err(unreadable)?;
+        let filed = self.filed(&mut statement)?;
+        let mut read = snapshot.prepare_cached(sql::LISTED).map_err(unreadable)?;
+        let mut documents = Vec::new();
+        let mut value = Vec::new();
+        let mut more = false;
+        let mut merged = Merged::of(young, filed, self);
+        while let Some(place) = merged.next()? {
+            let mut found = read.query([place.number]).map_err(unreadable)?;
+            let Some(row) = found.next().map_err(unreadable)? else {
+                if !all_young {
+                    return Ok(None);
+                }
+                continue;
+            };
+            if documents.len() == limit {
+                more = true;
+                break;
+            }
+            let key = codec::key(rows::blob(row, 2)?)?;
+            documents.push(rows::document(key, row, 0)?);
+            value = place.value;
+        }
+        let last = documents.last().filter(|_| more);
+        let next = last.map(|document: &Document| Position {
+            value,
+            key: document.key.clone(),
+        });
+        Ok(Some(Page { documents, next }))
+    }
+
+    fn young(&self, young: &Young, limit: usize) -> Vec<Place> {
+        match self {
+            Walk::Keys { prefix, after } => {
+                let start = after.map_or(Bound::Included(*prefix), Bound::Excluded);
+                young.with_prefix(prefix, start, limit)
+            }
+            Walk::Term {
+                scope,
+                from,
+                to,
+                after,
+            } => young.with_term(*scope, (from, to), *after, limit),
+        }
+    }
+
+    fn text(&self) -> &'static str {
+        match self {
+            Walk::Keys { after: None, .. } => sql::LIST_BY_KEY_FROM,
+            Walk::Keys { after: Some(_), .. } => sql::LIST_BY_KEY_AFTER,
+            Walk::Term { after: None, .. } => sql::LIST_BY_TERM_FROM,
+            Walk::Term { after: Some(_), .. } => sql::LIST_BY_TERM_AFTER,
+        }
+    }
+
+    fn filed<'s>(&self, statement: &'s mut rusqlite::Statement<'_>) -> Read<Rows<'s>> {
+        match self {
+            Walk::Keys { prefix, after } => statement.query([after.unwrap_or(prefix)]),
+            Walk::Term {
+                scope,
+                from,
+                to,
+                after,
+            } => match after {
+                Some((value, ids)) => statement.query((scope, value, to, ids)),
+                None => statement.query((scope, from, to)),
+            },
+        }
+        .map_err(unreadable)
+    }
+
+    fn place(&self, row: &rusqlite::Row<'_>) -> Read<Option<Place>> {
+        let key = rows::blob(row, 0)?;
+        let value = match self {
+            Walk::Keys { prefix, .. } if !key.starts_with(prefix) => return Ok(None),
+            Walk::Keys { .. } => Vec::new(),
+            Walk::Term { .. } => rows::blob(row, 2)?.to_vec(),
+        };
+        Ok(Some(Place {
+            value,
+            key: key.into(),
+            number: row.get(1).map_err(unreadable)?,
+        }))
+    }
+}
+
+/// Young and filed documents in one order, each once.
+struct Merged<'m> {
+    young: Peekable<IntoIter<Place>>,
+    young_numbers: HashSet<i64>,
+    filed: Rows<'m>,
+    next_filed: Option<Place>,
+    ended: bool,
+    walk: &'m Walk<'m>,
+}
+
+impl<'m> Merged<'m> {
+    fn of(young: Vec<Place>, filed: Rows<'m>, walk: &'m Walk<'m>) -> Self {
+        Self {
+            young_numbers: young.iter().map(|place| place.number).collect(),
+            young: young.into_iter().peekable(),
+            filed,
+            next_filed: None,
+            ended: false,
+            walk,
+        }
+    }
+
+    fn next(&mut self) -> Read<Option<Place>> {
+        while self.next_filed.is_none() && !self.ended {
+            let row = self.filed.next().map_err(unreadable)?;
+            let place = row.map(|row| self.walk.place(row)).transpose()?.flatten();
+            match place {
+                Some(place) if self.young_numbers.contains(&place.number) => {}
+                Some(place) => self.next_filed = Some(place),
+                None => self.ended = true,
+            }
+        }
+        let young_first = match (self.young.peek(), &self.next_filed) {
+            (Some(young), Some(filed)) => (&young.value, &young.key) < (&filed.value, &filed.key),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        Ok(match young_first {
+            true => self.young.next(),
+            false => self.next_filed.take(),
+        })
+    }
+}
