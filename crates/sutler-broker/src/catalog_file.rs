@@ -138,6 +138,17 @@ impl CatalogFile {
     }
 }
 
+/// A catalog made in code, with the settings that a file without any would have.
+impl From<Catalog> for CatalogFile {
+    fn from(catalog: Catalog) -> Self {
+        Self {
+            catalog,
+            settings: FileSettings::default(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
 /// The documents that hold under any profile.
 fn unconditional<'a>(documents: &'a [Node], findings: &mut Findings) -> Vec<&'a Node> {
     let mut kept = Vec::new();

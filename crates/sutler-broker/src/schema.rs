@@ -9,25 +9,37 @@ mod derived;
 mod graph;
 mod sentence;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 pub use derived::derived_schema;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use shape::Bounds;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use sutler_osb::{Parameters, PinnedPlan, SCHEMA_BYTES_MAX, Schemas};
 
-/// Largest compiled pattern, in bytes. `^[a-z0-9]{1,63}$` has some 3 kB.
-const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+/// Largest compiled pattern, in bytes. `^[a-z0-9]{1,63}$` has some 3 kB, `^\p{L}{1,63}$` some 2 MB.
+const PATTERN_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// Largest size of all compiled patterns of a schema, in bytes.
+const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Most compiled schemas kept. Beyond that all are forgotten and compiled again when needed.
 const COMPILED_MAX: usize = 1024;
 
 /// Most faults named in one sentence.
 const FAULTS_NAMED_MAX: usize = 5;
+
+/// Most rules that may be applied to the parameters of one request: some tenths of a second.
+const APPLICATIONS_MAX: u64 = 10_000_000;
+
+/// Most rules that may be applied for a full list of faults; beyond that, only the first is named.
+const APPLICATIONS_LISTED_MAX: u64 = 50_000;
 
 /// Schemas that have been compiled, by the hash of their text: every request of an instance comes
 /// with the copy of the plan that was pinned, and compiling takes longer than checking.
@@ -53,8 +65,7 @@ pub struct SchemaFault {
 
 struct Compiled {
     validator: Validator,
-    /// Parameters nested deeper are refused unchecked.
-    depth_max: usize,
+    bounds: Bounds,
 }
 
 impl ParameterSchemas {
@@ -169,26 +180,24 @@ fn cached(schema: &Value) -> Result<Arc<Compiled>, (String, String)> {
 }
 
 fn compile(schema: &Value) -> Result<Compiled, (String, String)> {
-    let depth_max = shape::depth_max(schema)?;
+    let bounds = shape::bounds(schema)?;
     let mut schema = schema.clone();
     let draft = draft(&schema);
     if let Some(object) = schema.as_object_mut() {
         // Settled by `draft`; the validator would look a dialect it does not know up elsewhere.
         object.remove("$schema");
     }
+    let bytes_max = PATTERN_BYTES_MAX.min(PATTERNS_BYTES_MAX / bounds.patterns.max(1));
     let patterns = PatternOptions::regex()
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX);
+        .size_limit(bytes_max)
+        .dfa_size_limit(bytes_max);
     let validator = jsonschema::options()
         .with_draft(draft)
         .with_pattern_options(patterns)
         .offline()
         .build(&schema)
         .map_err(|error| sentence::uncompilable(&error))?;
-    Ok(Compiled {
-        validator,
-        depth_max,
-    })
+    Ok(Compiled { validator, bounds })
 }
 
 /// The dialect a schema says it is in; draft 4, which every platform knows, if it says none we know.
@@ -208,29 +217,38 @@ fn draft(schema: &Value) -> Draft {
 }
 
 fn check(schema: Option<&Compiled>, parameters: &Parameters) -> Result<(), String> {
-    let Some(schema) = schema else {
+    let Some(Compiled { validator, bounds }) = schema else {
         return Ok(());
     };
-    if parameters
-        .0
-        .values()
-        .any(|value| shape::is_deeper(value, schema.depth_max))
-    {
-        let depth_max = schema.depth_max;
+    let extents = parameters.0.values().map(shape::extent);
+    let (levels, values) = extents.fold((0, 1), |(levels, values), (deep, many)| {
+        (levels.max(deep), values + many)
+    });
+    if levels > bounds.depth_max {
         return Err(format!(
-            "the parameters must not be nested deeper than {depth_max} levels"
+            "the parameters must not be nested deeper than {} levels",
+            bounds.depth_max
         ));
     }
+    let applications = bounds.applied_max.saturating_mul(values);
+    if applications > APPLICATIONS_MAX {
+        return Err("the parameters are too large for the schema of the plan".to_owned());
+    }
     let parameters = Value::Object(parameters.0.clone());
-    if schema.validator.is_valid(&parameters) {
+    if validator.is_valid(&parameters) {
         return Ok(());
     }
-    let mut faults: Vec<String> = schema
-        .validator
-        .iter_errors(&parameters)
-        .take(FAULTS_NAMED_MAX + 1)
-        .map(|error| sentence::broken_rule(&error))
-        .collect();
+    // The validator finds all faults before it tells the first, each with what led to it.
+    let mut faults: Vec<String> = if applications > APPLICATIONS_LISTED_MAX {
+        let first = validator.validate(&parameters).err();
+        let first = first.map(|error| sentence::broken_rule(&error, &parameters));
+        first.into_iter().collect()
+    } else {
+        let all = validator.iter_errors(&parameters);
+        all.take(FAULTS_NAMED_MAX + 1)
+            .map(|error| sentence::broken_rule(&error, &parameters))
+            .collect()
+    };
     if faults.len() > FAULTS_NAMED_MAX {
         faults.truncate(FAULTS_NAMED_MAX);
         faults.push("and more".to_owned());

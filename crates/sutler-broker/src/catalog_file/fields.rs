@@ -151,9 +151,7 @@ impl<'a> Fields<'a> {
     }
 
     fn wrong(&self, (name, rule): Key, node: &Node, wanted: &str, findings: &mut Findings) {
-        let found = node.kind_name();
-        // "must be true or false, but is true or false" would help nobody; it cannot happen.
-        let reason = format!("must be {wanted}, but is {found}");
+        let reason = format!("must be {wanted}, but is {}", node.kind_name());
         findings.fault(node.place, self.path_of(name), reason, Some(rule));
     }
 }

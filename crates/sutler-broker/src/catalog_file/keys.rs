@@ -5,6 +5,9 @@
 
 use super::yaml::Node;
 
+/// Longest key for which a nearest one is looked for; a longer one is no slip of the pen.
+const COMPARED_BYTES_MAX: usize = 64;
+
 /// A key without what people spell differently.
 pub(super) fn plain(key: &str) -> String {
     let significant = key.chars().filter(|c| !matches!(c, '-' | '_'));
@@ -48,14 +51,13 @@ pub(super) fn leaves(node: &Node) -> Vec<(Vec<&str>, &Node)> {
 /// The known key that was probably meant, if one is near.
 pub(super) fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let key = plain(key);
-    // A longer key would take long to compare, and is no slip of the pen.
-    if key.len() > 64 {
+    if key.len() > COMPARED_BYTES_MAX {
         return None;
     }
     let distances = known
         .into_iter()
         .map(|candidate| (distance(&key, &plain(candidate)), candidate));
-    let allowed = (key.chars().count() / 3).max(1);
+    let allowed = (key.chars().count() / 4).clamp(1, 3);
     let (distance, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
     (distance <= allowed).then_some(candidate)
 }

@@ -1,9 +1,14 @@
 //! What catalog files say, and what is said about faulty ones.
 
+mod faulty;
+mod icons;
+mod metadata;
+mod settings;
 mod spelling;
 
-use super::CatalogFile;
+use super::{CatalogFile, CatalogFileError, FileFault};
 use serde_json::Value;
+use std::path::Path;
 
 /// The smallest offering there is, at the top of a file.
 const OFFERING: &str = "
@@ -26,4 +31,11 @@ fn parse(yaml: &str) -> CatalogFile {
 /// The body of `GET /v2/catalog`.
 fn served(file: &CatalogFile) -> Value {
     serde_json::to_value(&file.catalog).unwrap()
+}
+
+fn faults(yaml: &str, directory: Option<&Path>) -> Vec<FileFault> {
+    match CatalogFile::parse(yaml, directory) {
+        Err(CatalogFileError::Faulty(faults)) => faults,
+        other => panic!("expected faults, not {other:?}"),
+    }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 /// Most subschemas. Large schemas in the field have some hundred.
 const SUBSCHEMAS_MAX: usize = 2_000;
 
-/// Most patterns. Each may take a megabyte when compiled.
+/// Most patterns; compiling each takes some milliseconds.
 const PATTERNS_MAX: usize = 200;
 
 /// Keywords that apply one subschema to the same value.
@@ -30,6 +30,7 @@ const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
 /// All subschemas; the whole schema is the first.
 pub(super) struct Graph<'a> {
     pub(super) subschemas: Vec<Subschema<'a>>,
+    pub(super) patterns: usize,
     /// By where they stand in memory, which is where they stand in the schema.
     known: HashMap<*const Value, usize>,
 }
@@ -78,7 +79,6 @@ struct Search<'a> {
     anchors: HashMap<&'a str, usize>,
     /// Who refers to what.
     references: Vec<(usize, &'a str)>,
-    patterns: usize,
 }
 
 impl<'a> Graph<'a> {
@@ -87,12 +87,12 @@ impl<'a> Graph<'a> {
         let mut search = Search {
             graph: Self {
                 subschemas: Vec::new(),
+                patterns: 0,
                 known: HashMap::new(),
             },
             open: Vec::new(),
             anchors: HashMap::new(),
             references: Vec::new(),
-            patterns: 0,
         };
         search.find(schema, String::new());
         let mut resolved = 0;
@@ -143,7 +143,7 @@ impl<'a> Search<'a> {
                 (_, Value::String(target)) if REFERENCES.contains(&word) => {
                     self.references.push((number, target));
                 }
-                ("pattern", Value::String(_)) => self.patterns += 1,
+                ("pattern", Value::String(_)) => self.graph.patterns += 1,
                 (_, Value::Array(list)) if SAME_VALUE_LISTS.contains(&word) => {
                     subschema.same_value.extend(self.find_list(list, &at));
                 }
@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
                     subschema.own.extend(entries);
                 }
                 ("patternProperties", Value::Object(mapping)) => {
-                    self.patterns += mapping.len();
+                    self.graph.patterns += mapping.len();
                     let found = self.find_mapping(mapping, &at);
                     subschema
                         .every_entry
@@ -246,7 +246,7 @@ impl<'a> Search<'a> {
     fn check_size(&self) -> Result<(), Fault> {
         let reason = if self.graph.subschemas.len() > SUBSCHEMAS_MAX {
             format!("must not have more than {SUBSCHEMAS_MAX} subschemas")
-        } else if self.patterns > PATTERNS_MAX {
+        } else if self.graph.patterns > PATTERNS_MAX {
             format!("must not have more than {PATTERNS_MAX} patterns")
         } else {
             return Ok(());

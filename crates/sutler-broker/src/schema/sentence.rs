@@ -6,7 +6,7 @@
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Longest name or rule that is quoted, in characters.
 const QUOTED_CHARS_MAX: usize = 100;
@@ -15,7 +15,7 @@ const QUOTED_CHARS_MAX: usize = 100;
 const NAMES_MAX: usize = 3;
 
 /// What a parameter must be and is not, e.g. "`size` must be at least 1".
-pub(super) fn broken_rule(error: &ValidationError<'_>) -> String {
+pub(super) fn broken_rule(error: &ValidationError<'_>, parameters: &Value) -> String {
     let at = error.instance_path();
     match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -23,20 +23,36 @@ pub(super) fn broken_rule(error: &ValidationError<'_>) -> String {
             format!("{} is required", path(at, Some(name)))
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
-        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            let names = unexpected.iter().take(NAMES_MAX);
-            let names: Vec<String> = names.map(|name| path(at, Some(name))).collect();
-            let more = unexpected.len().saturating_sub(NAMES_MAX);
-            match (names.len(), more) {
-                (1, 0) => format!("{} is not allowed", names[0]),
-                (_, 0) => format!("{} are not allowed", names.join(", ")),
-                (_, more) => format!("{} and {more} more are not allowed", names.join(", ")),
-            }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => not_allowed(at, unexpected),
+        // The validator's short cut where no names are allowed at all: it does not say which there are.
+        ValidationErrorKind::FalseSchema if forbids_names(error) => {
+            let object = parameters.pointer(at.as_str()).and_then(Value::as_object);
+            let names: Vec<&String> = object.into_iter().flat_map(Map::keys).collect();
+            not_allowed(at, &names)
         }
         ValidationErrorKind::PropertyNames { error } => {
             format!("a name in {} {}", path(at, None), rule(error.kind()))
         }
         kind => format!("{} {}", path(at, None), rule(kind)),
+    }
+}
+
+fn forbids_names(error: &ValidationError<'_>) -> bool {
+    let rule = error.schema_path().as_str();
+    let keywords = ["/additionalProperties", "/unevaluatedProperties"];
+    keywords.into_iter().any(|keyword| rule.ends_with(keyword))
+}
+
+fn not_allowed<T: AsRef<str>>(at: &Location, unexpected: &[T]) -> String {
+    let shown = unexpected.iter().take(NAMES_MAX);
+    let names: Vec<String> = shown.map(|name| path(at, Some(name.as_ref()))).collect();
+    let more = unexpected.len().saturating_sub(NAMES_MAX);
+    let names = names.join(", ");
+    match (unexpected.len(), more) {
+        (0, _) => format!("{} has an entry that is not allowed", path(at, None)),
+        (1, _) => format!("{names} is not allowed"),
+        (_, 0) => format!("{names} are not allowed"),
+        (_, more) => format!("{names} and {more} more are not allowed"),
     }
 }
 

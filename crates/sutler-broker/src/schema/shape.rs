@@ -33,37 +33,52 @@ pub(super) type Fault = (String, String);
 
 /// Refuses what is nested so deep that walking it recursively might not end well.
 pub(super) fn check_nesting(schema: &Value) -> Result<(), Fault> {
-    if is_deeper(schema, NESTING_MAX) {
+    if extent(schema).0 > NESTING_MAX {
         let reason = format!("must not be nested deeper than {NESTING_MAX} levels");
         return Err((String::new(), reason));
     }
     Ok(())
 }
 
-/// Whether a value has more levels than this, a plain value having none.
-pub(super) fn is_deeper(value: &Value, levels: usize) -> bool {
+/// How many levels a value has, a plain value having none, and how many values are in it.
+pub(super) fn extent(value: &Value) -> (usize, u64) {
+    let (mut levels, mut values) = (0, 0);
     // A stack of our own: the value may be nested deeper than ours is.
     let mut open = vec![(value, 0)];
     while let Some((value, level)) = open.pop() {
-        if level > levels {
-            return true;
-        }
+        levels = levels.max(level);
+        values += 1;
         match value {
             Value::Array(items) => open.extend(items.iter().map(|item| (item, level + 1))),
             Value::Object(entries) => open.extend(entries.values().map(|one| (one, level + 1))),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (),
         }
     }
-    false
+    (levels, values)
 }
 
-/// The depth to which parameters can be checked against this schema.
+/// What a schema can be asked to do.
+pub(super) struct Bounds {
+    /// The depth to which parameters can be checked.
+    pub(super) depth_max: usize,
+    /// How many subschemas can be applied to one value.
+    pub(super) applied_max: u64,
+    /// How many patterns there are to compile.
+    pub(super) patterns: usize,
+}
+
+/// Finds out what a schema can be asked to do.
 ///
 /// # Errors
 /// The schema never ends, or takes too long on any parameters worth having.
-pub(super) fn depth_max(schema: &Value) -> Result<usize, Fault> {
+pub(super) fn bounds(schema: &Value) -> Result<Bounds, Fault> {
     let graph = Graph::of(schema)?;
     let order = graph.order()?;
+    let mut bounds = Bounds {
+        depth_max: DEPTH_MAX,
+        applied_max: 0,
+        patterns: graph.patterns,
+    };
     let mut level = graph.top(&order);
     let mut stacked = 0;
     for depth in 0..=DEPTH_MAX {
@@ -81,12 +96,16 @@ pub(super) fn depth_max(schema: &Value) -> Result<usize, Fault> {
         };
         match exceeded {
             Some(reason) if depth <= DEPTH_MIN => return Err((String::new(), reason)),
-            Some(_) => return Ok(depth - 1),
+            Some(_) => {
+                bounds.depth_max = depth - 1;
+                break;
+            }
             None if level.applied_max == 0 => break,
-            None => level = graph.below(&order, &level),
+            None => bounds.applied_max = bounds.applied_max.max(level.applied_max),
         }
+        level = graph.below(&order, &level);
     }
-    Ok(DEPTH_MAX)
+    Ok(bounds)
 }
 
 /// The subschemas that can meet at places of one depth.
