@@ -2,6 +2,7 @@
 //!
 //! Not part of the supported interface. The default does nothing and costs one branch per group.
 
+use rusqlite::Connection;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,23 +30,55 @@ pub enum Fault {
 /// Asked at every point; may block, which stalls the writer.
 pub type Hook = dyn Fn(FaultPoint) -> Fault + Send + Sync;
 
-/// An optional hook.
+/// An optional hook, and an optional lie about durability.
 #[derive(Clone, Default)]
-pub struct Faults(Option<Arc<Hook>>);
+pub struct Faults {
+    hook: Option<Arc<Hook>>,
+    answers: Answers,
+}
+
+/// When COMMIT returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Answers {
+    /// After its sync.
+    #[default]
+    AfterSync,
+    /// At once, as SQLite does with `synchronous = NORMAL`.
+    BeforeSync,
+}
 
 impl Faults {
     /// Asks this at every point.
     pub fn with(hook: impl Fn(FaultPoint) -> Fault + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(hook)))
+        Self {
+            hook: Some(Arc::new(hook)),
+            answers: Answers::AfterSync,
+        }
+    }
+
+    /// Lets COMMIT return before its sync, so that those who look for such answers can be seen to
+    /// find them.
+    #[must_use]
+    pub fn answering_before_sync(mut self) -> Self {
+        self.answers = Answers::BeforeSync;
+        self
+    }
+
+    /// Sets a fresh connection of the writer up accordingly.
+    pub(crate) fn set_up(&self, db: &Connection) -> rusqlite::Result<()> {
+        match self.answers {
+            Answers::AfterSync => Ok(()),
+            Answers::BeforeSync => db.execute_batch("PRAGMA synchronous = NORMAL"),
+        }
     }
 
     pub(crate) fn at(&self, point: FaultPoint) -> Fault {
-        self.0.as_ref().map_or(Fault::None, |hook| hook(point))
+        self.hook.as_ref().map_or(Fault::None, |hook| hook(point))
     }
 }
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Faults({})", self.0.is_some())
+        write!(f, "Faults({}, {:?})", self.hook.is_some(), self.answers)
     }
 }

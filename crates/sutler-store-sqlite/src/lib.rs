@@ -26,6 +26,9 @@ mod words;
 mod writer;
 mod young;
 
+#[cfg(test)]
+mod plans;
+
 #[doc(hidden)]
 pub mod faults;
 

@@ -1,7 +1,7 @@
 //! Every statement of this crate, in one place. What the tables mean is in `schema.rs`.
 //!
 //! Nothing here is put together from parts at run time. Statements of the writer come first, then
-//! those of the readers; a test holds each list to its index (`tests/it/plans.rs`).
+//! those of the readers; a test holds each list to its index (`plans.rs`).
 
 // Words
 

@@ -49,6 +49,7 @@ pub(crate) fn start(
     let path = shared.path.clone();
     let db = schema::open_writer(&path, shared.settings.writer_cache_kib)?;
     let failed = |cause| OpenError::failed(&path, "reading its counters", cause);
+    shared.settings.faults.set_up(&db).map_err(failed)?;
     let memory = Memory::of_new_boot(&db).map_err(failed)?;
     shared.young.reload(&db).map_err(failed)?;
     let checkpoints = checkpoint::start(Arc::clone(&shared))
@@ -129,6 +130,7 @@ impl WriterThread {
         let path = &self.shared.path;
         let failed = |cause| OpenError::failed(path, "verifying it", cause);
         let db = schema::open_writer(path, self.shared.settings.writer_cache_kib)?;
+        self.shared.settings.faults.set_up(&db).map_err(failed)?;
         let busy: i64 = db
             .query_row(sql::CHECKPOINT_ALL, [], |row| row.get(0))
             .map_err(failed)?;

@@ -11,7 +11,7 @@ use rusqlite::Result;
 
 /// How many may be young before a run begins. More share more pages, and take longer to open.
 const YOUNG_MAX: usize = 8192;
-/// Filed with a group, beside twice its jobs: always more than the group can add.
+/// Filed with a group, beside as many as it has writes: always more than the group can add.
 const FILED_MORE: usize = 64;
 
 /// A run under way.
@@ -24,7 +24,7 @@ pub(super) struct Run {
 
 impl Desk<'_> {
     /// Begins or goes on with a run, at the beginning of a group.
-    pub(super) fn file_some(&mut self, jobs: usize) -> Result<()> {
+    pub(super) fn file_some(&mut self, writes: usize) -> Result<()> {
         let run = match self.memory.filing.take() {
             Some(run) => run,
             None if self.shared.young.len() < YOUNG_MAX => return Ok(()),
@@ -33,7 +33,7 @@ impl Desk<'_> {
                 upto: self.memory.last.doc,
             },
         };
-        let next = self.shared.young.after(&run.reached, FILED_MORE + 2 * jobs);
+        let next = self.shared.young.after(&run.reached, FILED_MORE + writes);
         let Some(reached) = next.last().map(|(key, _)| key.clone()) else {
             self.memory.tally.filed = run.upto;
             return Ok(());

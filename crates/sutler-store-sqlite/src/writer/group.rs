@@ -71,7 +71,8 @@ pub(super) fn run(desk: &mut Desk<'_>, group: &mut Vec<Job>) -> Flow {
 fn attempt(desk: &mut Desk<'_>, group: &mut [Job]) -> Result<(), Failure> {
     let before = |cause: rusqlite::Error| Failure::Before(Trouble::Sql(cause));
     desk.begin().map_err(before)?;
-    desk.file_some(group.len()).map_err(before)?;
+    let writes = group.iter().map(Job::writes).sum();
+    desk.file_some(writes).map_err(before)?;
     for job in group.iter_mut() {
         job.run(desk).map_err(Failure::Before)?;
     }

@@ -71,6 +71,14 @@ impl Job {
         (Self::Task(Box::new(asked)), waiting)
     }
 
+    /// How many documents it can add at most.
+    pub(super) fn writes(&self) -> usize {
+        match self {
+            Self::Commit { staged, .. } => staged.commit.writes().len(),
+            Self::Task(_) => 0,
+        }
+    }
+
     pub(super) fn is_commit(&self) -> bool {
         match self {
             Self::Commit { .. } => true,
