@@ -1,0 +1,7 @@
+//! The broker through its router, line by line of the checklist: raw JSON, headers, statuses.
+//!
+//! Each test says with `Holds:` which lines it proves; `tools/spec-map` makes the table of that.
+//! Start with `kit.rs`.
+
+mod headers;
+mod kit;
