@@ -1,0 +1,70 @@
+//! The broker under measurement: a real one, with hooks that do nothing.
+
+use crate::subject::{PASSWORD, USER};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use sutler_broker::{AuthorState, Broker, CatalogFile, Cx, Provisioned, Result, Running, UntypedService};
+use sutler_journal::KeyRing;
+use sutler_osb::Parameters;
+use sutler_store_sqlite::SqliteStore;
+use tokio::net::TcpListener;
+
+/// The offering's id.
+pub(crate) const SERVICE: &str = "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a01";
+/// The plan's id.
+pub(crate) const PLAN: &str = "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a02";
+
+const CATALOG: &str = include_str!("../catalog.yaml");
+
+/// The catalog as it goes over the wire.
+pub(crate) static CATALOG_BYTES: LazyLock<Bytes> = LazyLock::new(|| {
+    let file = CatalogFile::parse(CATALOG, None).expect("the bench's catalog is valid");
+    serde_json::to_vec(&file.catalog).expect("serialises").into()
+});
+
+pub(crate) fn catalog_bytes() -> Bytes {
+    CATALOG_BYTES.clone()
+}
+
+/// How long a provision takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    AtOnce,
+    Never,
+}
+
+struct Trivial(Pace);
+
+#[async_trait]
+impl UntypedService for Trivial {
+    async fn provision(&self, _cx: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
+        if let Pace::Never = self.0 {
+            std::future::pending::<()>().await;
+        }
+        Ok(Provisioned::new(AuthorState(serde_json::json!({}))))
+    }
+
+    async fn deprovision(&self, _cx: &Cx, _state: Option<AuthorState>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A broker on the database of a directory.
+pub(crate) async fn start(dir: &Path, pace: Pace) -> std::result::Result<Running, Box<dyn std::error::Error>> {
+    let store = SqliteStore::open(dir.join("broker.db")).await?;
+    let keys = KeyRing::file(dir.join("broker.key"))?;
+    let broker = Broker::new(CatalogFile::parse(CATALOG, None)?)
+        .untyped_service(SERVICE, Arc::new(Trivial(pace)))
+        .store(store, keys)
+        .basic_auth(USER, PASSWORD);
+    Ok(broker.start().await?)
+}
+
+pub(crate) async fn serve(port: u16, dir: &Path, pace: Pace) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    let running = start(dir, pace).await?;
+    running.serve(listener, std::future::pending()).await;
+    Ok(())
+}

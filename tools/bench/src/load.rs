@@ -1,0 +1,203 @@
+//! The load: raw HTTP/1.1 on kept-alive connections, from a process of its own.
+
+use crate::broker::{PLAN, SERVICE};
+use crate::subject::{PASSWORD, USER};
+use base64::Engine as _;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// The catalog.
+    Catalog,
+    /// The last operation of instances that a file lists.
+    Poll,
+    /// New instances, synchronously.
+    Provision,
+    /// New instances, asynchronously.
+    Accept,
+}
+
+#[derive(Args, Clone)]
+pub(crate) struct LoadArgs {
+    #[arg(long)]
+    kind: Kind,
+    #[arg(long)]
+    port: u16,
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Stop after so many requests
+    #[arg(long, default_value_t = usize::MAX)]
+    count: usize,
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Lines `instance operation` to poll, or to which accepted ones are added
+    #[arg(long)]
+    list: Option<PathBuf>,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) per_second: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+}
+
+/// Starts a load process and reads what it measured.
+pub(crate) fn spawn(
+    kind: Kind,
+    port: u16,
+    seconds: f64,
+    connections: usize,
+    list: Option<&std::path::Path>,
+) -> Result<Measured, Box<dyn std::error::Error>> {
+    let word = kind.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["load", "--kind", &word, "--port", &port.to_string()]);
+    command.args(["--seconds", &seconds.to_string(), "--connections", &connections.to_string()]);
+    if let Some(list) = list {
+        command.arg("--list").arg(list);
+    }
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [per_second, p50_us, p99_us] => Ok(Measured { per_second, p50_us, p99_us }),
+        _ => Err(format!("the load process failed: {text}").into()),
+    }
+}
+
+pub(crate) async fn run(args: LoadArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let targets = Arc::new(targets(&args)?);
+    let began = Instant::now();
+    let stop = began + Duration::from_secs_f64(args.seconds);
+    let each = args.count / args.connections;
+    let mut tasks = Vec::new();
+    for connection in 0..args.connections {
+        let (args, targets) = (args.clone(), targets.clone());
+        tasks.push(tokio::spawn(async move { client(&args, connection, &targets, stop, each).await }));
+    }
+    let mut times: Vec<u32> = Vec::new();
+    let mut accepted = String::new();
+    for task in tasks {
+        let (mine, lines) = task.await?.map_err(|error| error.to_string())?;
+        times.extend(mine);
+        accepted.push_str(&lines);
+    }
+    let took = began.elapsed().as_secs_f64();
+    if let (Some(list), Kind::Accept) = (&args.list, args.kind) {
+        std::fs::write(list, accepted)?;
+    }
+    times.sort_unstable();
+    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(0);
+    crate::report::say(&format!("{} {} {}", times.len() as f64 / took, at(0.5), at(0.99)));
+    Ok(())
+}
+
+fn targets(args: &LoadArgs) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    match (&args.list, args.kind) {
+        (Some(list), Kind::Poll) => {
+            let text = std::fs::read_to_string(list)?;
+            let path = |line: &str| {
+                let (instance, operation) = line.split_once(' ').unwrap_or((line, ""));
+                format!("/v2/service_instances/{instance}/last_operation?operation={operation}")
+            };
+            Ok(text.lines().map(path).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+async fn client(
+    args: &LoadArgs,
+    connection: usize,
+    targets: &[String],
+    stop: Instant,
+    most: usize,
+) -> Result<(Vec<u32>, String), Failed> {
+    let mut stream = TcpStream::connect(("127.0.0.1", args.port)).await?;
+    stream.set_nodelay(true)?;
+    let (mut times, mut lines) = (Vec::new(), String::new());
+    let mut buffer = Vec::with_capacity(16 * 1024);
+    let tag = uuid::Uuid::new_v4().simple().to_string();
+    let mut n = 0usize;
+    while n < most && Instant::now() < stop {
+        let id = format!("{tag}-{connection}-{n}");
+        let request = request(args.kind, &id, targets, connection * 7919 + n * 104_729);
+        let began = Instant::now();
+        stream.write_all(request.as_bytes()).await?;
+        let (status, body) = read_answer(&mut stream, &mut buffer).await?;
+        times.push(u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX));
+        if !(200..300).contains(&status) {
+            return Err(format!("answered {status}: {body}").into());
+        }
+        if args.kind == Kind::Accept {
+            let operation = body.split('"').nth(3).unwrap_or_default();
+            lines.push_str(&format!("{id} {operation}\n"));
+        }
+        n += 1;
+    }
+    Ok((times, lines))
+}
+
+fn request(kind: Kind, id: &str, targets: &[String], turn: usize) -> String {
+    let login = base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{PASSWORD}"));
+    let head = format!("Host: bench\r\nX-Broker-API-Version: 2.17\r\nAuthorization: Basic {login}\r\n");
+    match kind {
+        Kind::Catalog => format!("GET /v2/catalog HTTP/1.1\r\n{head}\r\n"),
+        Kind::Poll => {
+            let path = targets.get(turn % targets.len().max(1)).map_or("/v2/catalog", String::as_str);
+            format!("GET {path} HTTP/1.1\r\n{head}\r\n")
+        }
+        Kind::Provision | Kind::Accept => {
+            let body = format!(
+                "{{\"service_id\":\"{SERVICE}\",\"plan_id\":\"{PLAN}\",\"organization_guid\":\"o\",\"space_guid\":\"s\",\"context\":{{\"platform\":\"cloudfoundry\"}}}}"
+            );
+            let query = if kind == Kind::Accept { "?accepts_incomplete=true" } else { "" };
+            format!(
+                "PUT /v2/service_instances/{id}{query} HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        }
+    }
+}
+
+async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u16, String), Failed> {
+    buffer.clear();
+    loop {
+        if stream.read_buf(buffer).await? == 0 {
+            return Err("the connection was closed".into());
+        }
+        let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
+        let status = head.get(9..12).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        while buffer.len() < end + 4 + length {
+            if stream.read_buf(buffer).await? == 0 {
+                return Err("the connection was closed".into());
+            }
+        }
+        let body = String::from_utf8_lossy(&buffer[end + 4..]).into_owned();
+        return Ok((status, body));
+    }
+}
+
+/// Whether anybody answers on a port.
+pub(crate) async fn answers(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
+    let request = request(Kind::Catalog, "", &[], 0);
+    if stream.write_all(request.as_bytes()).await.is_err() {
+        return false;
+    }
+    read_answer(&mut stream, &mut Vec::new()).await.is_ok()
+}

@@ -1,0 +1,34 @@
+//! What the figures were measured on: file system, and the time of one fdatasync.
+
+use crate::report::{median, say};
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+/// Prints it, and refuses a file system that forgets.
+pub(crate) fn describe(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let output = std::process::Command::new("stat").args(["-f", "-c", "%T"]).arg(dir).output()?;
+    let kind = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if kind == "tmpfs" || kind == "ramfs" {
+        return Err("this directory is in memory, where fsync costs nothing; give --dir on a disk".into());
+    }
+    let cores = std::thread::available_parallelism()?;
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    say(&format!("file system {kind}, {cores} cores, load average {}", load.trim()));
+    say(&format!("one fdatasync after a 4 kB write: {:.0} µs (median of 100)", sync_micros(dir)?));
+    Ok(())
+}
+
+fn sync_micros(dir: &Path) -> std::io::Result<f64> {
+    let path = dir.join("sync-probe");
+    let mut file = std::fs::File::create(&path)?;
+    let mut times = Vec::new();
+    for _ in 0..100 {
+        file.write_all(&[7; 4096])?;
+        let start = Instant::now();
+        file.sync_data()?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    std::fs::remove_file(path)?;
+    Ok(median(&times))
+}

@@ -1,0 +1,94 @@
+//! The benchmark: `cargo run --profile bench -p sutler-bench`.
+//!
+//! Every figure is a ratio to a baseline measured in the same run, interleaved with it, as the median
+//! of several pairs; absolute times mean nothing on shared machines. Servers and load are processes
+//! of their own (this executable, started again). What the figures mean: `docs/PERFORMANCE.md`.
+
+mod baseline;
+mod broker;
+mod growth;
+mod load;
+mod loops;
+mod machine;
+mod pairs;
+mod report;
+mod starts;
+mod subject;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Measures the broker against bare hyper, skeletons and a bare group-commit loop.
+#[derive(Parser)]
+#[command(name = "sutler-bench", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// What to measure, and for how long.
+#[derive(clap::Args, Clone)]
+pub(crate) struct RunArgs {
+    /// A directory on a real disk; tmpfs is refused
+    #[arg(long, default_value = "target/bench-data")]
+    dir: PathBuf,
+    /// Pairs of measurements for each ratio
+    #[arg(long, default_value_t = 5)]
+    pairs: usize,
+    /// Seconds for each measurement
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Connections of the load
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Instances for the growth part; 0 leaves it out
+    #[arg(long, default_value_t = 1_000_000)]
+    instances: usize,
+    /// Only the parts whose name contains this word: http, store, growth, starts
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// (internal) Serve one subject on a port
+    #[command(hide = true)]
+    Serve(subject::ServeArgs),
+    /// (internal) Send load to a port and print what was measured
+    #[command(hide = true)]
+    Load(load::LoadArgs),
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let cli = Cli::parse();
+    match cli.command {
+        Some(Command::Serve(args)) => runtime(2)?.block_on(subject::serve(args)),
+        Some(Command::Load(args)) => runtime(1)?.block_on(load::run(args)),
+        None => runtime(2)?.block_on(measure(cli.run)),
+    }
+}
+
+fn runtime(threads: usize) -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+}
+
+async fn measure(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(&args.dir)?;
+    machine::describe(&args.dir)?;
+    let wanted = |part: &str| part.contains(&args.only);
+    if wanted("store") {
+        loops::measure(&args).await?;
+    }
+    if wanted("http") {
+        pairs::measure(&args).await?;
+    }
+    if wanted("starts") {
+        starts::measure(&args).await?;
+    }
+    if wanted("growth") && args.instances > 0 {
+        growth::measure(&args).await?;
+    }
+    Ok(())
+}

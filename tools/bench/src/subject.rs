@@ -1,0 +1,118 @@
+//! What is measured, each in a process of its own: bare hyper, the skeletons, the broker.
+
+use crate::{baseline, broker};
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The user of every measurement.
+pub(crate) const USER: &str = "bench";
+/// Its password.
+pub(crate) const PASSWORD: &str = "a password of usual length";
+
+/// What to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Subject {
+    /// Hyper and the catalog's bytes, nothing else.
+    BareCatalog,
+    /// Hyper and a poll's bytes.
+    BarePoll,
+    /// Hyper and a provision's bytes.
+    BareProvision,
+    /// Hyper, authentication, a bare SELECT.
+    SkeletonPoll,
+    /// Hyper, authentication, two group commits.
+    SkeletonProvision,
+    /// The broker.
+    Broker,
+    /// The broker, with operations that never end.
+    StuckBroker,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeArgs {
+    #[arg(long)]
+    subject: Subject,
+    #[arg(long)]
+    port: u16,
+    #[arg(long)]
+    dir: PathBuf,
+}
+
+pub(crate) async fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let ServeArgs { subject, port, dir } = args;
+    match subject {
+        Subject::BareCatalog | Subject::BarePoll | Subject::BareProvision => {
+            baseline::bare(subject, port).await
+        }
+        Subject::SkeletonPoll => baseline::skeleton_poll(port, &dir).await,
+        Subject::SkeletonProvision => baseline::skeleton_provision(port, &dir).await,
+        Subject::Broker => broker::serve(port, &dir, broker::Pace::AtOnce).await,
+        Subject::StuckBroker => broker::serve(port, &dir, broker::Pace::Never).await,
+    }
+}
+
+/// A running subject; killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    /// From the start of the process to the first answer.
+    pub(crate) ready: Duration,
+}
+
+impl Server {
+    /// Starts a subject and waits for its first answer.
+    pub(crate) async fn start(subject: Subject, dir: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+        let port = free_port()?;
+        let name = subject.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
+        let started = Instant::now();
+        let child = Command::new(std::env::current_exe()?)
+            .args(["serve", "--subject", &name, "--port", &port.to_string(), "--dir"])
+            .arg(dir)
+            .stdin(Stdio::null())
+            .spawn()?;
+        let mut server = Self { child, port, ready: Duration::ZERO };
+        while !crate::load::answers(port).await {
+            if started.elapsed() > Duration::from_secs(120) {
+                return Err(format!("{name} did not start").into());
+            }
+            if let Some(status) = server.child.try_wait()? {
+                return Err(format!("{name} ended: {status}").into());
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        server.ready = started.elapsed();
+        Ok(server)
+    }
+
+    /// Kills it as a power cut would kill a process.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Its resident memory in MB.
+    pub(crate) fn resident_mb(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+        let kb: f64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(f64::NAN);
+        kb / 1024.0
+    }
+
+    /// How often it called fdatasync or fsync is not asked of it: the kernel counts writes to disk.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
