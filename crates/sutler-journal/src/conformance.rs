@@ -27,8 +27,10 @@ pub mod volume;
 mod cases;
 mod history_model;
 mod scene;
+mod tapped;
 mod wire;
 
+pub use tapped::{Call, Fate, Tapped};
 pub use wire::Wire;
 
 use crate::commit::{Commit, CommitError};

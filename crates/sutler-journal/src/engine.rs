@@ -10,13 +10,14 @@ mod work;
 pub use run::{Lost, Run};
 pub use work::catch_panic;
 
-use crate::operation::{Operation, OperationId, Queue, WorkerId};
+use crate::operation::{Fence, Operation, OperationId, Queue, WorkerId};
 use crate::store::Store;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -98,6 +99,7 @@ impl Finished {
 pub struct Permit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 struct Running {
+    fence: Fence,
     cancel: CancellationToken,
     finished: CancellationToken,
 }
@@ -119,6 +121,8 @@ struct Inner {
     look_at: Mutex<Option<Instant>>,
     look: Notify,
     stopping: CancellationToken,
+    /// Nothing runs here any more, so there is no lease to keep.
+    stopped: CancellationToken,
     tasks: TaskTracker,
     loops: TaskTracker,
 }
@@ -160,6 +164,7 @@ impl Engine {
             look_at: Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
+            stopped: CancellationToken::new(),
             tasks: TaskTracker::new(),
             loops: TaskTracker::new(),
         }));
@@ -228,10 +233,13 @@ impl Engine {
         {
             tracing::warn!(left = self.running(), "giving unfinished operations back");
         }
-        let incarnation = inner.incarnation();
-        incarnation.lost.cancel();
+        inner.stopped.cancel();
+        inner.incarnation().lost.cancel();
         inner.loops.close();
         inner.loops.wait().await;
+        // The loops may just have begun anew under another name.
+        let incarnation = inner.incarnation();
+        incarnation.lost.cancel();
         if let Err(error) = inner.store.release(incarnation.worker).await {
             tracing::warn!(%error, "the lease was not given back; it runs out by itself");
         }
@@ -254,6 +262,14 @@ impl Inner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Strikes a run off, unless the next run of its operation already took its place.
+    fn forget(&self, id: OperationId, fence: Fence) {
+        let mut running = self.running();
+        if running.get(&id).is_some_and(|entry| entry.fence == fence) {
+            running.remove(&id);
+        }
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<OperationId, Running>> {

@@ -12,7 +12,8 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Wait before an operation whose executor panicked is tried again.
@@ -37,8 +38,9 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
     if operation.row.cancel {
         cancel.cancel();
     }
-    let id = operation.row.id;
+    let (id, fence) = (operation.row.id, operation.row.fence);
     let entry = Running {
+        fence,
         cancel: cancel.clone(),
         finished: finished.clone(),
     };
@@ -54,7 +56,7 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
     engine.0.tasks.spawn(async move {
         task.0.drive(run).await;
         drop(permit);
-        task.0.running().remove(&id);
+        task.0.forget(id, fence);
         done.cancel();
         task.0.look.notify_one();
     });
@@ -68,8 +70,10 @@ impl Engine {
         loop {
             let incarnation = inner.incarnation();
             tokio::select! {
+                biased;
+                () = inner.stopped.cancelled() => return,
+                () = incarnation.lost.cancelled() => {}
                 () = tokio::time::sleep(inner.settings.lease / 3) => {}
-                () = incarnation.lost.cancelled() => if inner.stopping.is_cancelled() { return },
             }
             if incarnation.lost.is_cancelled() {
                 if let Some(at) = inner.begin_anew().await {

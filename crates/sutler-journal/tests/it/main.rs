@@ -1,3 +1,4 @@
-//! Tests of the journal from outside: the memory store against the public suite.
+//! Tests of the journal from outside: the memory store against the public suite, and the engine.
 
+mod engine;
 mod memory;

@@ -1,0 +1,218 @@
+//! The engine, on a memory store whose clock is tokio's paused one: the words its tests are told in.
+//!
+//! What a store must do is not asked here (`memory.rs` and the public suite), nor what operations
+//! mean. Read `engine/claims.rs` first.
+
+mod claims;
+mod faults;
+mod leases;
+mod queues;
+mod shut_down;
+
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::{
+    Clock, Commit, Due, Ended, Engine, EngineSettings, Executor, Key, Kind, Lost, MemoryStore,
+    NewOperation, Next, OperationId, OperationRow, Outcome, Queue, QueueSettings, Realm, Run,
+    Start, State, Store, StoreTime, WorkerId,
+};
+use tokio::time::Instant;
+
+const WORK: Queue = Queue::named("work");
+const LEASE: Duration = Duration::from_secs(30);
+
+/// The store's clock goes with tokio's, so paused time passes for both at once.
+struct Together(Instant);
+
+impl Clock for Together {
+    fn now(&self) -> StoreTime {
+        StoreTime(1_700_000_000_000_000).plus(self.0.elapsed())
+    }
+}
+
+type Tap = Box<dyn FnMut(&Call<'_>) -> Fate + Send>;
+
+/// A store to work on, and a tap to break it with.
+struct Bench {
+    store: Arc<dyn Store>,
+    tap: Arc<Mutex<Tap>>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let memory = MemoryStore::with_clock(Arc::new(Together(Instant::now())));
+        let tap: Arc<Mutex<Tap>> = Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Fate::Through)));
+        let asked = Arc::clone(&tap);
+        let store = Tapped::new(Arc::new(memory), move |call| asked.lock().unwrap()(call));
+        let store = Arc::new(store);
+        Self { store, tap }
+    }
+
+    /// From now on, calls meet this fate.
+    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Fate + Send + 'static) {
+        *self.tap.lock().unwrap() = Box::new(tap);
+    }
+
+    async fn engine(&self, script: Arc<Script>) -> Engine {
+        self.engine_of(script, &[(WORK, 8)]).await
+    }
+
+    async fn engine_of(&self, script: Arc<Script>, queues: &[(Queue, usize)]) -> Engine {
+        let queues = queues.iter().cloned();
+        let queues = queues.map(|(queue, limit)| QueueSettings { queue, limit });
+        let settings = EngineSettings {
+            lease: LEASE,
+            queues: queues.collect(),
+            ..EngineSettings::for_queue(WORK, 8)
+        };
+        let started = Engine::start(Arc::clone(&self.store), script, settings).await;
+        started.expect("the store grants a lease")
+    }
+
+    async fn accept(&self, name: &str) -> OperationId {
+        self.accept_in(name, WORK).await
+    }
+
+    async fn accept_in(&self, name: &str, queue: Queue) -> OperationId {
+        let new = operation(name, queue, Start::Ready(Due::Now));
+        let id = new.id;
+        self.store.commit(&Commit::new().start(new)).await.unwrap();
+        id
+    }
+
+    async fn row(&self, id: OperationId) -> OperationRow {
+        let found = self.store.operation(id).await.unwrap();
+        found.expect("it was accepted").row
+    }
+
+    /// Waits until an operation is done; the clock is paused, so this takes no time.
+    async fn done(&self, id: OperationId) -> OperationRow {
+        for _ in 0..100_000 {
+            let row = self.row(id).await;
+            if matches!(row.state, State::Done(_)) {
+                return row;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("operation {id} did not end: {:?}", self.row(id).await);
+    }
+
+    /// A worker that claims what is there and is never heard of again.
+    async fn claim_and_die(&self) {
+        let worker = WorkerId::fresh();
+        let ttl = Duration::from_secs(1);
+        self.store.renew(worker, ttl).await.unwrap();
+        let claimed = self.store.claim(worker, &[(WORK, 8)]).await.unwrap();
+        assert_eq!(claimed.len(), 1);
+        tokio::time::sleep(ttl).await;
+    }
+}
+
+fn operation(name: &str, queue: Queue, start: Start) -> NewOperation {
+    let realm = Realm::new("engine").unwrap();
+    NewOperation {
+        id: OperationId::fresh(),
+        lane: Key::new(&realm, Kind::new("thing"), &[name]).unwrap(),
+        verb: "provision",
+        queue,
+        start,
+        detail: "".into(),
+        request: "".into(),
+    }
+}
+
+type Playing = Pin<Box<dyn Future<Output = Result<Ended, Lost>> + Send>>;
+
+/// What an executor saw of one claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    id: OperationId,
+    fence: u64,
+    attempt: u32,
+    takeovers: u32,
+}
+
+/// An executor that does what the test says, and remembers what it saw.
+struct Script {
+    play: Box<dyn Fn(Arc<Run>, usize) -> Playing + Send + Sync>,
+    seen: Mutex<Vec<Seen>>,
+    given_up: Mutex<Vec<Seen>>,
+    inside: Mutex<HashMap<OperationId, u32>>,
+}
+
+impl Script {
+    /// `play` is given the run and how often this operation was run before.
+    fn new<F, P>(play: F) -> Arc<Self>
+    where
+        F: Fn(Arc<Run>, usize) -> P + Send + Sync + 'static,
+        P: Future<Output = Result<Ended, Lost>> + Send + 'static,
+    {
+        Arc::new(Self {
+            play: Box::new(move |run, before| Box::pin(play(run, before))),
+            seen: Mutex::default(),
+            given_up: Mutex::default(),
+            inside: Mutex::default(),
+        })
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    fn given_up(&self) -> Vec<Seen> {
+        self.given_up.lock().unwrap().clone()
+    }
+}
+
+fn seen(run: &Run) -> Seen {
+    let row = &run.operation().row;
+    Seen {
+        id: row.id,
+        fence: row.fence.0,
+        attempt: row.attempt,
+        takeovers: row.takeovers,
+    }
+}
+
+/// Ends an operation well.
+async fn finish(run: &Run) -> Result<Ended, Lost> {
+    end(run, Outcome::Succeeded).await
+}
+
+async fn end(run: &Run, outcome: Outcome) -> Result<Ended, Lost> {
+    let commit = Commit::new().advance(run.id(), Next::Done(outcome), None, None);
+    run.commit(commit).await?.map_err(|_| Lost)?;
+    Ok(Ended::Finished)
+}
+
+/// Counts an operation as being run for as long as it lives.
+struct Inside<'a>(&'a Script, OperationId);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        *self.0.inside.lock().unwrap().get_mut(&self.1).unwrap() -= 1;
+    }
+}
+
+#[async_trait]
+impl Executor for Script {
+    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+        let id = run.id();
+        *self.inside.lock().unwrap().entry(id).or_default() += 1;
+        let _inside = Inside(self, id);
+        assert_eq!(self.inside.lock().unwrap()[&id], 1, "run twice at once");
+        let before = self.seen().iter().filter(|seen| seen.id == id).count();
+        self.seen.lock().unwrap().push(seen(&run));
+        (self.play)(run, before).await
+    }
+
+    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+        self.given_up.lock().unwrap().push(seen(&run));
+        end(&run, Outcome::Failed).await.map(|_| ())
+    }
+}

@@ -1,0 +1,144 @@
+//! Queues and permits: how much runs at a time, and that engines share without overlap.
+
+use super::{Bench, Script, WORK, finish, operation};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{Commit, Operation, OperationId, Queue, Start, State};
+use tokio::sync::Notify;
+
+const HANGS: Queue = Queue::named("hangs");
+
+/// An executor whose runs in the queue `hangs` wait until they are let go.
+fn held(gate: &Arc<Notify>) -> Arc<Script> {
+    let gate = gate.clone();
+    Script::new(move |run, _| {
+        let gate = gate.clone();
+        async move {
+            if run.operation().row.queue == HANGS {
+                gate.notified().await;
+            }
+            finish(&run).await
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hanging_queue_does_not_stop_another_and_takes_no_more_than_its_limit() {
+    let bench = Bench::new();
+    let mut stuck = Vec::new();
+    for name in ["a", "b", "c"] {
+        stuck.push(bench.accept_in(name, HANGS).await);
+    }
+    let gate = Arc::new(Notify::new());
+    let script = held(&gate);
+    let engine = bench
+        .engine_of(script.clone(), &[(HANGS, 2), (WORK, 1)])
+        .await;
+    for n in 0..20 {
+        let id = bench.accept(&format!("free {n}")).await;
+        bench.done(id).await;
+    }
+    assert_eq!(engine.running(), 2, "the third waits for a place");
+    assert_eq!(bench.row(stuck[2]).await.state, State::Ready);
+    gate.notify_one();
+    while !script.seen().iter().any(|seen| seen.id == stuck[2]) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for _ in 0..2 {
+        gate.notify_one();
+        tokio::task::yield_now().await;
+    }
+    for id in stuck {
+        bench.done(id).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_is_a_place_in_its_queue_and_is_given_back() {
+    let bench = Bench::new();
+    let script = Script::new(|run, _| async move { finish(&run).await });
+    let engine = bench.engine_of(script, &[(WORK, 1)]).await;
+    let permit = engine.permit(&WORK);
+    assert!(permit.is_some());
+    assert!(engine.permit(&WORK).is_none(), "there is one place");
+    assert!(
+        engine.permit(&HANGS).is_none(),
+        "it does not serve that queue"
+    );
+    drop(permit);
+    assert!(engine.permit(&WORK).is_some());
+    engine.shut_down(Duration::ZERO).await;
+    assert!(engine.permit(&WORK).is_none(), "nothing starts any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_waits_for_runs_at_once_though_its_queue_is_full() {
+    let bench = Bench::new();
+    let gate = Arc::new(Notify::new());
+    let engine = bench.engine_of(held(&gate), &[(HANGS, 1)]).await;
+    let first = bench.accept_in("first", HANGS).await;
+    while engine.running() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(engine.permit(&HANGS).is_none());
+    let new = operation("second", HANGS, Start::Claimed(engine.worker()));
+    let second = new.id;
+    bench
+        .store
+        .commit(&Commit::new().start(new.clone()))
+        .await
+        .unwrap();
+    let finished = engine.adopt(Operation::just_claimed(&new), None);
+    assert_eq!(engine.running(), 2);
+    gate.notify_waiters();
+    tokio::task::yield_now().await;
+    for _ in 0..2 {
+        gate.notify_one();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    finished.wait().await;
+    assert_eq!(bench.row(second).await.fence.0, 1);
+    bench.done(first).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_engines_share_the_work_and_never_run_one_operation_twice_at_once() {
+    let bench = Bench::new();
+    let mut all: Vec<OperationId> = Vec::new();
+    for n in 0..60 {
+        all.push(bench.accept(&format!("{n}")).await);
+    }
+    // The executor asserts that no operation is inside it twice.
+    let play = |run: Arc<sutler_journal::Run>, before: usize| async move {
+        let pause = u64::from(run.id().0.as_bytes()[15]) % 50;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        match before {
+            0..2 => Ok(sutler_journal::Ended::Yield(Duration::from_millis(pause))),
+            _ => finish(&run).await,
+        }
+    };
+    let both = Script::new(play);
+    let one = bench.engine_of(both.clone(), &[(WORK, 3)]).await;
+    let other = bench.engine_of(both.clone(), &[(WORK, 3)]).await;
+    let mut most = (0, 0);
+    for id in &all {
+        while !matches!(bench.row(*id).await.state, State::Done(_)) {
+            most = (most.0.max(one.running()), most.1.max(other.running()));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    assert!(
+        (2..=4).contains(&most.0) && (2..=4).contains(&most.1),
+        "{most:?}"
+    );
+    assert_eq!(both.seen().len(), 3 * all.len(), "each claim ran once");
+    for id in all {
+        let fences: Vec<u64> = both
+            .seen()
+            .iter()
+            .filter(|s| s.id == id)
+            .map(|s| s.fence)
+            .collect();
+        assert_eq!(fences, [1, 2, 3]);
+    }
+}

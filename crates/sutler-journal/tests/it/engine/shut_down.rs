@@ -1,0 +1,112 @@
+//! Stopping: what runs is finished or given back, and it always comes to an end.
+
+use super::{Bench, LEASE, Script, WORK, finish};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::{Outcome, State, WorkerId};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+const GRACE: Duration = Duration::from_secs(20);
+
+#[tokio::test(start_paused = true)]
+async fn a_shut_down_waits_for_what_runs_and_starts_nothing_more() {
+    let bench = Bench::new();
+    let id = bench.accept("a").await;
+    let script = Script::new(|run, _| async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        finish(&run).await
+    });
+    let engine = bench.engine(script.clone()).await;
+    while engine.running() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let began = Instant::now();
+    let stop = engine.shut_down(GRACE);
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        bench.accept("late").await
+    };
+    let ((), late) = tokio::join!(stop, late);
+    assert!(began.elapsed() < Duration::from_secs(6));
+    assert_eq!(bench.row(id).await.state, State::Done(Outcome::Succeeded));
+    assert_eq!(bench.row(late).await.state, State::Ready);
+    assert!(engine.is_stopping());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_in_time_is_given_back_and_is_no_takeover() {
+    let bench = Bench::new();
+    let id = bench.accept("a").await;
+    let script = Script::new(|run, before| async move {
+        if before == 0 {
+            std::future::pending::<()>().await;
+        }
+        finish(&run).await
+    });
+    let engine = bench.engine(script.clone()).await;
+    while engine.running() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    engine.shut_down(GRACE).await;
+    let row = bench.row(id).await;
+    assert_eq!(
+        (row.state, row.takeovers, row.attempt),
+        (State::Ready, 0, 1)
+    );
+    bench.engine(script.clone()).await;
+    let began = Instant::now();
+    let row = bench.done(id).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "no lease to wait for"
+    );
+    assert_eq!((row.fence.0, row.takeovers, row.attempt), (2, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_take_the_lease_back_stops_nobody() {
+    let bench = Bench::new();
+    let script = Script::new(|run, _| async move { finish(&run).await });
+    let engine = bench.engine(script).await;
+    bench.tap(|call| match call {
+        Call::Release(_) => Fate::Refused,
+        _ => Fate::Through,
+    });
+    timeout(LEASE, engine.shut_down(GRACE))
+        .await
+        .expect("it ends");
+}
+
+/// The engine is told to stop while it waits for a new lease: the lease it then gets must not keep
+/// it alive, and must not stay behind.
+#[tokio::test(start_paused = true)]
+async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
+    let bench = Bench::new();
+    let script = Script::new(|run, _| async move { finish(&run).await });
+    let engine = bench.engine(script).await;
+    let (worker, gate) = (engine.worker(), Arc::new(Notify::new()));
+    let held = gate.clone();
+    bench.tap(move |call| match call {
+        Call::Renew(who) if *who == worker => Fate::Refused,
+        Call::Renew(_) => Fate::Held(held.clone()),
+        _ => Fate::Through,
+    });
+    tokio::time::sleep(2 * LEASE).await;
+    let stop = engine.shut_down(GRACE);
+    let let_go = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gate.notify_one();
+    };
+    let both = async { tokio::join!(stop, let_go) };
+    timeout(4 * LEASE, both).await.expect("it ends");
+    // Whatever lease was left is given back: another worker finds nothing to wait for.
+    let id = bench.accept("a").await;
+    bench.tap(|_| Fate::Through);
+    let next = WorkerId::fresh();
+    bench.store.renew(next, LEASE).await.unwrap();
+    let claimed = bench.store.claim(next, &[(WORK, 1)]).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].row.id, id);
+}
