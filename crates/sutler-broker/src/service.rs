@@ -99,6 +99,36 @@ pub trait Service: Send + Sync + 'static {
     fn bind_schema(&self) -> Option<Value> {
         None
     }
+
+    /// Whether a PUT asks for the instance that is there.
+    fn same_instance(&self, there: &InstanceSpec, wanted: &InstanceSpec) -> bool {
+        there.same_request(wanted)
+    }
+
+    /// Whether a PUT asks for the binding that is there.
+    fn same_binding(&self, there: &BindingSpec, wanted: &BindingSpec) -> bool {
+        there.same_request(wanted)
+    }
+
+    /// Answers a fetch of an instance; `stored` is what the framework would say.
+    fn fetch_instance(
+        &self,
+        _instance: &InstanceId,
+        _state: Self::State,
+        stored: FetchInstanceResponse,
+    ) -> impl Future<Output = Result<FetchInstanceResponse>> + Send {
+        async { Ok(stored) }
+    }
+
+    /// Answers a fetch of a binding; `stored` is what the framework would say.
+    fn fetch_binding(
+        &self,
+        _instance: &InstanceId,
+        _binding: &BindingId,
+        stored: FetchBindingResponse,
+    ) -> impl Future<Output = Result<FetchBindingResponse>> + Send {
+        async { Ok(stored) }
+    }
 }
 
 /// A service as the framework calls it.

@@ -2,6 +2,7 @@
 
 use crate::cx::Cx;
 use crate::error::{Error, Result};
+use crate::lifecycle::binding::BindingSpec;
 use crate::lifecycle::instance::InstanceSpec;
 use crate::lifecycle::{AuthorState, Verb};
 use crate::refusal::Refusal;
@@ -12,7 +13,9 @@ use crate::service::{
 };
 use async_trait::async_trait;
 use serde_json::Value;
-use sutler_osb::{InstanceId, Parameters, PinnedPlan};
+use sutler_osb::{
+    BindingId, FetchBindingResponse, FetchInstanceResponse, InstanceId, Parameters, PinnedPlan,
+};
 
 /// A typed service behind the untyped trait.
 pub(crate) struct Typed<S>(pub S);
@@ -106,6 +109,34 @@ impl<S: Service> UntypedService for Typed<S> {
 
     fn check(&self, asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
         self.0.check(asked)
+    }
+
+    fn same_instance(&self, there: &InstanceSpec, wanted: &InstanceSpec) -> bool {
+        self.0.same_instance(there, wanted)
+    }
+
+    fn same_binding(&self, there: &BindingSpec, wanted: &BindingSpec) -> bool {
+        self.0.same_binding(there, wanted)
+    }
+
+    async fn fetch_instance(
+        &self,
+        instance: &InstanceId,
+        state: Option<AuthorState>,
+        stored: FetchInstanceResponse,
+    ) -> Result<FetchInstanceResponse> {
+        self.0
+            .fetch_instance(instance, needed_state::<S>(state)?, stored)
+            .await
+    }
+
+    async fn fetch_binding(
+        &self,
+        instance: &InstanceId,
+        binding: &BindingId,
+        stored: FetchBindingResponse,
+    ) -> Result<FetchBindingResponse> {
+        self.0.fetch_binding(instance, binding, stored).await
     }
 
     fn schemas(&self) -> DerivedSchemas {
