@@ -1,0 +1,16 @@
+//! Reads the repository so that tests can hold it to its house rules.
+//!
+//! [`Repository`] lists files, [`Source`] is one Rust file with strings and comments taken out,
+//! [`Workspace`] is what cargo knows, [`licence`] judges licence expressions, [`Document`] is one
+//! Markdown page. The rules themselves are the tests in `tests/it/`.
+
+mod document;
+pub mod licence;
+mod repository;
+mod source;
+mod workspace;
+
+pub use document::Document;
+pub use repository::Repository;
+pub use source::{Function, Source};
+pub use workspace::{Arrow, ArrowKind, Package, Workspace};

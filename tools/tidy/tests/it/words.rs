@@ -1,0 +1,143 @@
+//! Words that must not stay in the code: left-overs, silenced warnings, waits in tests.
+
+use crate::none;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use sutler_tidy::{Repository, Source};
+
+/// Not in code. Spelt in two halves, so that this file does not find itself.
+const LEFT_OVER: [(&str, &str); 6] = [
+    (concat!("to", "do!("), "do it, or open an issue"),
+    (concat!("db", "g!("), "use tracing, or take it out"),
+    (
+        concat!("#[", "ignore"),
+        "a test that does not run protects nothing",
+    ),
+    (
+        concat!("#[", "allow("),
+        "mend the cause; where there is none, use #[expect] with a reason",
+    ),
+    (concat!("#![", "allow("), "mend the cause"),
+    (
+        concat!("#[", "path"),
+        "the rule that every file is compiled needs plain modules",
+    ),
+];
+
+/// Not even in comments.
+const UNFINISHED: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X:")];
+
+/// Where a wait may stand in a test: functions that look at a condition again and again, and give
+/// up in the end. Their names say so.
+const MAY_PAUSE: [&str; 2] = ["eventually", "until"];
+
+/// Folders of one machine.
+const MACHINE_PATHS: [&str; 4] = [
+    concat!("/wo", "rk/"),
+    concat!("/ho", "me/"),
+    concat!("/ro", "ot/"),
+    concat!("/Us", "ers/"),
+];
+
+#[test]
+fn nothing_unfinished_or_silenced_is_left_in_the_code() {
+    let repository = Repository::here();
+    let mut complaints = Vec::new();
+    for path in repository.files_ending(".rs") {
+        let source = Source::new(&repository.read(&path).unwrap_or_default());
+        for (line, code) in numbered(source.code()) {
+            for (word, advice) in LEFT_OVER.iter().filter(|(word, _)| code.contains(word)) {
+                complaints.push(format!("{}:{line}: `{word}`: {advice}", path.display()));
+            }
+        }
+        for (line, text) in numbered(source.text()) {
+            for word in UNFINISHED.iter().filter(|word| text.contains(**word)) {
+                complaints.push(format!("{}:{line}: {word}", path.display()));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn tests_wait_for_conditions_and_never_just_for_time() {
+    let repository = Repository::here();
+    let only_tests = test_files(&repository);
+    let mut complaints = Vec::new();
+    for path in repository.files_ending(".rs") {
+        let source = Source::new(&repository.read(&path).unwrap_or_default());
+        let whole = only_tests.contains(&path);
+        let inline = source.test_lines();
+        let functions = source.functions();
+        for (line, code) in numbered(source.code()) {
+            let in_test = whole
+                || inline
+                    .iter()
+                    .any(|(from, to)| (*from..=*to).contains(&line));
+            if !in_test || !code.contains(concat!("sle", "ep(")) {
+                continue;
+            }
+            let inside = |name: &str| MAY_PAUSE.iter().any(|it| name.contains(it));
+            let polls = functions
+                .iter()
+                .any(|it| inside(&it.name) && (it.first_line..=it.last_line).contains(&line));
+            if !polls {
+                complaints.push(format!(
+                    "{}:{line}: a test waits for time; wait for a condition, in a function named {MAY_PAUSE:?}",
+                    path.display()
+                ));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+/// Files under `tests`, and modules that are compiled only for tests, with all below them.
+fn test_files(repository: &Repository) -> BTreeSet<PathBuf> {
+    let files = repository.files_ending(".rs");
+    let mut found: BTreeSet<PathBuf> = files
+        .iter()
+        .filter(|path| {
+            path.iter()
+                .any(|part| part == "tests" || part == "tests.rs")
+        })
+        .cloned()
+        .collect();
+    for path in &files {
+        let source = Source::new(&repository.read(path).unwrap_or_default());
+        for (name, _) in source
+            .modules()
+            .iter()
+            .filter(|(_, only_tests)| *only_tests)
+        {
+            let folder = match path.file_stem().and_then(|it| it.to_str()) {
+                Some("lib" | "main") => path.parent().map(Path::to_owned),
+                _ => Some(path.with_extension("")),
+            };
+            let module = folder.unwrap_or_default().join(name);
+            let below = files.iter().filter(|it| it.starts_with(&module));
+            found.extend(below.cloned());
+            found.insert(module.with_extension("rs"));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_file_names_a_folder_of_somebodys_machine() {
+    let repository = Repository::here();
+    let mut complaints = Vec::new();
+    for path in repository.files() {
+        let text = repository.read(&path).unwrap_or_default();
+        for (line, text) in numbered(&text) {
+            for folder in MACHINE_PATHS.iter().filter(|it| text.contains(**it)) {
+                complaints.push(format!("{}:{line}: {folder}…", path.display()));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(n, line)| (n + 1, line))
+}
