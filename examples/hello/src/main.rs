@@ -5,12 +5,7 @@ use sutler_store_sqlite::SqliteStore;
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Params {
     /// Whom to greet.
-    #[serde(default = "world")]
-    name: String,
-}
-
-fn world() -> String {
-    "world".to_owned()
+    name: Option<String>,
 }
 
 struct Hello;
@@ -24,7 +19,8 @@ impl Service for Hello {
         Ok(Provisioned::new(params))
     }
     async fn bind(&self, _cx: &Cx, state: &Params) -> Result<Bound> {
-        Ok(Bound::credentials(json!({ "greeting": format!("Hello, {}!", state.name) })))
+        let greeting = format!("Hello, {}!", state.name.as_deref().unwrap_or("world"));
+        Ok(Bound::credentials(json!({ "greeting": greeting })))
     }
     async fn deprovision(&self, _cx: &Cx, _state: Option<Params>) -> Result<()> {
         Ok(())
@@ -33,8 +29,10 @@ impl Service for Hello {
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::var("HELLO_LISTEN").unwrap_or("127.0.0.1:8080".to_owned());
+    let store = SqliteStore::open("hello.db").await?;
     let broker = Broker::new(CatalogFile::parse(include_str!("../catalog.yaml"), None)?)
         .service("hello", Hello)
-        .store(SqliteStore::open("hello.db").await?, KeyRing::file("hello.key")?);
-    Ok(broker.auth_from_env()?.serve("127.0.0.1:8080").await?)
+        .store(store, KeyRing::file("hello.key")?);
+    Ok(broker.auth_from_env()?.serve(&address).await?)
 }
