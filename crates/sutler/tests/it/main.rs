@@ -1,0 +1,5 @@
+//! The executable as its users meet it: what it says, how it exits, and the walk in the README.
+
+mod process;
+mod readme;
+mod said;

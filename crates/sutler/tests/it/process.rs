@@ -1,0 +1,82 @@
+//! Running the real program: to its end, or until it listens.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long a broker may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A command in a folder of its own, with nothing of our environment that it would read.
+pub(crate) fn sutler(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sutler"));
+    command.current_dir(folder).env("NO_COLOR", "1");
+    for variable in [
+        "BROKER_USERNAME",
+        "BROKER_PASSWORD",
+        "SUTLER_LISTEN",
+        "SUTLER_LOG",
+        "COLUMNS",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// A broker at work; killed when dropped.
+pub(crate) struct Broker {
+    process: Child,
+    address: String,
+}
+
+impl Broker {
+    /// Starts one on a free port, and waits until it listens.
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let process = sutler(folder)
+            .args(arguments)
+            .args(["--listen", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let mut broker = Self {
+            process,
+            address: String::new(),
+        };
+        broker.address = broker.until_it_listens();
+        broker
+    }
+
+    fn until_it_listens(&mut self) -> String {
+        let stderr = self.process.stderr.take().expect("it is piped");
+        let (tell, told) = mpsc::channel();
+        // Reads to the end, so that the program never waits for a reader of its log.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+        let mut log = Vec::new();
+        loop {
+            let line = told.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("it does not listen: {log:#?}"));
+            if let Some((_, address)) = line.split_once("listening address=") {
+                return address.to_owned();
+            }
+            log.push(line);
+        }
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,188 @@
+//! The walk in the README, executed: every command is run and must print what the page says.
+//!
+//! Blocks marked `console` are one session. Starting the broker and killing it are done here; all
+//! else is fed to a shell. Ids differ from run to run: they are compared by form and place.
+
+use crate::process::Broker;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Where the page's broker listens.
+const ADDRESS: &str = "127.0.0.1:8080";
+/// How the page starts it: what cargo is told is what the program is told.
+const START: &str = "cargo run -- ";
+/// How the page kills it.
+const KILL: &str = "kill -9 $(pidof sutler)";
+/// A UUID has 36, a digest 32.
+const ID_CHARS_MIN: usize = 32;
+/// Printed by the shell after each command.
+const DONE: &str = "=== that was all ===";
+
+/// One command of the page and what it prints.
+#[derive(Debug, PartialEq)]
+struct Step {
+    command: String,
+    output: String,
+}
+
+#[test]
+fn every_command_of_the_walk_prints_what_the_readme_says() {
+    let steps = steps(include_str!("../../../../README.md"));
+    assert!(steps.len() >= 10, "the walk was not found");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut shell = Shell::start(folder.path());
+    let mut broker: Option<Broker> = None;
+    let (mut here, mut page) = (Shapes::default(), Shapes::default());
+    for Step { command, output } in steps {
+        if let Some(arguments) = command.strip_prefix(START) {
+            let arguments: Vec<&str> = arguments.split_whitespace().collect();
+            broker = Some(Broker::start(folder.path(), &arguments));
+            continue;
+        }
+        if command == KILL {
+            drop(broker.take());
+            continue;
+        }
+        let address = broker.as_ref().map_or(ADDRESS, Broker::address);
+        shell.feed(&format!("BROKER=http://{address}"));
+        let printed = shell.feed(&command.replace(ADDRESS, address));
+        assert_eq!(here.of(&printed), page.of(&output), "after: {command}");
+    }
+}
+
+/// The commands in the page's `console` blocks; a command goes on after a backslash.
+fn steps(page: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        match line {
+            "```console" => inside = true,
+            "```" => inside = false,
+            _ if !inside => {}
+            _ => match (line.strip_prefix("$ "), steps.last_mut()) {
+                (Some(command), _) => steps.push(Step {
+                    command: command.to_owned(),
+                    output: String::new(),
+                }),
+                (None, Some(step)) if step.command.ends_with('\\') => {
+                    step.command.push('\n');
+                    step.command
+                        .push_str(line.strip_prefix("> ").unwrap_or(line));
+                }
+                (None, Some(step)) => {
+                    step.output.push_str(line);
+                    step.output.push('\n');
+                }
+                (None, None) => panic!("output before any command: {line}"),
+            },
+        }
+    }
+    steps
+}
+
+/// Numbers ids and digests in the order in which they appear, so that two sessions are equal if the
+/// same ids stand in the same places.
+#[derive(Default)]
+struct Shapes {
+    seen: Vec<String>,
+}
+
+impl Shapes {
+    fn of(&mut self, text: &str) -> String {
+        let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c) || c == '-';
+        let mut shaped = String::new();
+        let mut run = String::new();
+        for c in text.trim_end().chars().chain(['\n']) {
+            if is_hex(c) {
+                run.push(c);
+                continue;
+            }
+            // Shorter ones are words and numbers.
+            match run.len() >= ID_CHARS_MIN {
+                true => shaped.push_str(&self.number(&run)),
+                false => shaped.push_str(&run),
+            }
+            run.clear();
+            shaped.push(c);
+        }
+        shaped
+    }
+
+    fn number(&mut self, id: &str) -> String {
+        let known = self.seen.iter().position(|it| it == id);
+        let number = known.unwrap_or_else(|| {
+            self.seen.push(id.to_owned());
+            self.seen.len() - 1
+        });
+        format!("<id {number}, {} characters>", id.len())
+    }
+}
+
+/// A bash that is told one command after another.
+struct Shell {
+    process: Child,
+    commands: ChildStdin,
+    prints: BufReader<ChildStdout>,
+}
+
+impl Shell {
+    fn start(folder: &Path) -> Self {
+        let mut process = Command::new("bash")
+            .arg("--norc")
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("bash is installed");
+        let commands = process.stdin.take().expect("it is piped");
+        let prints = BufReader::new(process.stdout.take().expect("it is piped"));
+        let mut shell = Self {
+            process,
+            commands,
+            prints,
+        };
+        shell.feed("exec 2>&1");
+        shell
+    }
+
+    fn feed(&mut self, command: &str) -> String {
+        let sent = write!(self.commands, "{command}\nprintf '\\n%s\\n' '{DONE}'\n");
+        sent.and_then(|()| self.commands.flush())
+            .expect("the shell listens");
+        let mut printed = String::new();
+        loop {
+            let from = printed.len();
+            let read = self
+                .prints
+                .read_line(&mut printed)
+                .expect("the shell prints text");
+            assert!(read > 0, "the shell ended after: {command}");
+            if printed[from..].trim_end() == DONE {
+                printed.truncate(from);
+                return printed;
+            }
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn ids_are_compared_by_form_and_place_and_all_else_to_the_letter() {
+    let one = "01a1deed-38af-7475-b7b5-bea2e13677bd";
+    let two = "01a1dfff-0000-7475-b7b5-bea2e13677bd";
+    let shape = |text: String| Shapes::default().of(&text);
+    assert_eq!(
+        shape(format!("{one} {two} {one} 202")),
+        shape(format!("{two} {one} {two} 202\n"))
+    );
+    assert_ne!(shape(format!("{one} {one}")), shape(format!("{one} {two}")));
+    assert_ne!(shape(format!("{one} 202")), shape(format!("{one} 200")));
+    assert_ne!(shape(one.to_owned()), shape(one.replace('-', "")));
+}
