@@ -11,7 +11,6 @@ pub(crate) const WORD_ADD: &str = "INSERT INTO word (text) VALUES (?1)";
 
 // The writer: documents
 
-pub(crate) const DOC_BY_NUMBER: &str = "SELECT no, version, terms FROM doc WHERE no = ?1";
 pub(crate) const DOC_FIND: &str =
     "SELECT doc.no, doc.version, doc.terms FROM doc_key CROSS JOIN doc ON doc.no = doc_key.no
      WHERE doc_key.key = ?1";
@@ -22,7 +21,7 @@ pub(crate) const DOC_REPLACE: &str =
 pub(crate) const DOC_DELETE: &str = "DELETE FROM doc WHERE no = ?1";
 pub(crate) const DOC_FILE: &str = "INSERT INTO doc_key (key, no) VALUES (?1, ?2)";
 pub(crate) const DOC_UNFILE: &str = "DELETE FROM doc_key WHERE key = ?1";
-pub(crate) const YOUNG: &str = "SELECT doc.no, doc.key, doc.terms FROM doc
+pub(crate) const YOUNG: &str = "SELECT doc.no, doc.key, doc.terms, doc.version FROM doc
      WHERE doc.no > (SELECT filed FROM tally)
        AND NOT EXISTS (SELECT 1 FROM doc_key WHERE doc_key.key = doc.key)";
 pub(crate) const LANE_FIND: &str = "SELECT no FROM lane_key WHERE key = ?1";

@@ -16,18 +16,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// One of them.
+/// One of them: all of it but the body.
+#[derive(Clone)]
 pub(crate) struct YoungDoc {
     pub(crate) number: i64,
+    pub(crate) version: [u8; 16],
     pub(crate) terms: Vec<u8>,
-}
-
-/// What a durable commit did to them.
-pub(crate) enum YoungChange {
-    /// It was added, or its terms changed.
-    Put(Box<[u8]>, YoungDoc),
-    /// It was removed or filed.
-    Gone(Box<[u8]>),
 }
 
 /// Where a document belongs in a list; in a list by term, `key` is without realm and kind.
@@ -51,6 +45,7 @@ impl Young {
             let key: Vec<u8> = row.get(1)?;
             let doc = YoungDoc {
                 number: row.get(0)?,
+                version: row.get(3)?,
                 terms: row.get(2)?,
             };
             found.insert(key.into_boxed_slice(), doc);
@@ -63,17 +58,21 @@ impl Young {
         self.read().get(key).map(|doc| doc.number)
     }
 
+    pub(crate) fn find(&self, key: &[u8]) -> Option<YoungDoc> {
+        self.read().get(key).cloned()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.read().len()
     }
 
-    /// Shows the changes of a durable group to everyone.
-    pub(crate) fn publish(&self, changes: impl Iterator<Item = YoungChange>) {
+    /// Shows the changes of a durable group to everyone: what is there, and what was removed or filed.
+    pub(crate) fn publish(&self, changes: impl Iterator<Item = (Box<[u8]>, Option<YoungDoc>)>) {
         let mut young = self.write();
-        for change in changes {
-            match change {
-                YoungChange::Put(key, doc) => drop(young.insert(key, doc)),
-                YoungChange::Gone(key) => drop(young.remove(&key)),
+        for (key, doc) in changes {
+            match doc {
+                Some(doc) => drop(young.insert(key, doc)),
+                None => drop(young.remove(&key)),
             }
         }
     }
@@ -84,13 +83,7 @@ impl Young {
         let behind = young.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
         behind
             .take(limit)
-            .map(|(key, doc)| {
-                let doc = YoungDoc {
-                    number: doc.number,
-                    terms: doc.terms.clone(),
-                };
-                (key.clone(), doc)
-            })
+            .map(|(key, doc)| (key.clone(), doc.clone()))
             .collect()
     }
 

@@ -11,7 +11,7 @@ use super::operations::Head;
 use super::recent::Known;
 use crate::codec;
 use crate::staged::{Extra, Staged};
-use crate::young::{YoungChange, YoungDoc};
+use crate::young::YoungDoc;
 use rusqlite::Result;
 use sutler_journal::{Commit, Expect, Key, OperationId, Start, StoreTime, Version, Which, Write};
 
@@ -170,11 +170,15 @@ impl Desk<'_> {
     }
 
     fn find_document(&mut self, key: &Key) -> Result<Option<Found>> {
-        let young = self.young_number(key.as_bytes());
-        let mut rows = match young {
-            Some(number) => self.sql.doc_by_number.query([number])?,
-            None => self.sql.doc_find.query([key.as_bytes()])?,
-        };
+        if let Some(doc) = self.find_young(key.as_bytes()) {
+            return Ok(Some(Found {
+                number: doc.number,
+                version: doc.version,
+                terms: doc.terms,
+                young: true,
+            }));
+        }
+        let mut rows = self.sql.doc_find.query([key.as_bytes()])?;
         let Some(row) = rows.next()? else {
             return Ok(None);
         };
@@ -182,7 +186,7 @@ impl Desk<'_> {
             number: row.get(0)?,
             version: row.get(1)?,
             terms: row.get_ref(2)?.as_blob()?.to_vec(),
-            young: young.is_some(),
+            young: false,
         }))
     }
 
@@ -250,14 +254,13 @@ impl Desk<'_> {
                 self.sql
                     .doc_replace
                     .execute((number, version, terms, body))?;
-                if !young {
-                    self.change_terms(number, key, &old, terms)?;
-                } else if old != terms {
-                    self.put_young(number, key, terms);
+                match young {
+                    true => self.put_young(number, key, id, terms),
+                    false => self.change_terms(number, key, &old, terms)?,
                 }
                 number
             }
-            None => self.add_document(version, key, terms, body)?,
+            None => self.add_document(id, key, terms, body)?,
         };
         seen.lanes.push((key, number));
         self.subjects.put(key);
@@ -266,7 +269,7 @@ impl Desk<'_> {
 
     fn add_document(
         &mut self,
-        version: &[u8],
+        version: [u8; 16],
         key: &Key,
         terms: &[u8],
         body: &[u8],
@@ -275,7 +278,7 @@ impl Desk<'_> {
         let number = lane.unwrap_or(self.memory.last.doc + 1);
         self.sql
             .doc_add
-            .execute((number, version, key.as_bytes(), terms, body))?;
+            .execute((number, &version[..], key.as_bytes(), terms, body))?;
         if lane.is_some() {
             // Its number is an old one, behind which nobody looks for young documents.
             self.delete_bare_lane(key.as_bytes())?;
@@ -283,18 +286,18 @@ impl Desk<'_> {
             self.enter_terms(number, key.as_bytes(), terms)?;
         } else {
             self.memory.last.doc = number;
-            self.put_young(number, key, terms);
+            self.put_young(number, key, version, terms);
         }
         Ok(number)
     }
 
-    fn put_young(&mut self, number: i64, key: &Key, terms: &[u8]) {
-        let bytes: Box<[u8]> = key.as_bytes().into();
+    fn put_young(&mut self, number: i64, key: &Key, version: [u8; 16], terms: &[u8]) {
         let doc = YoungDoc {
             number,
+            version,
             terms: terms.to_vec(),
         };
-        self.set_young(bytes.clone(), Some(number), YoungChange::Put(bytes, doc));
+        self.set_young(key.as_bytes(), Some(doc));
     }
 
     /// Touches only the terms that differ.
@@ -323,8 +326,7 @@ impl Desk<'_> {
         };
         let (number, young, old) = (found.number, found.young, found.terms.clone());
         if young {
-            let bytes: Box<[u8]> = key.as_bytes().into();
-            self.set_young(bytes.clone(), None, YoungChange::Gone(bytes));
+            self.set_young(key.as_bytes(), None);
         } else {
             self.change_terms(number, key, &old, &[])?;
             self.sql.doc_unfile.execute([key.as_bytes()])?;

@@ -12,7 +12,7 @@ use crate::faults::{Fault, FaultPoint};
 use crate::sql;
 use crate::store::Shared;
 use crate::words::Word;
-use crate::young::YoungChange;
+use crate::young::YoungDoc;
 use rusqlite::{Connection, OptionalExtension, Result};
 use std::collections::HashMap;
 use sutler_journal::{OperationId, StoreTime, WorkerId};
@@ -166,9 +166,7 @@ pub(crate) struct Desk<'c> {
     /// Words of this group; known to all once it is durable.
     learnt: Vec<(Word, i64)>,
     /// What this group did to young documents; known to all once it is durable.
-    young: Vec<YoungChange>,
-    /// The same by key: the number of a young one, or `None` if the file is to be asked.
-    young_view: HashMap<Box<[u8]>, Option<i64>>,
+    young: HashMap<Box<[u8]>, Option<YoungDoc>>,
 }
 
 impl<'c> Desk<'c> {
@@ -185,8 +183,7 @@ impl<'c> Desk<'c> {
             subjects: Subjects::default(),
             hint: false,
             learnt: Vec::new(),
-            young: Vec::new(),
-            young_view: HashMap::new(),
+            young: HashMap::new(),
         })
     }
 
@@ -223,7 +220,6 @@ impl<'c> Desk<'c> {
         self.hint = false;
         self.learnt.clear();
         self.young.clear();
-        self.young_view.clear();
         self.memory.filing = None;
         let ended = self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok();
         if ended {
@@ -240,25 +236,23 @@ impl<'c> Desk<'c> {
         }
     }
 
-    /// The number of a document that is young for this group, if it is.
-    pub(super) fn young_number(&self, key: &[u8]) -> Option<i64> {
-        match self.young_view.get(key) {
-            Some(known) => *known,
-            None => self.shared.young.number(key),
+    /// A document that is young for this group, if it is.
+    pub(super) fn find_young(&self, key: &[u8]) -> Option<YoungDoc> {
+        match self.young.get(key) {
+            Some(known) => known.clone(),
+            None => self.shared.young.find(key),
         }
     }
 
-    /// Notes what becomes of a young document.
-    pub(super) fn set_young(&mut self, key: Box<[u8]>, number: Option<i64>, change: YoungChange) {
-        self.young_view.insert(key, number);
-        self.young.push(change);
+    /// Notes what a young document is from now on, or that the file is to be asked for it.
+    pub(super) fn set_young(&mut self, key: &[u8], doc: Option<YoungDoc>) {
+        self.young.insert(key.into(), doc);
     }
 
     /// Before a durable group is answered: its words and documents are there for everyone.
     pub(super) fn publish(&mut self) {
         if !self.young.is_empty() {
-            self.shared.young.publish(self.young.drain(..));
-            self.young_view.clear();
+            self.shared.young.publish(self.young.drain());
         }
         for (word, number) in self.learnt.drain(..) {
             self.shared.words.learn(word, number);

@@ -6,7 +6,6 @@
 
 use super::desk::Desk;
 use crate::codec;
-use crate::young::YoungChange;
 use rusqlite::Result;
 
 /// How many may be young before a run begins. More share more pages, and take longer to open.
@@ -41,7 +40,7 @@ impl Desk<'_> {
         for (key, doc) in next {
             self.sql.doc_file.execute((&key[..], doc.number))?;
             self.enter_terms(doc.number, &key, &doc.terms)?;
-            self.set_young(key.clone(), None, YoungChange::Gone(key));
+            self.set_young(&key, None);
         }
         self.memory.filing = Some(Run {
             reached,

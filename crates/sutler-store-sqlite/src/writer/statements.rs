@@ -26,7 +26,6 @@ statements! {
     commit = "COMMIT",
     word_number = sql::WORD_NUMBER,
     word_add = sql::WORD_ADD,
-    doc_by_number = sql::DOC_BY_NUMBER,
     doc_find = sql::DOC_FIND,
     doc_add = sql::DOC_ADD,
     doc_replace = sql::DOC_REPLACE,
