@@ -205,7 +205,9 @@ impl Desk {
             return Err(Refusal::NotFound(Resource::Binding).into());
         }
         let given = bond.given.clone().unwrap_or_default();
-        let stored = FetchBindingResponse::of_bind(given, Some(bond.spec.parameters.clone()));
+        // D-09: older checkers know no `parameters`; a binding without any says nothing of them.
+        let parameters = Some(&bond.spec.parameters).filter(|it| !it.0.is_empty());
+        let stored = FetchBindingResponse::of_bind(given, parameters.cloned());
         let fetched = service.fetch_binding(instance, id, stored).await;
         fetched.map_err(|error| self.hook_problem(error, Verb::Bind))
     }
