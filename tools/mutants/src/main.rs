@@ -1,0 +1,128 @@
+//! Breaks every MUST line of the checklist once, and sees whether the tests of that line notice.
+//!
+//! `mutations.txt` says, for each line, one expression of the broker and what to put in its place.
+//! All mutations are built into one copy of the workspace, each behind a switch that a run turns on
+//! by its name, so one build serves them all. Then the tests run once without a mutant, and once
+//! with each.
+//!
+//! A mutant is *killed* if a test that holds its line (`/// Holds: B-083.`) is red, and *exact* if no
+//! other test is. Two kinds of tests hold more than their own words say. The tests that hold the
+//! rules to a table (`… as_the_table_says`) hold every line that their table cites. The tests that
+//! play random lives (`whatever_happens_…`) hold the invariants of all lines at once: they kill only
+//! what they cite, but are never strangers.
+//! A mutation may say with `* why` that all tests stand on what it breaks; then red tests of other
+//! lines are expected.
+//!
+//! Not here: looking for mutations by itself, and lines that are not MUST. Read `mutation.rs` for the
+//! file, `tree.rs` for the copy, `trial.rs` for the runs, `verdict.rs` for what they mean.
+
+mod binaries;
+mod checklist;
+mod holds;
+mod mutation;
+mod tree;
+mod trial;
+mod verdict;
+
+use clap::Parser;
+use mutation::Mutation;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What went wrong, in a sentence.
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// Applies every mutation of `mutations.txt` and reports the ones that no test notices.
+#[derive(Parser)]
+struct Options {
+    /// Only mutations whose name begins like this; may be given several times.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Lists the mutations and the lines without one; runs nothing.
+    #[arg(long)]
+    list: bool,
+    /// Runs only the tests that hold the line, and stops at the first red one.
+    #[arg(long)]
+    fast: bool,
+    /// Shows every red test of every mutant.
+    #[arg(long)]
+    verbose: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(fault) => {
+            eprintln!("mutants: {fault}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every MUST line has a mutation and none survives.
+fn run(options: &Options) -> Result<bool, Fault> {
+    let begun = Instant::now();
+    let root = workspace()?;
+    let mutations = chosen(
+        mutation::read(&root.join("tools/mutants/mutations.txt"))?,
+        options,
+    );
+    let without = if options.only.is_empty() {
+        checklist::without_mutation(&root, &mutations)?
+    } else {
+        Vec::new()
+    };
+    let sites = tree::sites(&root, &mutations)?;
+    if options.list {
+        verdict::list(&mutations, &without);
+        return Ok(without.is_empty());
+    }
+    let place = root.join("target/mutants");
+    let tree = tree::plant(&root, &place.join("tree"), &sites)?;
+    let binaries = binaries::build(&tree, &place.join("build"))?;
+    eprintln!(
+        "built {} test binaries in {} s",
+        binaries.len(),
+        begun.elapsed().as_secs()
+    );
+    let holds = holds::read(&tree, &binaries)?;
+    let green = Instant::now();
+    trial::without_a_mutant(&binaries)?;
+    eprintln!(
+        "all green without a mutant in {} s",
+        green.elapsed().as_secs()
+    );
+    let verdicts = trial::all(&mutations, &binaries, &holds, options.fast)?;
+    let good = verdict::report(&verdicts, &without, options.verbose);
+    eprintln!(
+        "{} mutants in {} s",
+        verdicts.len(),
+        begun.elapsed().as_secs()
+    );
+    Ok(good)
+}
+
+fn chosen(mutations: Vec<Mutation>, options: &Options) -> Vec<Mutation> {
+    let wanted = |name: &str| {
+        options
+            .only
+            .iter()
+            .any(|only| name.starts_with(only.as_str()))
+    };
+    mutations
+        .into_iter()
+        .filter(|it| options.only.is_empty() || wanted(&it.name))
+        .collect()
+}
+
+/// The workspace this tool belongs to.
+fn workspace() -> Result<PathBuf, Fault> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here
+        .ancestors()
+        .nth(2)
+        .ok_or("the tool is not inside a workspace")?;
+    Ok(root.to_owned())
+}

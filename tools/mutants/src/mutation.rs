@@ -1,0 +1,129 @@
+//! The file of mutations: which line of the checklist each breaks, where, and how.
+//!
+//! A block begins with the name and the file. `-` is the expression as it stands, `+` what takes its
+//! place, `@` another text of the same line and `in` its function (where the expression alone is
+//! there more than once), `#` says what this breaks, `*` why all tests stand on it:
+//!
+//! ```text
+//! B-083  crates/sutler-broker/src/lifecycle.rs
+//! - Err(Refusal::AsyncRequired)
+//! + Ok(Pace::Background)
+//!   # 202 without being asked for
+//! ```
+//!
+//! A line may have several mutations: `B-083/join`. Where they stand in the source: `tree.rs`.
+
+use crate::Fault;
+use std::path::{Path, PathBuf};
+
+/// One small thing broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mutation {
+    /// `B-083`, or `B-083/join` where there are several.
+    pub name: String,
+    /// The file, from the workspace's root.
+    pub file: PathBuf,
+    pub original: String,
+    /// Another text of the line it stands on.
+    pub beside: Option<String>,
+    /// The function it stands in.
+    pub within: Option<String>,
+    pub mutated: String,
+    pub breaks: String,
+    /// Why tests of other lines are red, too.
+    pub broad: Option<String>,
+}
+
+impl Mutation {
+    /// The line of the checklist.
+    pub(crate) fn line(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+}
+
+/// Reads the file; names must be unique and in order.
+pub(crate) fn read(path: &Path) -> Result<Vec<Mutation>, Fault> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Vec<Mutation>, Fault> {
+    let mut mutations: Vec<Mutation> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let at = |sentence: &str| format!("mutations.txt:{}: {sentence}", index + 1);
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if line.starts_with("B-") {
+            let (name, file) = line.split_once(char::is_whitespace).ok_or(at("no file"))?;
+            mutations.push(Mutation {
+                name: name.to_owned(),
+                file: PathBuf::from(file.trim()),
+                ..Mutation::default()
+            });
+            continue;
+        }
+        let current = mutations.last_mut().ok_or(at("a block begins with B-…"))?;
+        let (mark, rest) = line
+            .trim_start()
+            .split_once(' ')
+            .ok_or(at("nothing behind the mark"))?;
+        let rest = rest.trim();
+        match mark {
+            "-" => rest.clone_into(&mut current.original),
+            "+" => rest.clone_into(&mut current.mutated),
+            "@" => current.beside = Some(rest.to_owned()),
+            "in" => current.within = Some(rest.to_owned()),
+            "#" => rest.clone_into(&mut current.breaks),
+            "*" => current.broad = Some(rest.to_owned()),
+            _ => return Err(at("neither -, +, @, in, # nor *").into()),
+        }
+    }
+    check(&mutations)?;
+    Ok(mutations)
+}
+
+fn check(mutations: &[Mutation]) -> Result<(), Fault> {
+    for one in mutations {
+        if [&one.original, &one.mutated, &one.breaks]
+            .iter()
+            .any(|text| text.is_empty())
+        {
+            return Err(format!("{}: needs -, + and #", one.name).into());
+        }
+    }
+    for pair in mutations.windows(2) {
+        if pair[0].name >= pair[1].name {
+            return Err(format!("{} must come before {}", pair[1].name, pair[0].name).into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    const GOOD: &str = "# head\n\nB-001  a/b.rs\n- x\n+ y\n@ z\n  # why\n\nB-001/two  c.rs\n- p q\n+ r\n  # so\n  * all\n";
+
+    #[test]
+    fn blocks_are_read_with_all_their_marks() {
+        let read = parse(GOOD).expect("well-formed");
+        assert_eq!(read.len(), 2);
+        assert_eq!((read[0].line(), read[1].line()), ("B-001", "B-001"));
+        assert_eq!(read[0].beside.as_deref(), Some("z"));
+        assert_eq!(
+            (read[1].original.as_str(), read[1].mutated.as_str()),
+            ("p q", "r")
+        );
+        assert_eq!(read[1].broad.as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn a_block_out_of_order_or_without_its_replacement_is_refused() {
+        assert!(parse("B-002 a\n- x\n+ y\n# w\nB-001 a\n- x\n+ y\n # w\n").is_err());
+        assert!(parse("B-002 a\n- x\n  # w\n").is_err());
+        assert!(parse("- x\n").is_err());
+    }
+}

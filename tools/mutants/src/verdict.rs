@@ -1,0 +1,123 @@
+//! What the runs mean, and the report.
+
+use crate::mutation::Mutation;
+
+/// A test that a mutant turned red.
+#[derive(Clone, Debug)]
+pub(crate) struct Red {
+    pub test: String,
+    /// It holds the mutant's line.
+    pub holds: bool,
+    /// It plays random lives and holds all lines at once.
+    pub random: bool,
+}
+
+/// What came of one mutation.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub mutation: Mutation,
+    /// How many tests hold its line.
+    pub holders: usize,
+    pub red: Vec<Red>,
+}
+
+impl Verdict {
+    /// Whether a test of its line noticed.
+    pub(crate) fn killed(&self) -> bool {
+        self.red.iter().any(|red| red.holds)
+    }
+
+    /// Red tests of other lines.
+    fn strangers(&self) -> impl Iterator<Item = &str> {
+        let strange = |red: &&Red| !red.holds && !red.random;
+        self.red.iter().filter(strange).map(|red| red.test.as_str())
+    }
+
+    /// In a few words.
+    pub(crate) fn words(&self) -> String {
+        let (own, strange) = (
+            self.red.iter().filter(|red| red.holds).count(),
+            self.strangers().count(),
+        );
+        let of = self.holders;
+        match (self.killed(), strange, &self.mutation.broad) {
+            (false, 0, _) => format!("SURVIVED all of its {of} tests"),
+            (false, _, _) => {
+                format!("SURVIVED all of its {of} tests, but {strange} others are red")
+            }
+            (true, 0, _) => format!("killed by {own} of {of}, exactly"),
+            (true, _, Some(_)) => {
+                format!("killed by {own} of {of}, and {strange} others stand on it")
+            }
+            (true, _, None) => format!("killed by {own} of {of}, INEXACTLY: {strange} others"),
+        }
+    }
+}
+
+/// Shows the mutations and the lines without one.
+pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
+    for one in mutations {
+        say(&format!(
+            "{:<14} {}\n    - {}\n    + {}\n",
+            one.name, one.breaks, one.original, one.mutated
+        ));
+    }
+    say(&format!("{} mutations\n", mutations.len()));
+    missing(without);
+}
+
+/// Shows what is not as it should be; whether all is well.
+pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) -> bool {
+    let (mut exact, mut broad, mut inexact, mut survived) = (0, 0, 0, 0);
+    for verdict in verdicts {
+        let strange: Vec<&str> = verdict.strangers().collect();
+        match (
+            verdict.killed(),
+            strange.is_empty(),
+            &verdict.mutation.broad,
+        ) {
+            (false, _, _) => survived += 1,
+            (true, true, _) => exact += 1,
+            (true, false, Some(_)) => broad += 1,
+            (true, false, None) => inexact += 1,
+        }
+        let fine = verdict.killed() && (strange.is_empty() || verdict.mutation.broad.is_some());
+        if fine && !verbose {
+            continue;
+        }
+        let Mutation { name, breaks, .. } = &verdict.mutation;
+        say(&format!("{name}: {breaks}: {}\n", verdict.words()));
+        let own = verdict.red.iter().filter(|red| verbose && red.holds);
+        own.for_each(|red| say(&format!("    own:   {}\n", red.test)));
+        strange
+            .iter()
+            .for_each(|test| say(&format!("    other: {test}\n")));
+    }
+    missing(without);
+    say("\n");
+    let rows = [
+        ("mutants", verdicts.len()),
+        ("killed, and no other test is red", exact),
+        ("killed, where other lines stand on the same", broad),
+        ("killed, and other tests are red", inexact),
+        ("survived", survived),
+        ("MUST lines without a mutation", without.len()),
+    ];
+    for (words, count) in rows {
+        say(&format!("{count:>5}  {words}\n"));
+    }
+    survived == 0 && without.is_empty()
+}
+
+fn missing(without: &[String]) {
+    without
+        .iter()
+        .for_each(|line| say(&format!("{line}: no mutation\n")));
+}
+
+/// The report goes to standard output; progress goes to standard error.
+fn say(text: &str) {
+    use std::io::Write as _;
+    // A reader that went away needs no report.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
