@@ -1,0 +1,371 @@
+//! One platform: walks one instance through its life, survives the broker's deaths, and holds the
+//! broker to everything it acknowledged.
+//!
+//! A request without an answer is repeated as it was, as platforms do. After every restart all that
+//! is known is checked (`platform/verify.rs`) before the life goes on.
+
+mod verify;
+
+use crate::knowledge::{Known, Settled};
+use crate::violation::{Checked, Violation};
+use crate::wire::{Answer, Lost, Wire};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
+const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
+/// Longest wait for another victim after the line broke.
+const RESTART_WITHIN: Duration = Duration::from_secs(30);
+/// Longest time an operation may take while its victim lives: else its lane is stuck.
+const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+const POLL_EVERY: Duration = Duration::from_millis(3);
+
+/// Where the present victim serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Grows with every start.
+    pub generation: u64,
+    /// Its address.
+    pub address: SocketAddr,
+}
+
+/// Tells platforms where the present victim serves.
+pub type Home = watch::Receiver<Option<Target>>;
+
+/// With or without `accepts_incomplete`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// The answer is the result.
+    Sync,
+    /// 202, then polls.
+    Async,
+}
+
+/// One change in a life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// PUT of the instance.
+    Provision,
+    /// PATCH to this size.
+    Update(u32),
+    /// PUT of a binding.
+    Bind(&'static str),
+    /// DELETE of a binding.
+    Unbind(&'static str),
+    /// DELETE of the instance, with whatever bindings are left.
+    Deprovision,
+}
+
+/// A whole life: one binding is deleted by itself, the other goes with its instance.
+pub const SCRIPT: [(Act, Pace); 6] = [
+    (Act::Provision, Pace::Async),
+    (Act::Bind("own"), Pace::Sync),
+    (Act::Update(7), Pace::Async),
+    (Act::Bind("left"), Pace::Async),
+    (Act::Unbind("own"), Pace::Sync),
+    (Act::Deprovision, Pace::Async),
+];
+
+impl Act {
+    /// The broker's word for it.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Update(_) => "update",
+            Self::Bind(_) => "bind",
+            Self::Unbind(_) => "unbind",
+            Self::Deprovision => "deprovision",
+        }
+    }
+
+    fn deletes(self) -> bool {
+        matches!(self, Self::Unbind(_) | Self::Deprovision)
+    }
+
+    /// The binding it is about; `None`: the instance itself.
+    fn binding(self) -> Option<&'static str> {
+        match self {
+            Self::Bind(name) | Self::Unbind(name) => Some(name),
+            Self::Provision | Self::Update(_) | Self::Deprovision => None,
+        }
+    }
+
+    fn method(self) -> Method {
+        match self {
+            Self::Provision | Self::Bind(_) => Method::PUT,
+            Self::Update(_) => Method::PATCH,
+            Self::Unbind(_) | Self::Deprovision => Method::DELETE,
+        }
+    }
+}
+
+/// Why something could not be done now.
+pub(crate) enum Stop {
+    /// The victim is dead.
+    Dead,
+    /// A promise was broken.
+    Broken(Violation),
+}
+
+impl From<Violation> for Stop {
+    fn from(violation: Violation) -> Self {
+        Self::Broken(violation)
+    }
+}
+
+/// A platform with one instance.
+#[derive(Debug)]
+pub struct Platform {
+    home: Home,
+    generation: u64,
+    wire: Wire,
+    /// The instance's id.
+    pub instance: String,
+    known: Known,
+    bindings: BTreeMap<&'static str, Known>,
+    size: u32,
+    since: Instant,
+    /// Operations that a 202 named, with their verbs.
+    pub acknowledged: Vec<(String, &'static str)>,
+    /// Requests sent, by verb.
+    pub sent: BTreeMap<&'static str, u64>,
+    /// How often the victim died on it.
+    pub deaths: u64,
+    /// Longest time from a restart to the end of an operation that was under way.
+    pub recovery: Duration,
+}
+
+impl Platform {
+    /// A platform that begins with the victim that serves now.
+    ///
+    /// # Errors
+    /// None serves in time.
+    pub async fn new(mut home: Home, instance: String) -> Checked<Self> {
+        let target = next_target(&mut home, 0).await?;
+        Ok(Self {
+            home,
+            generation: target.generation,
+            wire: Wire::to(target.address),
+            instance,
+            known: Known::default(),
+            bindings: BTreeMap::new(),
+            size: 1,
+            since: Instant::now(),
+            acknowledged: Vec::new(),
+            sent: BTreeMap::new(),
+            deaths: 0,
+            recovery: Duration::ZERO,
+        })
+    }
+
+    /// Does one change, through any number of deaths, until it is acknowledged as finished.
+    ///
+    /// # Errors
+    /// A promise was broken.
+    pub async fn perform(&mut self, act: Act, pace: Pace) -> Checked<()> {
+        self.known_of(act).ask(act.verb());
+        if let Act::Update(size) = act {
+            self.size = size;
+        }
+        let mut deaths = 0;
+        self.since = Instant::now();
+        loop {
+            let place = format!("{} {} {pace:?}", act.verb(), self.instance);
+            match self.try_perform(act, pace, deaths > 0).await {
+                Ok(()) => break,
+                Err(Stop::Broken(violation)) => return Err(violation.at(&place)),
+                Err(Stop::Dead) => {
+                    deaths += 1;
+                    self.rejoin().await.map_err(|it| it.at(&place))?;
+                }
+            }
+        }
+        if deaths > 0 {
+            self.recovery = self.recovery.max(self.since.elapsed());
+        }
+        Ok(())
+    }
+
+    async fn try_perform(&mut self, act: Act, pace: Pace, doubted: bool) -> Result<(), Stop> {
+        if let Some(operation) = self.known_of(act).operation().map(str::to_owned) {
+            return self.await_end(act, &operation).await;
+        }
+        let answer = self.ask(act, pace).await?;
+        match (answer.status, pace) {
+            (202, Pace::Async) => {
+                let operation = self.named(act, &answer)?;
+                self.await_end(act, &operation).await
+            }
+            (200, Pace::Sync) if matches!(act, Act::Update(_)) || act.deletes() => {
+                self.settle(act, &answer).await
+            }
+            (201, Pace::Sync) if !act.deletes() => self.settle(act, &answer).await,
+            (200, _) if doubted && !act.deletes() => self.settle(act, &answer).await,
+            (410, _) if doubted && act.deletes() => self.settle(act, &answer).await,
+            _ => Err(unexpected("a change", &answer).into()),
+        }
+    }
+
+    /// Remembers the operation that a 202 names; it must be the same every time.
+    fn named(&mut self, act: Act, answer: &Answer) -> Checked<String> {
+        let operation = answer
+            .operation()
+            .ok_or_else(|| unexpected("a 202", answer))?
+            .to_owned();
+        let known = self.known_of(act);
+        match &mut known.pending {
+            Some(pending)
+                if pending
+                    .operation
+                    .as_ref()
+                    .is_some_and(|it| *it != operation) =>
+            {
+                Err(unexpected(
+                    "a repeated request with another operation",
+                    answer,
+                ))
+            }
+            Some(pending) => {
+                pending.operation = Some(operation.clone());
+                self.acknowledged.push((operation.clone(), act.verb()));
+                Ok(operation)
+            }
+            None => Ok(operation),
+        }
+    }
+
+    async fn await_end(&mut self, act: Act, operation: &str) -> Result<(), Stop> {
+        loop {
+            let answer = self.poll(act, operation).await?;
+            match answer.state() {
+                Some("succeeded") => return self.settle(act, &answer).await,
+                Some("in progress") if self.since.elapsed() < SETTLED_WITHIN => {
+                    tokio::time::sleep(POLL_EVERY).await;
+                }
+                _ => return Err(unexpected("the end of an acknowledged operation", &answer).into()),
+            }
+        }
+    }
+
+    /// A change was acknowledged as finished: what it made is there, what it deleted is not.
+    async fn settle(&mut self, act: Act, answer: &Answer) -> Result<(), Stop> {
+        let settled = match act {
+            Act::Provision | Act::Update(_) => Settled::There(self.parameters()),
+            Act::Bind(_) => {
+                let fetched = self.fetch(act.binding()).await?;
+                let credentials = fetched.body["credentials"].clone();
+                let given = &answer.body["credentials"];
+                let same = given.is_null() || *given == credentials;
+                if fetched.status != 200 || !same || credentials.is_null() {
+                    return Err(unexpected("a fetch after a bind", &fetched).into());
+                }
+                Settled::There(credentials)
+            }
+            Act::Unbind(_) | Act::Deprovision => Settled::Gone,
+        };
+        if act == Act::Deprovision {
+            let left = self.bindings.values_mut();
+            left.filter(|it| it.settled != Settled::Gone)
+                .for_each(|it| it.settle(Settled::Gone));
+        }
+        self.known_of(act).settle(settled);
+        self.verify_one(act.binding()).await
+    }
+
+    fn known_of(&mut self, act: Act) -> &mut Known {
+        match act.binding() {
+            Some(name) => self.bindings.entry(name).or_default(),
+            None => &mut self.known,
+        }
+    }
+
+    fn parameters(&self) -> Value {
+        json!({ "size": self.size })
+    }
+
+    /// Waits for the next victim and holds it to all that is known.
+    async fn rejoin(&mut self) -> Checked<()> {
+        loop {
+            self.deaths += 1;
+            let target = next_target(&mut self.home, self.generation).await?;
+            self.generation = target.generation;
+            self.wire = Wire::to(target.address);
+            self.since = Instant::now();
+            match self.verify().await {
+                Ok(()) => return Ok(()),
+                Err(Stop::Dead) => {}
+                Err(Stop::Broken(violation)) => return Err(violation),
+            }
+        }
+    }
+
+    async fn ask(&mut self, act: Act, pace: Pace) -> Result<Answer, Stop> {
+        *self.sent.entry(act.verb()).or_default() += 1;
+        let path = self.path(act.binding());
+        let incomplete = pace == Pace::Async;
+        let query = format!("service_id={SERVICE}&plan_id={PLAN}&accepts_incomplete={incomplete}");
+        let body = match act {
+            Act::Provision => json!({
+                "service_id": SERVICE, "plan_id": PLAN, "organization_guid": "o",
+                "space_guid": "s", "parameters": self.parameters(),
+            }),
+            Act::Update(_) => json!({ "service_id": SERVICE, "parameters": self.parameters() }),
+            Act::Bind(_) => json!({ "service_id": SERVICE, "plan_id": PLAN }),
+            Act::Unbind(_) | Act::Deprovision => Value::Null,
+        };
+        self.send(act.method(), &format!("{path}?{query}"), &body)
+            .await
+    }
+
+    async fn poll(&mut self, act: Act, operation: &str) -> Result<Answer, Stop> {
+        let path = self.path(act.binding());
+        let path = format!("{path}/last_operation?operation={operation}");
+        self.send(Method::GET, &path, &Value::Null).await
+    }
+
+    async fn fetch(&mut self, binding: Option<&str>) -> Result<Answer, Stop> {
+        let path = self.path(binding);
+        self.send(Method::GET, &path, &Value::Null).await
+    }
+
+    fn path(&self, binding: Option<&str>) -> String {
+        let instance = format!("/v2/service_instances/{}", self.instance);
+        match binding {
+            Some(name) => format!("{instance}/service_bindings/{name}"),
+            None => instance,
+        }
+    }
+
+    async fn send(&mut self, method: Method, path: &str, body: &Value) -> Result<Answer, Stop> {
+        match self.wire.send(method, path, body).await {
+            Ok(answer) => Ok(answer),
+            Err(Lost::Line) => Err(Stop::Dead),
+            Err(Lost::Time) => {
+                Err(Violation::new(format!("{path} was never answered, by a live victim")).into())
+            }
+        }
+    }
+}
+
+fn unexpected(what: &str, answer: &Answer) -> Violation {
+    Violation::new(format!(
+        "{what} was answered {} {}",
+        answer.status, answer.body
+    ))
+}
+
+async fn next_target(home: &mut Home, after: u64) -> Checked<Target> {
+    let newer = home.wait_for(|it| it.is_some_and(|target| target.generation > after));
+    match timeout(RESTART_WITHIN, newer).await {
+        Ok(Ok(target)) => target.ok_or_else(|| Violation::new("no victim")),
+        Ok(Err(_)) => Err(Violation::new("the harness ended while a platform waited")),
+        Err(_) => Err(Violation::new(
+            "the line broke, and the victim had not been killed",
+        )),
+    }
+}

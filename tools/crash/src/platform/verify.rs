@@ -1,0 +1,132 @@
+//! After a restart: everything that was acknowledged must be there, and nothing else.
+
+use super::{Act, Pace, Platform, Stop, unexpected};
+use crate::knowledge::{Fetchable, Known, Settled};
+use crate::violation::Checked;
+use crate::wire::Answer;
+
+impl Platform {
+    /// Holds the victim to all that is known.
+    pub(super) async fn verify(&mut self) -> Result<(), Stop> {
+        self.verify_pending().await?;
+        self.verify_one(None).await?;
+        let names: Vec<&'static str> = self.bindings.keys().copied().collect();
+        for name in names {
+            self.verify_one(Some(name)).await?;
+        }
+        Ok(())
+    }
+
+    /// Holds the victim to what is known of one resource.
+    pub(super) async fn verify_one(&mut self, binding: Option<&'static str>) -> Result<(), Stop> {
+        let known = match binding {
+            Some(name) => self.bindings.get(name).cloned().unwrap_or_default(),
+            None => self.known.clone(),
+        };
+        // A delete of the instance takes its bindings along at any moment.
+        let deleting = self
+            .known
+            .pending
+            .as_ref()
+            .is_some_and(|it| it.verb == "deprovision");
+        let taken_along = binding.is_some() && deleting;
+        let fetched = self.fetch(binding).await?;
+        let expected = match known.fetchable() {
+            Fetchable::Exactly if taken_along => Fetchable::Whatever,
+            other => other,
+        };
+        check_fetched(&known, &fetched, expected)?;
+        if known.pending.is_none() && !taken_along {
+            self.repeat_settled(binding, &known.settled).await?;
+        }
+        Ok(())
+    }
+
+    /// What is finished can be asked for again: 200 for what is there, 410 for what is gone.
+    async fn repeat_settled(
+        &mut self,
+        binding: Option<&'static str>,
+        settled: &Settled,
+    ) -> Result<(), Stop> {
+        let (act, status) = match (settled, binding) {
+            (Settled::Never, _) => return Ok(()),
+            (Settled::There(_), None) => (Act::Provision, 200),
+            (Settled::There(_), Some(name)) => (Act::Bind(name), 200),
+            (Settled::Gone, None) => (Act::Deprovision, 410),
+            (Settled::Gone, Some(name)) => (Act::Unbind(name), 410),
+        };
+        // While the instance changes, a repeated bind is none of its business; ask only in peace.
+        if binding.is_some() && self.known.pending.is_some() {
+            return Ok(());
+        }
+        let answer = self.ask(act, Pace::Async).await?;
+        if answer.status != status {
+            return Err(unexpected("what was acknowledged, asked for again,", &answer).into());
+        }
+        Ok(())
+    }
+
+    /// An operation that a 202 named is known, has not failed, and is what a repeated request joins.
+    async fn verify_pending(&mut self) -> Result<(), Stop> {
+        for act in self.pending_acts() {
+            let Some(operation) = self.known_of(act).operation().map(str::to_owned) else {
+                continue;
+            };
+            let polled = self.poll(act, &operation).await?;
+            if !matches!(polled.state(), Some("in progress" | "succeeded")) {
+                return Err(unexpected("a poll of an acknowledged operation", &polled).into());
+            }
+            // A repeated update that has ended meanwhile would be a new one.
+            if matches!(act, Act::Update(_)) {
+                continue;
+            }
+            let again = self.ask(act, Pace::Async).await?;
+            match again.status {
+                202 if again.operation() == Some(&operation) => {}
+                200 | 410 => {
+                    let polled = self.poll(act, &operation).await?;
+                    if polled.state() != Some("succeeded") {
+                        return Err(unexpected("a poll of a finished operation", &polled).into());
+                    }
+                }
+                _ => return Err(unexpected("a repeated request", &again).into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn pending_acts(&self) -> Vec<Act> {
+        let of = |known: &Known, binding: Option<&'static str>| {
+            let verb = known.pending.as_ref()?.verb;
+            let size = self.size;
+            let acts = [Act::Provision, Act::Update(size), Act::Deprovision];
+            let about = binding.map(|name| [Act::Bind(name), Act::Unbind(name)]);
+            let mut all = acts.into_iter().chain(about.into_iter().flatten());
+            all.find(|act| act.verb() == verb && act.binding() == binding)
+        };
+        let bindings = self
+            .bindings
+            .iter()
+            .filter_map(|(name, known)| of(known, Some(name)));
+        of(&self.known, None).into_iter().chain(bindings).collect()
+    }
+}
+
+fn check_fetched(known: &Known, fetched: &Answer, expected: Fetchable) -> Checked<()> {
+    let right = match (expected, fetched.status) {
+        (Fetchable::Exactly, 200) => {
+            let content = match &fetched.body["credentials"] {
+                serde_json::Value::Null => &fetched.body["parameters"],
+                credentials => credentials,
+            };
+            known.settled == Settled::There(content.clone())
+        }
+        (Fetchable::Never, 404) => true,
+        (Fetchable::Whatever, 200 | 404 | 422) => true,
+        _ => false,
+    };
+    if right {
+        return Ok(());
+    }
+    Err(unexpected(&format!("a fetch of {known:?}"), fetched))
+}

@@ -1,0 +1,214 @@
+//! Starts, kills and stops victims.
+
+use crate::victim::Moment;
+use crate::violation::{Checked, Violation};
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// Longest wait for `ready`; usually some 30 ms, but traced and busy machines are slow.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+/// Longest wait for the end of a victim that was told to stop.
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+/// How victims in one directory are started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// This package's executable.
+    pub program: PathBuf,
+    /// Words in front of it: a tracer, a namespace.
+    pub wrapper: Vec<String>,
+    /// The store's file.
+    pub db: PathBuf,
+    /// The log of effects.
+    pub ledger: PathBuf,
+    /// Which start it is.
+    pub boot: u64,
+    /// When it kills itself, if it does.
+    pub kill_at: Option<(u64, Moment)>,
+    /// Further arguments.
+    pub extra: Vec<String>,
+}
+
+impl Launch {
+    /// With everything in one directory.
+    pub fn new(program: &Path, dir: &Path) -> Self {
+        Self {
+            program: program.to_owned(),
+            wrapper: Vec::new(),
+            db: dir.join("victim.db"),
+            ledger: dir.join("ledger"),
+            boot: 0,
+            kill_at: None,
+            extra: Vec::new(),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut words = self.wrapper.iter().map(String::as_str);
+        let mut command = match words.next() {
+            Some(first) => {
+                let mut command = Command::new(first);
+                command.args(words).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        command
+            .arg("victim")
+            .arg("--db")
+            .arg(&self.db)
+            .arg("--ledger")
+            .arg(&self.ledger);
+        command.args(["--boot", &self.boot.to_string()]);
+        if let Some((number, moment)) = self.kill_at {
+            command.args(["--kill-at", &number.to_string(), "--moment", moment.word()]);
+        }
+        command
+            .args(&self.extra)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Starts the next victim. `None`: it killed itself before it was ready.
+    ///
+    /// # Errors
+    /// It could not be started, or it ended in any other way.
+    pub async fn start(&mut self) -> Checked<Option<VictimProcess>> {
+        self.boot += 1;
+        let begun = Instant::now();
+        let failed = |error: std::io::Error| Violation::new(format!("no victim: {error}"));
+        let mut child = self.command().spawn().map_err(failed)?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| Violation::new("no standard output"))?;
+        let mut lines = BufReader::new(stdout).lines();
+        let line = timeout(READY_WITHIN, lines.next_line()).await;
+        let line = line.map_err(|_| Violation::new("the victim is not ready in time"))?;
+        let address = line
+            .map_err(failed)?
+            .and_then(|it| it.strip_prefix("ready ")?.parse().ok());
+        match address {
+            Some(address) => Ok(Some(VictimProcess {
+                child,
+                address,
+                ready: begun.elapsed(),
+            })),
+            None => {
+                let status = child.wait().await.map_err(failed)?;
+                if self.kill_at.is_some() && killed(&status) {
+                    return Ok(None);
+                }
+                Err(Violation::new(format!(
+                    "the victim ended before it was ready: {status}"
+                )))
+            }
+        }
+    }
+
+    /// Starts the next victim, which must become ready.
+    ///
+    /// # Errors
+    /// It did not.
+    pub async fn start_whole(&mut self) -> Checked<VictimProcess> {
+        let started = self.start().await?;
+        started.ok_or_else(|| Violation::new("the victim died before it was ready"))
+    }
+}
+
+/// A victim at work. Killed with its drop.
+#[derive(Debug)]
+pub struct VictimProcess {
+    child: Child,
+    /// Where it serves.
+    pub address: SocketAddr,
+    /// How long it took until it served.
+    pub ready: Duration,
+}
+
+impl VictimProcess {
+    /// Its process, or its tracer's.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// SIGKILL, and waits for its end.
+    ///
+    /// # Errors
+    /// It had already ended in another way than by SIGKILL.
+    pub async fn kill(mut self) -> Checked<()> {
+        let _ = self.child.start_kill();
+        self.died().await
+    }
+
+    /// Waits for a victim that kills itself, or kills it after a while.
+    ///
+    /// # Errors
+    /// It ended in another way than by SIGKILL.
+    pub async fn await_death(mut self, patience: Duration) -> Checked<()> {
+        if timeout(patience, self.child.wait()).await.is_err() {
+            let _ = self.child.start_kill();
+        }
+        self.died().await
+    }
+
+    /// Waits for a victim that kills itself.
+    ///
+    /// # Errors
+    /// It ended in another way than by SIGKILL.
+    pub async fn death(&mut self) -> Checked<()> {
+        self.died().await
+    }
+
+    /// Whether it lives.
+    pub fn lives(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    async fn died(&mut self) -> Checked<()> {
+        let failed = |error: std::io::Error| Violation::new(format!("no end: {error}"));
+        let status = self.child.wait().await.map_err(failed)?;
+        if killed(&status) {
+            return Ok(());
+        }
+        Err(Violation::new(format!(
+            "the victim ended by itself: {status}"
+        )))
+    }
+
+    /// SIGTERM: it must drain and end with 0.
+    ///
+    /// # Errors
+    /// It does not end in time, or not with 0.
+    pub async fn stop(mut self) -> Checked<()> {
+        let pid = self
+            .child
+            .id()
+            .and_then(|id| Pid::from_raw(id.cast_signed()));
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let ended = timeout(STOP_WITHIN, self.child.wait()).await;
+        match ended {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => Err(Violation::new(format!(
+                "a drained victim ended with {status}"
+            ))),
+            Ok(Err(error)) => Err(Violation::new(format!("no end: {error}"))),
+            Err(_) => Err(Violation::new("the victim does not end after SIGTERM")),
+        }
+    }
+}
+
+fn killed(status: &std::process::ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    status.signal() == Some(Signal::KILL.as_raw())
+}

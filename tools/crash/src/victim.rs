@@ -1,0 +1,138 @@
+//! The victim: a small broker over a SQLite file that is meant to be killed.
+//!
+//! It prints `ready ADDRESS` when it serves. Its hooks (`victim/service.rs`) log effects, its store
+//! (`victim/witness.rs`) logs what became durable and knows the moments at which to die. The log is
+//! `victim/ledger.rs`. It checks nothing: that is done from outside.
+
+mod ledger;
+mod service;
+mod witness;
+
+pub use ledger::{Entry, Ledger, ParseError};
+pub use service::steps_of;
+
+use clap::{Args, ValueEnum};
+use service::Clockwork;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_broker::{Broker, CatalogFile};
+use sutler_journal::KeyRing;
+use sutler_store_sqlite::{SqliteSettings, SqliteStore};
+use tokio::net::TcpListener;
+use witness::{Trigger, Witness};
+
+/// What it offers.
+const CATALOG: &str = include_str!("victim/catalog.yaml");
+
+/// How the victim is started.
+#[derive(Args, Clone, Debug)]
+pub struct VictimArgs {
+    /// The store's file; the key file is kept beside it.
+    #[arg(long)]
+    pub db: PathBuf,
+    /// Where effects are logged.
+    #[arg(long)]
+    pub ledger: PathBuf,
+    /// Which start of this victim it is, for the log.
+    #[arg(long, default_value_t = 1)]
+    pub boot: u64,
+    /// How long each step of a hook takes, in milliseconds.
+    #[arg(long, default_value_t = 1)]
+    pub step_ms: u64,
+    /// Hooks of instances with the parameter `gated` begin when this file exists.
+    #[arg(long)]
+    pub gate: Option<PathBuf>,
+    /// Die at the n-th moment of the kind that `--moment` names.
+    #[arg(long)]
+    pub kill_at: Option<u64>,
+    /// At which moment of that call to die.
+    #[arg(long, value_enum, default_value_t = Moment::Before)]
+    pub moment: Moment,
+    /// Answer before the sync, as `synchronous = NORMAL` does: wrong on purpose.
+    #[arg(long)]
+    pub answer_before_sync: bool,
+}
+
+/// A moment in the life of a call to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Moment {
+    /// Before the call reaches the store.
+    Before,
+    /// While the store is at it, from another thread.
+    During,
+    /// After the store has answered, before anybody hears of it.
+    After,
+    /// In the writer's thread: all is written, nothing is committed.
+    Written,
+    /// In the writer's thread: COMMIT has returned, nobody has been answered.
+    Synced,
+}
+
+impl Moment {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Before,
+        Self::During,
+        Self::After,
+        Self::Written,
+        Self::Synced,
+    ];
+
+    /// As an argument.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::During => "during",
+            Self::After => "after",
+            Self::Written => "written",
+            Self::Synced => "synced",
+        }
+    }
+}
+
+/// Runs the victim until it is killed, or until SIGTERM.
+///
+/// # Errors
+/// It cannot start.
+pub async fn run(args: VictimArgs) -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .init();
+    let ledger = Arc::new(Ledger::open(&args.ledger, args.boot)?);
+    let trigger = Trigger::new(args.kill_at, args.moment);
+    let mut faults = trigger.faults();
+    if args.answer_before_sync {
+        faults = faults.answering_before_sync();
+    }
+    let settings = SqliteSettings {
+        faults,
+        ..SqliteSettings::default()
+    };
+    let store = SqliteStore::open_with(&args.db, settings).await?;
+    let witness = Witness::new(store, trigger, ledger.clone());
+    let clockwork = Clockwork {
+        ledger,
+        step: Duration::from_millis(args.step_ms),
+        gate: args.gate,
+    };
+    let running = Broker::new(CatalogFile::parse(CATALOG, None)?)
+        .service("clockwork", clockwork)
+        .store(witness, KeyRing::file(args.db.with_extension("key"))?)
+        .without_auth()
+        .start()
+        .await?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let mut out = std::io::stdout();
+    writeln!(out, "ready {}", listener.local_addr()?)?;
+    out.flush()?;
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    running
+        .serve(listener, async move {
+            terminate.recv().await;
+        })
+        .await;
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! The victim's hooks: every verb is a few memoised steps, and each step is one line in the ledger.
+
+use super::ledger::{Entry, Ledger};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_broker::{Bound, Cx, Error, Provisioned, Result, Service, Update, Updated};
+use uuid::Uuid;
+
+/// How often a gated hook looks at its gate.
+const GATE_EVERY: Duration = Duration::from_millis(2);
+
+/// How many steps a verb has.
+pub fn steps_of(verb: &str) -> u32 {
+    match verb {
+        "provision" => 3,
+        "unbind" => 1,
+        _ => 2,
+    }
+}
+
+/// What an instance is asked to be.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Params {
+    #[serde(default)]
+    size: u32,
+    /// Begin only when the gate is open.
+    #[serde(default)]
+    gated: bool,
+}
+
+/// What an instance is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    size: u32,
+    serial: String,
+}
+
+pub(super) struct Clockwork {
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) step: Duration,
+    pub(super) gate: Option<PathBuf>,
+}
+
+impl Clockwork {
+    /// All steps of a verb. Each gives a new word, so that a step done twice shows in its result.
+    async fn tick(&self, cx: &Cx, verb: &'static str) -> Result<String> {
+        let mut words = Vec::new();
+        for step in 1..=steps_of(verb) {
+            let name = format!("{verb}-{step}");
+            words.push(cx.step(&name, || self.effect(cx, verb, step)).await?);
+        }
+        Ok(words.join("."))
+    }
+
+    async fn effect(&self, cx: &Cx, verb: &str, step: u32) -> Result<String> {
+        let entry = Entry::Effect {
+            operation: cx.operation_id().to_string(),
+            verb: verb.to_owned(),
+            step,
+            attempt: cx.attempt(),
+            boot: self.ledger.boot(),
+        };
+        let failed = |error: std::io::Error| {
+            Error::failed("The ledger cannot be written.").because(error.to_string())
+        };
+        self.ledger.effect(&entry).map_err(failed)?;
+        tokio::time::sleep(self.step).await;
+        Ok(Uuid::new_v4().simple().to_string())
+    }
+
+    async fn pass_gate(&self, gated: bool) {
+        let Some(gate) = self.gate.as_ref().filter(|_| gated) else {
+            return;
+        };
+        while !gate.exists() {
+            tokio::time::sleep(GATE_EVERY).await;
+        }
+    }
+}
+
+impl Service for Clockwork {
+    type Params = Params;
+    type State = State;
+    const UPDATES: bool = true;
+
+    async fn provision(&self, cx: &Cx, params: Params) -> Result<Provisioned<State>> {
+        self.pass_gate(params.gated).await;
+        cx.save_state(&State {
+            size: 0,
+            serial: "begun".to_owned(),
+        })
+        .await?;
+        let serial = self.tick(cx, "provision").await?;
+        Ok(Provisioned::new(State {
+            size: params.size,
+            serial,
+        }))
+    }
+
+    async fn update(
+        &self,
+        cx: &Cx,
+        state: State,
+        update: Update<Params>,
+    ) -> Result<Updated<State>> {
+        self.tick(cx, "update").await?;
+        Ok(Provisioned::new(State {
+            size: update.params.size,
+            ..state
+        }))
+    }
+
+    async fn bind(&self, cx: &Cx, state: &State) -> Result<Bound> {
+        let secret = self.tick(cx, "bind").await?;
+        let credentials = json!({ "secret": secret, "serial": state.serial, "size": state.size });
+        Ok(Bound::credentials(credentials))
+    }
+
+    async fn unbind(&self, cx: &Cx, _state: &State) -> Result<()> {
+        self.tick(cx, "unbind").await.map(drop)
+    }
+
+    async fn deprovision(&self, cx: &Cx, _state: Option<State>) -> Result<()> {
+        self.tick(cx, "deprovision").await.map(drop)
+    }
+}

@@ -1,0 +1,232 @@
+//! The victim's store: passes everything on, logs what became durable, and dies when told to.
+//!
+//! Everything that changes the store (commit, claim, renew, release) is counted. Whoever wants the
+//! victim dead names a number and a moment of that call, see `Moment`.
+
+use super::Moment;
+use super::ledger::{Entry, Ledger};
+use async_trait::async_trait;
+use bytes::Bytes;
+use rustix::process::{Signal, getpid, kill_process};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use sutler_journal::{
+    Changes, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk, Next,
+    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
+    Stats, Store, StoreError, StoreTime, Sweep, WorkerId, Write,
+};
+use sutler_store_sqlite::SqliteStore;
+use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
+use tokio::sync::watch;
+
+/// A kill in the middle of a call comes so long after its beginning, at most.
+const DURING_MAX_MICROS: u64 = 500;
+
+/// When to die.
+#[derive(Clone, Debug)]
+pub(super) struct Trigger {
+    at: Option<u64>,
+    moment: Moment,
+    calls: Arc<AtomicU64>,
+    groups: Arc<AtomicU64>,
+}
+
+impl Trigger {
+    pub(super) fn new(at: Option<u64>, moment: Moment) -> Self {
+        Self {
+            at,
+            moment,
+            calls: Arc::default(),
+            groups: Arc::default(),
+        }
+    }
+
+    /// The moments inside the store's writer.
+    pub(super) fn faults(&self) -> Faults {
+        let trigger = self.clone();
+        Faults::with(move |point| {
+            match point {
+                FaultPoint::BeforeCommit => {
+                    let number = trigger.groups.fetch_add(1, Ordering::Relaxed) + 1;
+                    trigger.die_if(Moment::Written, number);
+                }
+                FaultPoint::DuringCommit => {}
+                FaultPoint::AfterCommit => {
+                    trigger.die_if(Moment::Synced, trigger.groups.load(Ordering::Relaxed));
+                }
+            }
+            Fault::None
+        })
+    }
+
+    fn begin(&self) -> u64 {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        self.die_if(Moment::Before, number);
+        if self.moment == Moment::During && self.at == Some(number) {
+            std::thread::spawn(move || {
+                let wait = Duration::from_micros(number * 61 % DURING_MAX_MICROS);
+                let begun = Instant::now();
+                while begun.elapsed() < wait {
+                    std::hint::spin_loop();
+                }
+                die();
+            });
+        }
+        number
+    }
+
+    fn die_if(&self, moment: Moment, number: u64) {
+        if self.moment == moment && self.at == Some(number) {
+            die();
+        }
+    }
+}
+
+/// SIGKILL to oneself: nothing is flushed, nothing is answered.
+fn die() -> ! {
+    let _ = kill_process(getpid(), Signal::KILL);
+    loop {
+        std::thread::park();
+    }
+}
+
+pub(super) struct Witness {
+    inner: SqliteStore,
+    trigger: Trigger,
+    ledger: Arc<Ledger>,
+}
+
+impl Witness {
+    pub(super) fn new(inner: SqliteStore, trigger: Trigger, ledger: Arc<Ledger>) -> Self {
+        Self {
+            inner,
+            trigger,
+            ledger,
+        }
+    }
+
+    async fn counted<T>(&self, call: impl Future<Output = T>, durable: impl FnOnce(&T)) -> T {
+        let number = self.trigger.begin();
+        let answer = call.await;
+        durable(&answer);
+        self.trigger.die_if(Moment::After, number);
+        answer
+    }
+
+    fn log(&self, commit: &Commit) {
+        let boot = self.ledger.boot();
+        for write in commit.writes() {
+            let Write::Advance {
+                operation,
+                next,
+                progress,
+                ..
+            } = write
+            else {
+                continue;
+            };
+            let operation = operation.to_string();
+            let mut entries = Vec::new();
+            if progress.is_some() {
+                entries.push(Entry::Memo {
+                    operation: operation.clone(),
+                    boot,
+                });
+            }
+            if matches!(next, Next::Done(_)) {
+                entries.push(Entry::Done { operation, boot });
+            }
+            for entry in entries {
+                self.ledger.note(&entry).expect("the ledger takes a line");
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Witness {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        self.counted(self.inner.commit(commit), |answer| {
+            if answer.is_ok() {
+                self.log(commit);
+            }
+        })
+        .await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        self.inner.get(key).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.inner.operation(id).await
+    }
+
+    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+        self.inner.poll(lane, id).await
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.inner.list(list, after, limit).await
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        self.inner.operations(list).await
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        self.counted(self.inner.renew(worker, ttl), |_| ()).await
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        self.counted(self.inner.claim(worker, queues), |_| ()).await
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        self.counted(self.inner.release(worker), |_| ()).await
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        self.inner.changes(after, limit).await
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.inner.hints()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        self.inner.sweep(sweep).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.inner.stats().await
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        self.inner.now().await
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        self.inner.append_log(operation, text).await
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        self.inner.read_log(operation, from, limit).await
+    }
+}
