@@ -1,6 +1,6 @@
 //! Bind, rotate, unbind and fetch of a binding.
 
-use super::instance::{STILL_RUNS, ask, unknown_plan};
+use super::instance::{STILL_RUNS, ask, joiner_waits, unknown_plan};
 use super::wait::Waited;
 use super::{Applied, Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::binding::{Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch};
@@ -38,7 +38,9 @@ impl Desk {
             // The instance must still be as it was read: no binding to one that is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
             if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
-                return self.answer_binding(&key, applied, asker, Verb::Bind).await;
+                return self
+                    .answer_binding(&key, applied, asker, &policy, Verb::Bind)
+                    .await;
             }
         }
         Err(crowded())
@@ -164,7 +166,7 @@ impl Desk {
             let reads = above.version.map(|version| (instance_key.clone(), version));
             if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
                 return self
-                    .answer_binding(&key, applied, asker, Verb::Unbind)
+                    .answer_binding(&key, applied, asker, &policy, Verb::Unbind)
                     .await;
             }
         }
@@ -217,6 +219,7 @@ impl Desk {
         key: &Key,
         applied: Applied<Binding>,
         asker: &Asker,
+        policy: &Policy,
         verb: Verb,
     ) -> Result<Changed<Binding>, Problem> {
         let Applied {
@@ -227,14 +230,14 @@ impl Desk {
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
             Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
-            Reply::Joined(id) => (id, !asker.accepts_incomplete, false),
+            Reply::Joined(id) => (id, joiner_waits(asker, policy), false),
         };
         if !waits {
             return Ok(Changed::Running(id, state));
         }
         match self.wait_for(key, id, finished, verb).await? {
             Waited::Succeeded => {
-                let state = self.stock.records.load::<Binding>(key).await?.state;
+                let state = self.load_changed::<Binding>(key).await?;
                 Ok(if mine {
                     Changed::Done(state)
                 } else {

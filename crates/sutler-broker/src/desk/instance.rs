@@ -54,7 +54,9 @@ impl Desk {
             };
             let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
             if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
-                return self.answer(&key, applied, asker, Verb::Provision).await;
+                return self
+                    .answer(&key, applied, asker, &policy, Verb::Provision)
+                    .await;
             }
         }
         Err(crowded())
@@ -74,7 +76,9 @@ impl Desk {
             let draft = draft(json!({ "update": update.change }), asker).paced(&policy);
             let decision = decide(was.state.clone(), Event::Update(Box::new(update)))?;
             if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
-                return self.answer(&key, applied, asker, Verb::Update).await;
+                return self
+                    .answer(&key, applied, asker, &policy, Verb::Update)
+                    .await;
             }
         }
         Err(crowded())
@@ -165,7 +169,9 @@ impl Desk {
             };
             let decision = decide(was.state.clone(), event)?;
             if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
-                return self.answer(&key, applied, asker, Verb::Deprovision).await;
+                return self
+                    .answer(&key, applied, asker, &policy, Verb::Deprovision)
+                    .await;
             }
         }
         Err(crowded())
@@ -225,6 +231,7 @@ impl Desk {
         key: &Key,
         applied: super::Applied<Instance>,
         asker: &Asker,
+        policy: &Policy,
         verb: Verb,
     ) -> Result<Changed<Instance>, Problem> {
         let super::Applied {
@@ -235,14 +242,14 @@ impl Desk {
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
             Reply::Started(id, pace) => (id, pace == crate::lifecycle::Pace::Inline, true),
-            Reply::Joined(id) => (id, !asker.accepts_incomplete, false),
+            Reply::Joined(id) => (id, joiner_waits(asker, policy), false),
         };
         if !waits {
             return Ok(Changed::Running(id, state));
         }
         match self.wait_for(key, id, finished, verb).await? {
             Waited::Succeeded => {
-                let state = self.stock.records.load::<Instance>(key).await?.state;
+                let state = self.load_changed::<Instance>(key).await?;
                 Ok(if mine {
                     Changed::Done(state)
                 } else {
@@ -310,6 +317,12 @@ pub(super) fn ask(asker: &Asker, rule: Asynchrony) -> Ask {
         accepts_incomplete: asker.accepts_incomplete,
         rule,
     }
+}
+
+/// Whether one who asks for what already runs is answered with its result. What always works at once
+/// never answers 202 (B-085), also because nobody could fetch such a binding later (B-113).
+pub(super) fn joiner_waits(asker: &Asker, policy: &Policy) -> bool {
+    !asker.accepts_incomplete || policy.asynchrony == Asynchrony::Never
 }
 
 pub(super) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {

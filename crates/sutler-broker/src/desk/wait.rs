@@ -4,7 +4,7 @@
 
 use super::{Desk, Problem, refusal_of};
 use crate::lifecycle::Verb;
-use crate::records::Detail;
+use crate::records::{Detail, Kept};
 use std::time::Duration;
 use sutler_journal::{Finished, Key, OperationId, Outcome, Polled, State};
 use tokio::time::Instant;
@@ -12,6 +12,8 @@ use tokio::time::Instant;
 /// First and longest pause between looks at an operation that runs elsewhere.
 const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK_LAST: Duration = Duration::from_millis(250);
+/// How often a resource that was changed is read again before its caller is told of a failure.
+const RELOADS: u32 = 20;
 
 /// How a wait ended.
 pub(super) enum Waited {
@@ -41,8 +43,14 @@ impl Desk {
             {
                 return Ok(Waited::Overdue);
             }
-            if let Some(result) = self.result_of(lane, id, verb).await? {
-                return result.map(|()| Waited::Succeeded);
+            match self.result_of(lane, id, verb).await {
+                Ok(Some(result)) => return result.map(|()| Waited::Succeeded),
+                Ok(None) => {}
+                // It goes on whether we can see it or not, so no answer is given before time is up.
+                Err(Problem::Unavailable(error)) => {
+                    tracing::warn!(operation.id = %id, %error, "no look at an operation; looking again");
+                }
+                Err(problem) => return Err(problem),
             }
             if Instant::now() + pause > deadline {
                 return Ok(Waited::Overdue);
@@ -51,6 +59,21 @@ impl Desk {
             pause = (pause * 2).min(LOOK_LAST);
             here = self.engine.finished(id);
         }
+    }
+
+    /// Reads a resource whose operation succeeded. A caller told of a failure now would not expect
+    /// the change to have come true (B-037), so a store that does not answer is asked again.
+    pub(super) async fn load_changed<S: Kept>(&self, key: &Key) -> Result<S, Problem> {
+        let mut pause = LOOK_FIRST;
+        for _ in 0..RELOADS {
+            match self.stock.records.load::<S>(key).await {
+                Ok(loaded) => return Ok(loaded.state),
+                Err(error) => tracing::warn!(%error, "a changed resource could not be read; trying again"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOK_LAST);
+        }
+        Ok(self.stock.records.load::<S>(key).await?.state)
     }
 
     async fn result_of(
