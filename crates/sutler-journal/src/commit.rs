@@ -15,6 +15,8 @@ use uuid::Uuid;
 
 /// Most writes in one commit; the smallest transaction limit of all stores.
 pub const WRITES_MAX: usize = 100;
+/// Most expectations in one commit.
+pub const EXPECTS_MAX: usize = 100;
 /// Most bytes in one commit; larger swaps write a generation in batches and flip one pointer.
 pub const BYTES_MAX: usize = 1_000_000;
 
@@ -125,10 +127,13 @@ pub enum Write {
     /// No document points to it any more: sweeping may take it once done.
     Unpin(OperationId),
     /// Replaces ciphertexts by the same plain texts under another key. Changes nothing else, and is
-    /// the one thing that may be done to an operation that ended. Stale if there is none.
+    /// the one thing that may be done to an operation that ended. Stale if there is none, or if its
+    /// detail or progress is not what was read: a worker that writes meanwhile loses nothing.
     Reseal {
         /// Which.
         operation: OperationId,
+        /// The detail and the progress as they were read.
+        read: (Bytes, Bytes),
         /// The detail, sealed anew.
         detail: Bytes,
         /// The request, sealed anew.
@@ -170,6 +175,9 @@ pub enum TooLarge {
     /// Too many writes.
     #[error("a commit has at most {WRITES_MAX} writes, not {0}")]
     Writes(usize),
+    /// Too many expectations.
+    #[error("a commit has at most {EXPECTS_MAX} expectations, not {0}")]
+    Expects(usize),
     /// Too many bytes.
     #[error("a commit has at most {BYTES_MAX} bytes, not {0}")]
     Bytes(usize),
@@ -311,6 +319,9 @@ impl Commit {
     pub fn check(&self) -> Result<(), TooLarge> {
         if self.writes.len() > WRITES_MAX {
             return Err(TooLarge::Writes(self.writes.len()));
+        }
+        if self.expects.len() > EXPECTS_MAX {
+            return Err(TooLarge::Expects(self.expects.len()));
         }
         let mut bytes = 0;
         let mut documents = BTreeSet::new();

@@ -46,7 +46,9 @@ impl KeyRing {
             return Err(KeyFileError::Open(path.to_owned()));
         }
         let mut text = Zeroizing::new(String::new());
-        file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(io)?;
+        file.take(FILE_BYTES_MAX)
+            .read_to_string(&mut text)
+            .map_err(io)?;
         Self::parse(&text).map_err(|error| KeyFileError::Content(path.to_owned(), error))
     }
 }
@@ -57,7 +59,11 @@ fn create(path: &Path) -> std::io::Result<()> {
         return Ok(());
     }
     let draft = path.with_extension(format!("new-{}", uuid::Uuid::new_v4()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)?;
     let made = file
         .write_all(KeyRing::fresh_line(FIRST_KEY).as_bytes())
         .and_then(|()| file.sync_all())

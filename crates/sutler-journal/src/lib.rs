@@ -21,12 +21,12 @@ mod store;
 
 pub use clock::{Clock, ManualClock, StoreTime, SystemClock};
 pub use commit::{
-    BYTES_MAX, Commit, CommitError, CommitId, Due, Expect, NewOperation, Next, Start, TooLarge,
-    WRITES_MAX, Which, Write,
+    BYTES_MAX, Commit, CommitError, CommitId, Due, EXPECTS_MAX, Expect, NewOperation, Next, Start,
+    TooLarge, WRITES_MAX, Which, Write,
 };
 pub use document::{Document, TERMS_MAX, Term, Version};
 pub use engine::{
-    Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run,
+    Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run, Unwritten,
     catch_panic,
 };
 pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};

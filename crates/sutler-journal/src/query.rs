@@ -121,6 +121,9 @@ pub struct Changes {
 pub struct Renewal {
     /// Those of its operations that somebody wants to stop.
     pub cancelled: Vec<OperationId>,
+    /// All that it has claimed and not given up. One it does not know of was claimed by an answer
+    /// that never arrived, and must be run or given up: nobody else may take it.
+    pub held: Vec<OperationId>,
 }
 
 /// What to throw away, at most `limit` at a time.

@@ -13,15 +13,19 @@ const REPEATS: u32 = 6;
 /// Those of [`Store::commit`]; `Unknown` only if the store did not answer all the while.
 pub async fn settle(store: &dyn Store, commit: &Commit) -> Result<(), CommitError> {
     let mut wait = Duration::from_millis(30);
+    let mut answer = store.commit(commit).await;
     for _ in 0..REPEATS {
-        match store.commit(commit).await {
-            Err(CommitError::Unknown(error)) => {
-                tracing::warn!(%error, "the outcome of a commit is not known yet; asking again");
-                tokio::time::sleep(wait).await;
-                wait *= 2;
-            }
-            settled => return settled,
-        }
+        let Err(CommitError::Unknown(error)) = answer else {
+            return answer;
+        };
+        tracing::warn!(%error, "the outcome of a commit is not known yet; asking again");
+        tokio::time::sleep(wait).await;
+        wait *= 2;
+        answer = match store.commit(commit).await {
+            // This repeat was not taken; what became of the first is as unknown as before.
+            Err(CommitError::NotWritten(error)) => Err(CommitError::Unknown(error)),
+            other => other,
+        };
     }
-    store.commit(commit).await
+    answer
 }

@@ -57,6 +57,7 @@ pub(crate) const OP_MOVE: &str =
 pub(crate) const OP_CANCEL: &str = "UPDATE op SET cancel = 1 WHERE no = ?1";
 pub(crate) const OP_WAKE: &str = "UPDATE op SET state = 1, due = ?2 WHERE no = ?1";
 pub(crate) const OP_UNPIN: &str = "UPDATE op SET pinned = 0 WHERE no = ?1";
+pub(crate) const OP_READ: &str = "SELECT detail = ?2 AND progress = ?3 FROM op WHERE no = ?1";
 pub(crate) const OP_RESEAL: &str =
     "UPDATE op SET detail = ?2, request = ?3, progress = ?4 WHERE no = ?1";
 pub(crate) const OP_CLAIM: &str =

@@ -68,6 +68,7 @@ pub async fn the_feed_names_every_subject(candidate: &dyn Candidate) {
         .write(Write::Unpin(unpinned_id))
         .write(Write::Reseal {
             operation: resealed_id,
+            read: (scene.row(resealed_id).await.detail, bytes("")),
             detail: bytes("d"),
             request: bytes("r"),
             progress: bytes("p"),

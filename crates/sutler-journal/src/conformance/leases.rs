@@ -166,6 +166,12 @@ pub async fn a_renewal_tells_of_cancellations(candidate: &dyn Candidate) {
     scene.commit(cancel).await;
     assert_eq!(renew(worker).await, [mine]);
     assert_eq!(renew(worker).await, [mine], "until it is dealt with");
+    let renewal = scene.store.renew(worker, LASTING).await;
+    let mut held = renewal.expect("a lease").held;
+    held.sort();
+    let mut expected = vec![mine, spared];
+    expected.sort();
+    assert_eq!(held, expected, "all of this worker's, and no others");
     assert_eq!(renew(other).await, [theirs]);
     assert!(!scene.row(spared).await.cancel);
     let done = finish(mine, Outcome::Cancelled).fenced(mine, fence);

@@ -91,6 +91,7 @@ pub async fn contending_writes_are_refused(candidate: &dyn Candidate) {
     let new = new_operation("a", Start::Waiting);
     let reseal = Write::Reseal {
         operation: id,
+        read: (bytes("d"), bytes("p")),
         detail: bytes("d"),
         request: bytes("r"),
         progress: bytes("p"),

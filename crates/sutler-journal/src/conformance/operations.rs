@@ -131,6 +131,7 @@ pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
     }
     let reseal = Write::Reseal {
         operation: nobody,
+        read: (bytes("x"), bytes("x")),
         detail: bytes("x"),
         request: bytes("x"),
         progress: bytes("x"),
@@ -237,11 +238,17 @@ pub async fn sealing_anew_changes_nothing_else(candidate: &dyn Candidate) {
         let mut expected = scene.operation(id).await;
         let reseal = Write::Reseal {
             operation: id,
+            read: (expected.row.detail.clone(), expected.progress.clone()),
             detail: bytes("new detail"),
             request: bytes("new request"),
             progress: bytes("new progress"),
         };
-        scene.commit(only(reseal)).await;
+        scene.commit(only(reseal.clone())).await;
+        assert_eq!(
+            scene.stale(only(reseal)).await,
+            Which::Write(0),
+            "read before"
+        );
         expected.row.detail = bytes("new detail");
         expected.request = bytes("new request");
         expected.progress = bytes("new progress");

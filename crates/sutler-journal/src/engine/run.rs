@@ -2,7 +2,7 @@
 //!
 //! Every write carries the fence. A claim that was lost can write nothing, and says [`Lost`].
 
-use crate::commit::{Commit, CommitError, Expect, Next, Which};
+use crate::commit::{Commit, CommitError, Expect, Next, TooLarge, Which};
 use crate::operation::{Fence, Operation, OperationId};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
@@ -18,6 +18,15 @@ const AGAIN_LAST: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the claim was lost")]
 pub struct Lost;
+
+/// Why a commit under a claim was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// Somebody wrote first: read and decide again.
+    Stale(Which),
+    /// It is over the limits of every store.
+    TooLarge(TooLarge),
+}
 
 /// A claimed operation.
 pub struct Run {
@@ -80,9 +89,13 @@ impl Run {
     /// writes is waited for, as long as the claim lasts.
     ///
     /// # Errors
-    /// `Ok(Err(which))`: somebody wrote first, decide again. `Err(Lost)`: stop.
-    pub async fn commit(&self, commit: Commit) -> Result<Result<(), Which>, Lost> {
+    /// `Ok(Err(unwritten))`: somebody wrote first, or no store would take it; decide again.
+    /// `Err(Lost)`: stop.
+    pub async fn commit(&self, commit: Commit) -> Result<Result<(), Unwritten>, Lost> {
         let commit = commit.fenced(self.id(), self.fence());
+        if let Err(why) = commit.check() {
+            return Ok(Err(Unwritten::TooLarge(why)));
+        }
         let fence_at = commit.expects().len() - 1;
         debug_assert!(matches!(commit.expects()[fence_at], Expect::Fence(..)));
         let mut wait = AGAIN_FIRST;
@@ -92,7 +105,7 @@ impl Run {
                 Err(CommitError::Stale(Which::Expect(n))) if n == fence_at => {
                     return Err(Lost);
                 }
-                Err(CommitError::Stale(which)) => return Ok(Err(which)),
+                Err(CommitError::Stale(which)) => return Ok(Err(Unwritten::Stale(which))),
                 Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
                     self.wait_for_store(&cause, wait).await?;
                 }

@@ -6,7 +6,7 @@
 use super::run::{Lost, Run};
 use super::{Ended, Engine, Finished, Incarnation, Inner, Permit, Running};
 use crate::commit::{Due, Next};
-use crate::operation::{Operation, WorkerId};
+use crate::operation::{Operation, OperationId, State, WorkerId};
 use crate::store::LeaseError;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,6 +67,7 @@ impl Engine {
     async fn renew_for_ever(&self) {
         let inner = &self.0;
         let mut renewed = Instant::now();
+        let mut unknown = Vec::new();
         loop {
             let incarnation = inner.incarnation();
             tokio::select! {
@@ -93,6 +94,9 @@ impl Engine {
                         .cancelled
                         .into_iter()
                         .for_each(|id| self.cancel_hint(id));
+                    unknown = self
+                        .take_unknown(renewal.held, &unknown, &incarnation)
+                        .await;
                 }
                 Err(LeaseError::Lost) => inner.lose(&incarnation),
                 Err(LeaseError::Store(error)) => {
@@ -103,6 +107,30 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Runs what the store says is ours and nobody here runs: the answer to its claim got lost. Only
+    /// what was so at the renewal before too, so that nothing is taken between a commit and its start.
+    async fn take_unknown(
+        &self,
+        held: Vec<OperationId>,
+        before: &[OperationId],
+        incarnation: &Incarnation,
+    ) -> Vec<OperationId> {
+        let mut unknown = held;
+        {
+            let running = self.0.running();
+            unknown.retain(|id| !running.contains_key(id));
+        }
+        for id in unknown.iter().filter(|id| before.contains(id)) {
+            if let Ok(Some(operation)) = self.0.store.operation(*id).await
+                && operation.row.state == State::Running
+            {
+                tracing::warn!(operation.id = %id, "running an operation whose claim was not answered");
+                self.take(operation, incarnation.worker);
+            }
+        }
+        unknown
     }
 
     async fn claim_for_ever(&self) {

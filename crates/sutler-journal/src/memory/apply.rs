@@ -56,7 +56,11 @@ impl Ledger {
             }
             Write::Import(operation) => !self.jobs.contains_key(&operation.row.id),
             Write::Advance { operation, .. } => self.unfinished.contains(operation),
-            Write::Reseal { operation, .. } => self.jobs.contains_key(operation),
+            Write::Reseal {
+                operation, read, ..
+            } => self
+                .operation(*operation)
+                .is_some_and(|found| found.row.detail == read.0 && found.progress == read.1),
             Write::Put { .. }
             | Write::Remove(_)
             | Write::Cancel(_)
@@ -128,6 +132,7 @@ impl Ledger {
                 detail,
                 request,
                 progress,
+                ..
             } => self.touch(*operation, |job| {
                 job.operation.row.detail = detail.clone();
                 job.operation.request = request.clone();

@@ -48,13 +48,13 @@ impl Ledger {
         lease.expires = now.plus(ttl);
         let held = self.held.get(&worker);
         let ids = held.into_iter().flat_map(|held| &held.operations);
-        let wanted = |id: &&OperationId| {
-            self.operation(**id)
+        let held: Vec<OperationId> = ids.copied().collect();
+        let wanted = |id: &OperationId| {
+            self.operation(*id)
                 .is_some_and(|operation| operation.row.cancel)
         };
-        Some(Renewal {
-            cancelled: ids.filter(wanted).copied().collect(),
-        })
+        let cancelled = held.iter().copied().filter(wanted).collect();
+        Some(Renewal { cancelled, held })
     }
 
     /// Hands out what is due; `None` if the worker holds no lease.

@@ -116,9 +116,15 @@ impl Desk<'_> {
                 let head = self.look_at_operation(*operation, seen)?;
                 Ok(head.is_some_and(|head| !head.is_done()))
             }
-            Write::Reseal { operation, .. } => {
-                Ok(self.look_at_operation(*operation, seen)?.is_some())
-            }
+            Write::Reseal {
+                operation, read, ..
+            } => match self
+                .look_at_operation(*operation, seen)?
+                .map(|head| head.number)
+            {
+                Some(number) => self.is_as_read(number, (&read.0, &read.1)),
+                None => Ok(false),
+            },
             Write::Put { .. }
             | Write::Remove(_)
             | Write::Cancel(_)
@@ -227,6 +233,7 @@ impl Desk<'_> {
                     detail,
                     request,
                     progress,
+                    ..
                 },
                 _,
             ) => self.reseal(*operation, (detail, request, progress))?,

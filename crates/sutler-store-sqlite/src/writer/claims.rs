@@ -30,8 +30,7 @@ impl Desk<'_> {
         ttl: Duration,
         now: StoreTime,
     ) -> Option<Renewal> {
-        let cancelled = self.memory.leases.renew(worker, ttl, now)?;
-        Some(Renewal { cancelled })
+        self.memory.leases.renew(worker, ttl, now)
     }
 
     /// Hands out what is due; `None` if the worker holds no lease.

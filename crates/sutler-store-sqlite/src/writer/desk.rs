@@ -74,9 +74,10 @@ impl Memory {
     /// Reads everything from the file again; leases stay as long as they were.
     pub(super) fn reload(&mut self, db: &Connection) -> Result<()> {
         // The claimants of a group in doubt were told nothing, so nobody works on these.
-        for (number, fence) in self.claimed.drain(..) {
-            db.execute(sql::OP_UNCLAIM, (number, fence))?;
+        for claim in &self.claimed {
+            db.execute(sql::OP_UNCLAIM, *claim)?;
         }
+        self.claimed.clear();
         self.reload_numbers(db)?;
         self.reload_running(db)
     }
@@ -217,15 +218,21 @@ impl<'c> Desk<'c> {
     /// Ends the open transaction, if the database has not, and brings the memory back to what the
     /// file says. `false` if even that failed.
     pub(super) fn rolled_back(&mut self) -> bool {
-        self.hint = false;
-        self.learnt.clear();
-        self.young.clear();
-        self.memory.filing = None;
-        let ended = self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok();
+        let ended = self.abandon();
         if ended {
             self.memory.claimed.clear();
         }
         ended && self.memory.reload(self.db).is_ok()
+    }
+
+    /// Lets go of a group whose fate is not known; the memory is read again when the file is open
+    /// again. Claims of the group are kept in mind until then: nobody was told of them.
+    pub(super) fn abandon(&mut self) -> bool {
+        self.hint = false;
+        self.learnt.clear();
+        self.young.clear();
+        self.memory.filing = None;
+        self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
     }
 
     /// After an answered group: tells whoever waits for work, and whoever needs the words.

@@ -57,7 +57,7 @@ pub(super) fn run(desk: &mut Desk<'_>, group: &mut Vec<Job>) -> Flow {
                 jobs = group.len(),
                 "the outcome of a group of writes is unknown"
             );
-            desk.rolled_back();
+            desk.abandon();
             for job in group.drain(..) {
                 job.doubt(StoreError::new(
                     "the store's file failed while the write was made durable",

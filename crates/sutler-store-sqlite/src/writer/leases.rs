@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::time::Duration;
-use sutler_journal::{OperationId, StoreTime, WorkerId};
+use sutler_journal::{OperationId, Renewal, StoreTime, WorkerId};
 
 /// An operation with a worker.
 #[derive(Clone, Debug)]
@@ -33,13 +33,13 @@ impl Leases {
         self.0.get(&worker).is_some_and(|lease| now < lease.expires)
     }
 
-    /// Makes or prolongs a lease; `None` if it ran out. Answers what should be stopped.
+    /// Makes or prolongs a lease; `None` if it ran out.
     pub(super) fn renew(
         &mut self,
         worker: WorkerId,
         ttl: Duration,
         now: StoreTime,
-    ) -> Option<Vec<OperationId>> {
+    ) -> Option<Renewal> {
         let lease = self.0.entry(worker).or_insert_with(|| Lease {
             expires: StoreTime(i64::MAX),
             running: HashMap::new(),
@@ -48,10 +48,13 @@ impl Leases {
             return None;
         }
         lease.expires = now.plus(ttl);
-        let cancelled = lease.running.values().filter(|running| running.cancel);
-        let mut cancelled: Vec<OperationId> = cancelled.map(|running| running.id).collect();
-        cancelled.sort_unstable();
-        Some(cancelled)
+        let mut running: Vec<&Running> = lease.running.values().collect();
+        running.sort_unstable_by_key(|running| running.id);
+        let cancelled = running.iter().filter(|running| running.cancel);
+        Some(Renewal {
+            cancelled: cancelled.map(|running| running.id).collect(),
+            held: running.iter().map(|running| running.id).collect(),
+        })
     }
 
     /// Ends a lease that has not run out; one that has stays burnt.

@@ -245,6 +245,19 @@ impl Desk<'_> {
         Ok(())
     }
 
+    /// Whether nobody wrote detail or progress since they were read.
+    pub(super) fn is_as_read(
+        &mut self,
+        number: i64,
+        (detail, progress): (&[u8], &[u8]),
+    ) -> Result<bool> {
+        let same = self
+            .sql
+            .op_read
+            .query_row((number, detail, progress), |row| row.get(0))?;
+        Ok(same)
+    }
+
     pub(super) fn reseal(
         &mut self,
         id: OperationId,

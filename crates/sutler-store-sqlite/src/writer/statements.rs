@@ -46,6 +46,7 @@ statements! {
     op_cancel = sql::OP_CANCEL,
     op_wake = sql::OP_WAKE,
     op_unpin = sql::OP_UNPIN,
+    op_read = sql::OP_READ,
     op_reseal = sql::OP_RESEAL,
     op_claim = sql::OP_CLAIM,
     op_release = sql::OP_RELEASE,
