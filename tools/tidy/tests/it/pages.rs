@@ -148,3 +148,73 @@ fn every_decision_that_is_cited_is_written_down() {
     }
     none(&complaints);
 }
+
+/// Pages whose claims are checked against the sources.
+const CHECKED: [&str; 7] = [
+    "docs/ARCHITECTURE.md",
+    "docs/DECISIONS.md",
+    "docs/adr/0001-versions-are-commit-ids.md",
+    "docs/adr/0002-one-lease-per-worker.md",
+    "docs/adr/0003-plan-copies-by-digest.md",
+    "docs/adr/0004-index-terms-and-gone-tombstones.md",
+    "docs/adr/0005-the-fence-demands-a-live-lease.md",
+];
+
+/// A name with so many underscores is a test's.
+const UNDERSCORES_OF_A_TEST: usize = 3;
+
+#[test]
+fn tests_that_pages_name_exist() {
+    let repository = Repository::here();
+    let sources: Vec<String> = repository
+        .files_ending(".rs")
+        .iter()
+        .filter_map(|path| repository.read(path))
+        .collect();
+    let mut complaints = Vec::new();
+    for path in CHECKED {
+        for span in page(path).code_spans() {
+            let is_name = span
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if !is_name || span.matches('_').count() < UNDERSCORES_OF_A_TEST {
+                continue;
+            }
+            let defined = format!("fn {span}(");
+            if !sources.iter().any(|text| text.contains(&defined)) {
+                complaints.push(format!("{path}: there is no test {span}"));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn rows_that_decisions_name_are_in_the_tables() {
+    let repository = Repository::here();
+    let decisions = repository.read("docs/DECISIONS.md").unwrap_or_default();
+    let mut complaints = Vec::new();
+    let mut found = 0;
+    for span in Document::new(&decisions).code_spans() {
+        let Some((row, result)) = span.split_once(" → ") else {
+            continue;
+        };
+        let Some((table, row)) = row.split_once(": ") else {
+            continue;
+        };
+        let path = format!("crates/sutler-broker/tests/transitions/{table}.txt");
+        let table = repository.read(&path).unwrap_or_default();
+        let holds = table.lines().any(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            cells.len() == 6
+                && row == format!("{} | {}", cells[0], cells[1])
+                && (cells[2] == result || (cells[2] == "-" && cells[4] == result))
+        });
+        found += 1;
+        if !holds {
+            complaints.push(format!("{path} does not say: {span}"));
+        }
+    }
+    assert!(found > 10, "the rows were not found");
+    none(&complaints);
+}

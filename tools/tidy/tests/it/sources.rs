@@ -126,6 +126,30 @@ fn every_file_is_compiled() {
     none(&complaints);
 }
 
+#[test]
+fn files_that_a_head_sends_the_reader_to_exist() {
+    let repository = Repository::here();
+    let files = repository.files();
+    let mut complaints = Vec::new();
+    for (path, source) in sources() {
+        let heads = source
+            .text()
+            .lines()
+            .take_while(|line| line.starts_with("//!"));
+        for name in heads.flat_map(|line| line.split('`').skip(1).step_by(2)) {
+            let names_a_file = [".rs", ".txt", ".md"].iter().any(|it| name.ends_with(it));
+            if names_a_file && !name.contains(['*', ' ']) && !is_there(&files, name) {
+                complaints.push(format!("{}: `{name}` is not there", path.display()));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+fn is_there(files: &[PathBuf], name: &str) -> bool {
+    files.iter().any(|path| path.ends_with(name))
+}
+
 /// Files that cargo compiles by itself.
 fn is_root(repository: &Repository, path: &Path) -> bool {
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -31,6 +31,12 @@ const UNFINISHED: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X:")];
 /// up in the end. Their names say so.
 const MAY_PAUSE: [&str; 2] = ["eventually", "until"];
 
+/// Modules whose clock is tokio's, and stands still: waiting moves it on and costs no time.
+const CLOCK_STANDS_STILL: [&str; 2] = [
+    "crates/sutler-journal/tests/it/engine",
+    "crates/sutler-broker/tests/it/hooks/matrix",
+];
+
 /// Folders of one machine.
 const MACHINE_PATHS: [&str; 4] = [
     concat!("/wo", "rk/"),
@@ -74,7 +80,8 @@ fn tests_wait_for_conditions_and_never_just_for_time() {
                 || inline
                     .iter()
                     .any(|(from, to)| (*from..=*to).contains(&line));
-            if !in_test || !code.contains(concat!("sle", "ep(")) {
+            let waits = in_test && code.contains(concat!("sle", "ep("));
+            if !waits || (clock_stands_still(&path) && !code.contains("thread::")) {
                 continue;
             }
             let inside = |name: &str| MAY_PAUSE.iter().any(|it| name.contains(it));
@@ -86,6 +93,29 @@ fn tests_wait_for_conditions_and_never_just_for_time() {
                     "{}:{line}: a test waits for time; wait for a condition, in a function named {MAY_PAUSE:?}",
                     path.display()
                 ));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+fn clock_stands_still(path: &Path) -> bool {
+    let module = path.with_extension("");
+    CLOCK_STANDS_STILL.iter().any(|it| module.starts_with(it))
+}
+
+#[test]
+fn where_the_clock_is_said_to_stand_still_every_test_stops_it() {
+    let repository = Repository::here();
+    let mut complaints = Vec::new();
+    for path in repository.files_ending(".rs") {
+        if !clock_stands_still(&path) {
+            continue;
+        }
+        let source = Source::new(&repository.read(&path).unwrap_or_default());
+        for (line, code) in numbered(source.code()) {
+            if code.contains("#[tokio::test") && !code.contains("start_paused = true") {
+                complaints.push(format!("{}:{line}: the clock runs", path.display()));
             }
         }
     }
