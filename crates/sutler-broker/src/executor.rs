@@ -21,11 +21,16 @@ use crate::stock::Stock;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Commit, Ended, Executor, Key, Lost, Next, Outcome, Run, Write};
+use sutler_journal::{
+    Commit, Ended, Executor, Key, Lost, Next, Outcome, Run, TooLarge, Unwritten, Write,
+};
 use sutler_osb::{BindingId, InstanceId};
 
 /// Longest wait between attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+/// Longest message of a hook that callers are shown, in characters.
+const MESSAGE_CHARS_MAX: usize = 4000;
 
 pub(crate) struct BrokerExecutor(pub Arc<Stock>);
 
@@ -208,8 +213,8 @@ impl BrokerExecutor {
     async fn conclude_instance(
         &self,
         run: &Run,
-        end: End<instance::Made>,
-        detail: Detail,
+        mut end: End<instance::Made>,
+        mut detail: Detail,
     ) -> Result<(), Lost> {
         let lane = run.operation().row.lane.clone();
         loop {
@@ -221,16 +226,27 @@ impl BrokerExecutor {
             let Ok(decision) = instance::decide(was.state.clone(), event) else {
                 return self.end_orphaned(run).await.map(|_| ());
             };
-            let halted =
-                matches!(was.state, Instance::Deleting { over: Some(id), .. } if id == run.id());
+            let halted = match &was.state {
+                Instance::Deleting { over, .. } => *over == Some(run.id()),
+                Instance::Updating {
+                    thing, given_up, ..
+                } => *given_up && thing.last == run.id(),
+                Instance::Absent
+                | Instance::Creating { .. }
+                | Instance::CreateFailed { .. }
+                | Instance::Live { .. }
+                | Instance::Gone { .. } => false,
+            };
             let outcome = outcome_of(&end, halted);
             let commit = self
                 .0
                 .records
                 .put(Commit::new(), &lane, &was, &decision.next);
             let commit = self.ending(commit, run, outcome, &detail, &decision);
-            if run.commit(commit).await?.is_ok() {
-                return Ok(());
+            match run.commit(commit).await? {
+                Ok(()) => return Ok(()),
+                Err(Unwritten::Stale(_)) => {}
+                Err(Unwritten::TooLarge(why)) => (end, detail) = (End::Failed, too_large(run, why)),
             }
         }
     }
@@ -238,8 +254,8 @@ impl BrokerExecutor {
     async fn conclude_binding(
         &self,
         run: &Run,
-        end: End<binding::Made>,
-        detail: Detail,
+        mut end: End<binding::Made>,
+        mut detail: Detail,
     ) -> Result<(), Lost> {
         let lane = run.operation().row.lane.clone();
         let above_key = self.0.records.instance_key(&instance_id(&lane));
@@ -276,8 +292,10 @@ impl BrokerExecutor {
                 | Instance::Live { .. }
                 | Instance::Gone { .. } => {}
             }
-            if run.commit(commit).await?.is_ok() {
-                return Ok(());
+            match run.commit(commit).await? {
+                Ok(()) => return Ok(()),
+                Err(Unwritten::Stale(_)) => {}
+                Err(Unwritten::TooLarge(why)) => (end, detail) = (End::Failed, too_large(run, why)),
             }
         }
     }
@@ -349,7 +367,18 @@ pub(super) fn instance_id(lane: &Key) -> InstanceId {
     InstanceId::try_from(lane.id(0)).expect("a lane's first id was an InstanceId")
 }
 
-/// A create that was halted did not succeed, whatever its hook says.
+/// No store would take the result: the operation fails, rather than being tried for ever.
+fn too_large(run: &Run, why: TooLarge) -> Detail {
+    tracing::error!(operation.id = %run.id(), error = %why, "the result cannot be kept");
+    let message = "The result of the operation is too large to be kept.";
+    Detail {
+        description: Some(message.to_owned()),
+        ..Detail::default()
+    }
+}
+
+/// A create that was halted, or an update that was given up, did not succeed, whatever its hook
+/// says.
 fn outcome_of<T>(end: &End<T>, halted: bool) -> Outcome {
     match end {
         End::Succeeded(_) | End::Failed | End::Refused if halted => Outcome::Cancelled,
@@ -379,7 +408,7 @@ pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T
         Kind::Failed | Kind::Transient | Kind::Lost => None,
     };
     let detail = Detail {
-        description: Some(error.message),
+        description: Some(error.message.chars().take(MESSAGE_CHARS_MAX).collect()),
         instance_usable: error.instance_usable,
         update_repeatable: error.update_repeatable,
         retry_after: None,

@@ -248,24 +248,29 @@ impl Desk {
             return Ok(Changed::Running(id, state));
         }
         match self.wait_for(key, id, finished, verb).await? {
-            Waited::Succeeded => {
-                let state = self.load_changed::<Instance>(key).await?;
-                Ok(if mine {
-                    Changed::Done(state)
-                } else {
-                    Changed::AlreadyDone(state)
-                })
-            }
+            Waited::Succeeded => {}
             Waited::Overdue if mine => {
-                self.give_up_instance(key, id).await?;
-                Err(Problem::Overdue { verb })
+                let stopped = self.give_up_instance(key, id).await?;
+                // What could not be stopped may have ended between the last look and now: its
+                // caller must hear that, and not that nothing came of it.
+                match self.result_of(key, id, verb).await? {
+                    Some(ended) if !stopped => ended?,
+                    Some(_) | None => return Err(Problem::Overdue { verb }),
+                }
             }
-            Waited::Overdue => Err(Refusal::Busy(STILL_RUNS).into()),
+            Waited::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
         }
+        let state = self.load_changed::<Instance>(key).await?;
+        Ok(if mine {
+            Changed::Done(state)
+        } else {
+            Changed::AlreadyDone(state)
+        })
     }
 
-    /// The caller is told it failed: what it asked for must not come true later.
-    async fn give_up_instance(&self, key: &Key, late: OperationId) -> Result<(), Problem> {
+    /// The caller is told it failed: what it asked for must not come true later. Says whether there
+    /// was anything to stop.
+    async fn give_up_instance(&self, key: &Key, late: OperationId) -> Result<bool, Problem> {
         let draft = draft(Value::String("overdue".to_owned()), &Asker::default());
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Instance>(key).await?;
@@ -274,12 +279,13 @@ impl Desk {
                 cleanup: OperationId::fresh(),
             };
             let decision = decide(was.state.clone(), event)?;
+            let stops = !decision.effects.is_empty();
             if self
                 .apply(key, &was, decision, &draft, None)
                 .await?
                 .is_some()
             {
-                return Ok(());
+                return Ok(stops);
             }
         }
         Err(crowded())

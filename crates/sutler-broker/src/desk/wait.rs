@@ -68,7 +68,9 @@ impl Desk {
         for _ in 0..RELOADS {
             match self.stock.records.load::<S>(key).await {
                 Ok(loaded) => return Ok(loaded.state),
-                Err(error) => tracing::warn!(%error, "a changed resource could not be read; trying again"),
+                Err(error) => {
+                    tracing::warn!(%error, "a changed resource could not be read; trying again")
+                }
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LOOK_LAST);
@@ -76,7 +78,8 @@ impl Desk {
         Ok(self.stock.records.load::<S>(key).await?.state)
     }
 
-    async fn result_of(
+    /// How an operation ended, if it has.
+    pub(super) async fn result_of(
         &self,
         lane: &Key,
         id: OperationId,
