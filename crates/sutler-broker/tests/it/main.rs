@@ -3,5 +3,14 @@
 //! Each test says with `Holds:` which lines it proves; `tools/spec-map` makes the table of that.
 //! Start with `kit.rs`.
 
-mod headers;
 mod kit;
+
+mod auth;
+mod catalog;
+mod concurrency;
+mod content;
+mod errors;
+mod headers;
+mod overdue;
+mod pace;
+mod poll;
