@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
-use crate::records::{Detail, Records, Steps};
+use crate::records::{Detail, Records, Saved, Steps};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// Longest progress text, in characters.
 const PROGRESS_CHARS_MAX: usize = 1000;
+/// Most bytes of all memos together; a commit takes no more than a megabyte.
+const STEPS_BYTES_MAX: usize = 512 * 1024;
 /// Most memoised steps of one operation.
 const STEPS_MAX: usize = 1000;
 
@@ -248,6 +250,12 @@ impl Cx {
         }
         steps.memos.insert(name.to_owned(), memo);
         let sealed = self.records.seal_steps(self.run.id(), &steps);
+        if sealed.len() > STEPS_BYTES_MAX {
+            steps.memos.remove(name);
+            return Err(Error::failed(
+                "The results of the operation's steps are too large to be kept.",
+            ));
+        }
         self.run
             .note(None, Some(sealed))
             .await
@@ -263,6 +271,11 @@ impl Cx {
     pub async fn save_state<T: Serialize>(&self, state: &T) -> Result<()> {
         let state = AuthorState(serde_json::to_value(state)?);
         let saved = self.records.save_state(&self.run, &self.lane, state).await;
-        saved.map_err(|Lost| Error::lost())
+        match saved.map_err(|Lost| Error::lost())? {
+            Saved::Kept => Ok(()),
+            Saved::TooLarge => Err(Error::failed(
+                "The state of the operation is too large to be kept.",
+            )),
+        }
     }
 }

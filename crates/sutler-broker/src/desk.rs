@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use sutler_journal::{
     Commit, CommitError, Due, Engine, Finished, Key, NewOperation, Operation, OperationId, Permit,
-    Start, Version, Write, settle,
+    Start, Version, Which, Write, settle,
 };
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
 
@@ -84,6 +84,15 @@ pub(crate) struct Desk {
     pub engine: Engine,
 }
 
+/// A resource's key, how it was read, what was decided, for whom, and what else was read.
+type Asked<'a, S> = (
+    &'a Key,
+    &'a Loaded<S>,
+    &'a Decision<S>,
+    &'a Draft,
+    Option<&'a (Key, Version)>,
+);
+
 /// What a commit of the desk was about.
 struct Applied<S> {
     state: S,
@@ -112,27 +121,55 @@ impl Desk {
                 finished: None,
             }));
         }
-        let mut commit = self
-            .stock
-            .records
-            .put(Commit::new(), key, was, &decision.next);
+        let asked = (key, was, &decision, draft, reads.as_ref());
+        let (commit, claimed) = self.commit_of(asked, true);
+        if commit.check().is_err() {
+            let sentence = "The request is too large to be kept; send less.";
+            return Err(Refusal::Invalid(sentence.to_owned()).into());
+        }
+        let store = self.stock.records.store.as_ref();
+        match settle(store, &commit).await {
+            Ok(()) => Ok(Some(self.set_going(decision, claimed))),
+            // Our lease ran out and we do not know it yet: whoever holds one takes the operation.
+            Err(CommitError::Stale(Which::Write(_))) if claimed.is_some() => {
+                let (commit, _) = self.commit_of(asked, false);
+                match settle(store, &commit).await {
+                    Ok(()) => Ok(Some(self.set_going(decision, None))),
+                    Err(CommitError::Stale(_)) => Ok(None),
+                    Err(error) => Err(Problem::Unavailable(error.into())),
+                }
+            }
+            Err(CommitError::Stale(_)) => Ok(None),
+            Err(error) => Err(Problem::Unavailable(error.into())),
+        }
+    }
+
+    /// What a decision comes to in the store. `claim`: what can start here starts with the commit.
+    fn commit_of<S: Kept>(
+        &self,
+        (key, was, decision, draft, reads): Asked<'_, S>,
+        claim: bool,
+    ) -> (Commit, Option<(Operation, Option<Permit>)>) {
+        let records = &self.stock.records;
+        let mut commit = records.put(Commit::new(), key, was, &decision.next);
         if let Some((read, version)) = reads {
-            commit = commit.unchanged(read, version);
+            commit = commit.unchanged(read.clone(), *version);
         }
         let mut claimed = None;
         for effect in &decision.effects {
             commit = match *effect {
                 Effect::Start(verb, id) => {
-                    let permit = self.engine.permit(&QUEUE);
-                    let start = match (decision.reply, &permit) {
-                        // Somebody waits for it, or there is room: it starts with this commit.
-                        (Reply::Started(_, Pace::Inline), _) | (_, Some(_)) => {
-                            Start::Claimed(self.engine.worker())
-                        }
-                        _ => Start::Ready(Due::Now),
+                    let permit = claim.then(|| self.engine.permit(&QUEUE)).flatten();
+                    let inline = matches!(decision.reply, Reply::Started(_, Pace::Inline));
+                    // Somebody waits for it, or there is room: it starts with this commit.
+                    let here = claim && (inline || permit.is_some());
+                    let start = if here {
+                        Start::Claimed(self.engine.worker())
+                    } else {
+                        Start::Ready(Due::Now)
                     };
                     let new = self.new_operation(key, verb, id, start, draft);
-                    if matches!(start, Start::Claimed(_)) {
+                    if here {
                         claimed = Some((Operation::just_claimed(&new), permit));
                     }
                     commit.start(new)
@@ -140,15 +177,12 @@ impl Desk {
                 Effect::StartWaiting(verb, id) => {
                     commit.start(self.new_operation(key, verb, id, Start::Waiting, draft))
                 }
-                Effect::Cancel(id) => commit.write(Write::Cancel(id)),
+                // One that waits for its next attempt need not wait to be stopped.
+                Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),
                 Effect::Wake(id) => commit.write(Write::Wake(id)),
             };
         }
-        match settle(self.stock.records.store.as_ref(), &commit).await {
-            Ok(()) => Ok(Some(self.set_going(decision, claimed))),
-            Err(CommitError::Stale(_)) => Ok(None),
-            Err(error) => Err(Problem::Unavailable(error.into())),
-        }
+        (commit, claimed)
     }
 
     /// After the commit: what it claimed for this process starts, what it cancelled is told.

@@ -1,7 +1,7 @@
 //! Documents and operations as the broker keeps them: keys, terms, sealing.
 //!
 //! The only file that knows both the journal's bytes and the broker's types. It decides nothing:
-//! `lifecycle/` does, `accept.rs` and `executor.rs` ask it.
+//! `lifecycle/` does, `desk.rs` and `executor.rs` ask it.
 
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
     Commit, Key, KeyRing, Kind, Lost, Operation, OperationId, Place, Realm, Run, SealError,
-    SealedWith, Store, StoreError, Term, Version, Write,
+    SealedWith, Store, StoreError, Term, Unwritten, Version, Write,
 };
 use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
 
@@ -90,6 +90,13 @@ pub(crate) struct Steps {
     /// Unbinds that a deprovision started, by binding.
     #[serde(default)]
     pub cascade: BTreeMap<String, OperationId>,
+}
+
+/// Whether a state could be saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Saved {
+    Kept,
+    TooLarge,
 }
 
 /// A document as read.
@@ -243,7 +250,7 @@ impl Records {
         run: &Run,
         lane: &Key,
         state: AuthorState,
-    ) -> Result<(), Lost> {
+    ) -> Result<Saved, Lost> {
         if lane.kind() == BINDING.as_str() {
             self.save_state_of::<Binding>(run, lane, state).await
         } else {
@@ -256,15 +263,17 @@ impl Records {
         run: &Run,
         lane: &Key,
         state: AuthorState,
-    ) -> Result<(), Lost> {
+    ) -> Result<Saved, Lost> {
         loop {
             let was = self.load_for_run::<S>(run, lane).await?;
             let Ok(decision) = was.state.clone().saved(run.id(), state.clone()) else {
-                return Ok(());
+                return Ok(Saved::Kept);
             };
             let commit = self.put(Commit::new(), lane, &was, &decision.next);
-            if run.commit(commit).await?.is_ok() {
-                return Ok(());
+            match run.commit(commit).await? {
+                Ok(()) => return Ok(Saved::Kept),
+                Err(Unwritten::Stale(_)) => {}
+                Err(Unwritten::TooLarge(_)) => return Ok(Saved::TooLarge),
             }
         }
     }

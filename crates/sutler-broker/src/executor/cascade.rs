@@ -120,7 +120,7 @@ impl BrokerExecutor {
                         request: records.seal(Place::Request(id), &asked),
                     })
                 }
-                Effect::Cancel(id) => commit.write(Write::Cancel(id)),
+                Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),
                 Effect::Wake(id) => commit.write(Write::Wake(id)),
             };
         }

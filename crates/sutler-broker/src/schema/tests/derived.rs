@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// What a user may ask for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "only its schema is looked at")]
 struct Order {
     /// In gigabytes.
     #[schemars(range(min = 1, max = 100))]
@@ -30,13 +30,13 @@ enum Region {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "only its schema is looked at")]
 struct Replica {
     region: Region,
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "only its schema is looked at")]
 struct Tree {
     children: Vec<Tree>,
 }
