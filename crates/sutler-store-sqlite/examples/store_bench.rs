@@ -7,7 +7,7 @@
 //! so that a busy machine is busy for both; the medians are compared. See `store_growth.rs` for the
 //! cost among a million documents.
 
-#![allow(clippy::print_stdout)]
+#![expect(clippy::print_stdout, reason = "it prints its figures")]
 
 use bytes::Bytes;
 use rusqlite::Connection;

@@ -6,7 +6,7 @@
 //! documents (at most 100,000); then it is opened, and single callers are timed. Read
 //! `store_bench.rs` for throughput.
 
-#![allow(clippy::print_stdout)]
+#![expect(clippy::print_stdout, reason = "it prints its figures")]
 
 use bytes::Bytes;
 use rusqlite::Connection;
