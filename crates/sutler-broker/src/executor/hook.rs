@@ -106,6 +106,10 @@ async fn guarded<T>(
     hook: impl Future<Output = HookResult<T>>,
 ) -> Result<HookResult<T>, Lost> {
     let left = time_left(stock, job, run).await?;
+    if left.is_zero() {
+        // A hook that fails at once would otherwise be tried for as long as it likes.
+        return Ok(Err(overdue(job.policy.deadline)));
+    }
     let deadline = tokio::time::sleep(left);
     let mut hook = std::pin::pin!(catch_panic(hook));
     let mut deadline = std::pin::pin!(deadline);
