@@ -102,6 +102,16 @@ impl Kit {
         }
     }
 
+    /// A client of a broker that a test set up by itself, with services of its own.
+    pub(crate) fn around(running: Running) -> Self {
+        Self {
+            router: running.router(),
+            running,
+            script: Arc::default(),
+            _folder: None,
+        }
+    }
+
     /// Opens every gate and waits until nothing runs any more.
     async fn come_to_rest(&self) {
         self.script.open_all();

@@ -14,3 +14,4 @@ mod headers;
 mod overdue;
 mod pace;
 mod poll;
+mod hooks;

@@ -1,0 +1,151 @@
+//! What the framework promises beyond the protocol: hooks, restarts, secrets, scheduled work.
+//!
+//! Everything here runs on a store that a test can break and whose clock is tokio's paused one.
+//! Start with [`House`]: brokers come and go in it, the store stays. `hooks/matrix.rs` breaks every
+//! single call of the store once; `hooks/regressions.rs` are bugs that earlier brokers shipped.
+
+mod matrix;
+mod outages;
+mod steps;
+
+use crate::kit::Kit;
+use crate::kit::fixture::{DB, LARGE, SMALL};
+use serde_json::{Value, json};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use sutler_broker::{Broker, BuildError, Service};
+use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::{
+    Clock, KeyRing, MemoryStore, OperationFilter, OperationList, OperationRow, Store, StoreTime,
+};
+use tokio::time::Instant;
+
+/// The store's clock goes with tokio's, so paused time passes for both at once.
+struct Together(Instant);
+
+impl Clock for Together {
+    fn now(&self) -> StoreTime {
+        StoreTime(1_700_000_000_000_000).plus(self.0.elapsed())
+    }
+}
+
+type Tap = Box<dyn FnMut(&Call<'_>) -> Fate + Send>;
+
+/// A store that outlives the brokers on it.
+struct House {
+    memory: Arc<MemoryStore>,
+    tap: Arc<Mutex<Tap>>,
+    ring: String,
+}
+
+impl House {
+    fn new() -> Self {
+        let clock = Together(Instant::now());
+        Self {
+            memory: Arc::new(MemoryStore::with_clock(Arc::new(clock))),
+            tap: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Fate::Through))),
+            ring: KeyRing::fresh_line("first").to_string(),
+        }
+    }
+
+    /// From now on, calls of the store meet this fate.
+    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Fate + Send + 'static) {
+        *self.tap.lock().unwrap() = Box::new(tap);
+    }
+
+    fn mend(&self) {
+        self.tap(|_| Fate::Through);
+    }
+
+    /// Starts a broker of one service on the store.
+    async fn open(&self, service: impl Service) -> Room {
+        self.open_with(service, |broker| broker).await
+    }
+
+    async fn open_with(
+        &self,
+        service: impl Service,
+        set_up: impl FnOnce(Broker) -> Broker,
+    ) -> Room {
+        self.try_open(service, set_up)
+            .await
+            .expect("the broker starts")
+    }
+
+    async fn try_open(
+        &self,
+        service: impl Service,
+        set_up: impl FnOnce(Broker) -> Broker,
+    ) -> Result<Room, BuildError> {
+        let cut = Arc::new(AtomicBool::new(false));
+        let (tap, dead) = (self.tap.clone(), cut.clone());
+        let store = Tapped::new(self.memory.clone(), move |call| {
+            if dead.load(Ordering::Relaxed) {
+                return Fate::Never;
+            }
+            tap.lock().unwrap()(call)
+        });
+        let catalog: sutler_osb::Catalog =
+            serde_json::from_value(catalog()).expect("it keeps the rules");
+        let ring = KeyRing::parse(&self.ring).expect("a ring");
+        let broker = Broker::new(catalog)
+            .service("db", service)
+            .store(store, ring)
+            .basic_auth("user", "s3cret");
+        let running = set_up(broker).start().await?;
+        let kit = Kit::around(running);
+        Ok(Room { kit, cut })
+    }
+
+    /// Every operation there is, newest first, without the scheduled ones.
+    async fn operations(&self) -> Vec<OperationRow> {
+        let list = OperationList {
+            filter: OperationFilter::All,
+            before: None,
+            limit: 10_000,
+        };
+        let rows = self.memory.operations(&list).await.expect("it answers");
+        rows.into_iter()
+            .filter(|row| row.verb != "cleanup")
+            .collect()
+    }
+}
+
+/// A broker in the house.
+struct Room {
+    kit: Kit,
+    cut: Arc<AtomicBool>,
+}
+
+impl Deref for Room {
+    type Target = Kit;
+
+    fn deref(&self) -> &Kit {
+        &self.kit
+    }
+}
+
+impl Room {
+    /// From now on the broker does nothing any more: no call of the store comes back.
+    fn crash(self) {
+        self.cut.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One offering that can do everything, with two plans that have no schemas of their own.
+fn catalog() -> Value {
+    json!({ "services": [{
+        "name": "db", "id": DB, "description": "A database.",
+        "bindable": true, "plan_updateable": true, "allow_context_updates": true,
+        "instances_retrievable": true, "bindings_retrievable": true,
+        "plans": [
+            { "id": SMALL, "name": "small", "description": "For few.", "binding_rotatable": true },
+            { "id": LARGE, "name": "large", "description": "For many." },
+        ],
+    }] })
+}
+
+/// Longer than any lease: whoever was cut off has lost its own.
+const AFTER_THE_LEASE: Duration = Duration::from_secs(31);
