@@ -26,8 +26,10 @@ impl MaintenanceInfo {
         }
     }
 
-    /// The version a request names. An object without one counts as absent (D-05).
+    /// The version a request names. An object without one, or with an empty one as generated
+    /// clients write it, counts as absent (D-05).
     pub fn requested_version(info: Option<&Self>) -> Option<&str> {
         info.and_then(|info| info.version.as_deref())
+            .filter(|version| !version.is_empty())
     }
 }
