@@ -26,10 +26,19 @@ impl Desk {
         body: ProvisionBody,
         asker: &Asker,
     ) -> Result<Changed<Instance>, Problem> {
-        let offer = self.stock.plans.offer();
-        let plan = offer
+        let key = self.stock.records.instance_key(id);
+        let offered = self
+            .stock
+            .plans
+            .offer()
             .plan(&body.service_id, &body.plan_id)
-            .ok_or_else(|| unknown_plan(&body.service_id, &body.plan_id))?;
+            .cloned();
+        let withdrawn = offered.is_none();
+        let plan = match offered {
+            Some(plan) => plan,
+            None => self.withdrawn_plan(&key, &body).await?,
+        };
+        let plan = plan.as_ref();
         let service = self.service(plan)?;
         let asked = body.maintenance_version();
         let conflict = asked.is_some() && asked != plan.pinned.maintenance_version();
@@ -41,7 +50,6 @@ impl Desk {
         let dashboard_url = service.dashboard_url(id, &wanted);
         let policy = self.stock.policy(Verb::Provision, &plan.pinned);
         let draft = draft(json!({ "provision": wanted }), asker).paced(&policy);
-        let key = self.stock.records.instance_key(id);
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Instance>(&key).await?;
             let there = was.state.thing();
@@ -53,6 +61,9 @@ impl Desk {
                 ask: ask(asker, policy.asynchrony),
             };
             let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
+            if withdrawn && !decision.effects.is_empty() {
+                return Err(unknown_plan(&wanted.service_id, &wanted.plan_id).into());
+            }
             if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
                 return self
                     .answer(&key, applied, asker, &policy, Verb::Provision)
@@ -60,6 +71,25 @@ impl Desk {
             }
         }
         Err(crowded())
+    }
+
+    /// The plan of an instance that was made before its plan left the catalog: who repeats that
+    /// request learns what became of it (B-087, B-123). Nothing new is made of such a plan.
+    async fn withdrawn_plan(
+        &self,
+        key: &Key,
+        body: &ProvisionBody,
+    ) -> Result<Arc<OfferedPlan>, Problem> {
+        let was = self.stock.records.load::<Instance>(key).await?;
+        match was.state.thing() {
+            Some(thing)
+                if thing.spec.service_id == body.service_id
+                    && thing.spec.plan_id == body.plan_id =>
+            {
+                Ok(self.stock.served(&thing.spec.plan).await?.0)
+            }
+            Some(_) | None => Err(unknown_plan(&body.service_id, &body.plan_id).into()),
+        }
     }
 
     /// PATCH: B-160 to B-173.
