@@ -151,8 +151,7 @@ impl Desk {
         let version = current.unwrap_or(&target).pinned.maintenance_version();
         let asked = body.maintenance_version();
         let change = change_of(body, thing, &target);
-        let mut changed = thing.spec.clone();
-        changed.plan_id = target.pinned.plan_id.clone();
+        let changed = thing.spec.changed_by(&change);
         let policy = self.stock.policy(Verb::Update, &target.pinned);
         let update = Update {
             service_id: body.service_id.clone(),
