@@ -334,7 +334,7 @@ pub struct Update<P> {
     pub sent: Parameters,
     /// The plan as it was.
     pub previous_plan: PinnedPlan,
-    /// The maintenance version to move to, if one was named.
+    /// The maintenance version to move to: the one named, or that of a new plan.
     pub maintenance_version: Option<String>,
     /// Whether nothing but the context changes.
     pub context_only: bool,

@@ -386,7 +386,8 @@ fn change_of(body: &UpdateBody, thing: &Thing, target: &OfferedPlan) -> Change {
         .plan_id
         .as_ref()
         .is_some_and(|plan_id| *plan_id != thing.spec.plan_id);
-    let version = body.maintenance_version();
+    let of_plan = target.pinned.maintenance_version().filter(|_| moves);
+    let version = body.maintenance_version().or(of_plan);
     Change {
         plan: moves.then(|| (target.pinned.plan_id.clone(), target.digest.clone())),
         parameters: body.parameters.clone(),

@@ -56,6 +56,7 @@ impl InstanceSpec {
         if let Some((plan_id, plan)) = &change.plan {
             next.plan_id = plan_id.clone();
             next.plan = plan.clone();
+            next.maintenance_version = None;
         }
         if let Some(parameters) = &change.parameters {
             for (name, value) in &parameters.0 {
