@@ -48,10 +48,16 @@ impl UntypedService for Demo {
 
     async fn bind(&self, cx: &Cx, state: Option<AuthorState>) -> Result<Bound> {
         pretend(cx, cx.parameters()).await?;
-        let name = state.as_ref().and_then(|it| it.0.get("name")).cloned().unwrap_or_default();
+        let name = state
+            .as_ref()
+            .and_then(|it| it.0.get("name"))
+            .cloned()
+            .unwrap_or_default();
         let password = cx.idempotency_key("password");
         let user = cx.binding_id().map(|id| id.as_str().to_owned());
-        Ok(Bound::credentials(json!({ "name": name, "user": user, "password": password })))
+        Ok(Bound::credentials(
+            json!({ "name": name, "user": user, "password": password }),
+        ))
     }
 
     fn schemas(&self) -> DerivedSchemas {
@@ -75,7 +81,11 @@ impl UntypedService for Demo {
 
 /// Waits, unless it is cancelled, and fails if it is asked to.
 async fn pretend(cx: &Cx, parameters: &Parameters) -> Result<()> {
-    let delay = parameters.0.get("delay_ms").and_then(Value::as_u64).unwrap_or(0);
+    let delay = parameters
+        .0
+        .get("delay_ms")
+        .and_then(Value::as_u64)
+        .unwrap_or(0);
     let delay = Duration::from_millis(delay).min(DELAY_MAX);
     if !delay.is_zero() {
         tokio::select! {

@@ -3,6 +3,7 @@
 use super::CommandResult;
 use crate::demo::Demo;
 use clap::Args;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use sutler_broker::{Broker, CatalogFile, DeletedPoll, MissingVersion};
@@ -18,11 +19,21 @@ pub(crate) struct BrokerArgs {
     catalog: Option<PathBuf>,
 
     /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", env = "SUTLER_LISTEN")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8080",
+        env = "SUTLER_LISTEN"
+    )]
     listen: String,
 
     /// The database; made if it is not there
-    #[arg(long, value_name = "FILE", default_value = "sutler.db", conflicts_with = "in_memory")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "sutler.db",
+        conflicts_with = "in_memory"
+    )]
     db: PathBuf,
 
     /// The keys that seal the database; made if they are not there [default: the database's name with .key]
@@ -48,7 +59,12 @@ pub(crate) struct BrokerArgs {
 
 pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let filter = EnvFilter::try_from_env("SUTLER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // A log in a file is read by programs too.
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     let file = match &args.catalog {
         Some(path) => CatalogFile::read(path)?,
         None => CatalogFile::parse(include_str!("../demo-catalog.yaml"), None)?,
@@ -56,8 +72,12 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     for warning in &file.warnings {
         tracing::warn!("{warning}");
     }
-    let offerings: Vec<String> =
-        file.catalog.services().iter().map(|it| it.id.as_str().to_owned()).collect();
+    let offerings: Vec<String> = file
+        .catalog
+        .services()
+        .iter()
+        .map(|it| it.id.as_str().to_owned())
+        .collect();
     let mut broker = Broker::new(file).settings(|settings| {
         if args.compat_missing_version {
             settings.missing_version = MissingVersion::PreconditionFailed;
@@ -69,11 +89,17 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     for id in offerings {
         broker = broker.untyped_service(&id, Arc::new(Demo));
     }
-    let broker = if args.no_auth { broker.without_auth() } else { broker.auth_from_env()? };
+    let broker = if args.no_auth {
+        broker.without_auth()
+    } else {
+        broker.auth_from_env()?
+    };
     let broker = if args.in_memory {
         broker.in_memory()
     } else {
-        let keys = args.key_file.unwrap_or_else(|| args.db.with_extension("key"));
+        let keys = args
+            .key_file
+            .unwrap_or_else(|| args.db.with_extension("key"));
         broker.store(SqliteStore::open(&args.db).await?, KeyRing::file(keys)?)
     };
     broker.serve(&args.listen).await?;

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A command in a folder of its own, with nothing of our environment that it would read.
 pub(crate) fn sutler(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sutler"));
-    command.current_dir(folder).env("NO_COLOR", "1");
+    command.current_dir(folder);
     for variable in [
         "BROKER_USERNAME",
         "BROKER_PASSWORD",
