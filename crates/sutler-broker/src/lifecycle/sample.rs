@@ -125,6 +125,8 @@ pub(super) fn changed_spec() -> InstanceSpec {
         plan_id: value(json!("large")),
         plan: "large@1".to_owned(),
         parameters: value(json!({"size": 2, "zone": "a"})),
+        // The new plan has none.
+        maintenance_version: None,
         ..spec()
     }
 }
