@@ -44,6 +44,12 @@ impl Offer {
             .get(plan)
             .filter(|offered| offered.pinned.service_id == *service)
     }
+
+    /// Whether the offering is there; only asked when something else is amiss.
+    pub(crate) fn has_service(&self, service: &ServiceId) -> bool {
+        let mut plans = self.plans.values();
+        plans.any(|offered| offered.pinned.service_id == *service)
+    }
 }
 
 /// All services by offering name or id.

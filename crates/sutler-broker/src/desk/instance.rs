@@ -125,8 +125,14 @@ impl Desk {
         let offer = self.stock.plans.offer();
         let offered = |plan_id: &PlanId| offer.plan(&body.service_id, plan_id).cloned();
         let Some(thing) = was.state.thing() else {
-            if let Some(plan_id) = &body.plan_id {
-                offered(plan_id).ok_or_else(|| unknown_plan(&body.service_id, plan_id))?;
+            match &body.plan_id {
+                Some(plan_id) if offered(plan_id).is_none() => {
+                    return Err(unknown_plan(&body.service_id, plan_id).into());
+                }
+                None if !offer.has_service(&body.service_id) => {
+                    return Err(unknown_service(&body.service_id).into());
+                }
+                Some(_) | None => {}
             }
             return Err(Refusal::NotFound(Resource::Instance).into());
         };
@@ -364,6 +370,13 @@ pub(super) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {
     Refusal::Invalid(format!(
         "The catalog has no plan {:?} under the service {:?}; fetch the catalog and use its ids.",
         plan.as_str(),
+        service.as_str()
+    ))
+}
+
+fn unknown_service(service: &ServiceId) -> Refusal {
+    Refusal::Invalid(format!(
+        "The catalog has no service {:?}; fetch the catalog and use its ids.",
         service.as_str()
     ))
 }
