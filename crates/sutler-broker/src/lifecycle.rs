@@ -151,3 +151,9 @@ impl fmt::Debug for AuthorState {
         f.write_str("…")
     }
 }
+
+/// Reads a state that is there, though it be `null`: an author may have nothing to remember, and
+/// that is not the same as no state.
+fn state_there<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<AuthorState>, D::Error> {
+    AuthorState::deserialize(from).map(Some)
+}

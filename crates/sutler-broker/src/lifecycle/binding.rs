@@ -50,7 +50,11 @@ impl BindingSpec {
 pub(crate) struct Bond {
     pub spec: BindingSpec,
     /// The author's own state.
-    #[serde(default)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::state_there"
+    )]
     pub state: Option<AuthorState>,
     /// What the platform is given, once there.
     #[serde(default)]

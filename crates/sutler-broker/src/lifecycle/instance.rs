@@ -102,7 +102,11 @@ impl Change {
 pub(crate) struct Thing {
     pub spec: InstanceSpec,
     /// The author's own state.
-    #[serde(default)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::state_there"
+    )]
     pub state: Option<AuthorState>,
     #[serde(default)]
     pub dashboard_url: Option<String>,
