@@ -25,7 +25,7 @@ impl Binary {
     pub(crate) fn sees(&self, file: &Path) -> bool {
         let nth = |path: &Path| {
             let named = |name: &&str| path.iter().any(|part| *part == **name);
-            CRATES.iter().position(|name| named(&name))
+            CRATES.iter().position(named)
         };
         nth(file) <= nth(&self.package)
     }

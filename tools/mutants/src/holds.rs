@@ -24,6 +24,19 @@ impl Holds {
             .is_some_and(|lines| lines.contains(line))
     }
 
+    /// The tests of a binary that hold any line: only these take part.
+    pub(crate) fn bound(&self, binary: usize) -> Vec<String> {
+        let tests = self.0[binary].iter();
+        let bound = tests.filter(|(_, lines)| !lines.is_empty());
+        bound.map(|(test, _)| test.clone()).collect()
+    }
+
+    /// Leaves tests out.
+    pub(crate) fn forget(&mut self, tests: &[String]) {
+        let known = self.0.iter_mut();
+        known.for_each(|binary| binary.retain(|test, _| !tests.contains(test)));
+    }
+
     /// The tests of a binary that hold a line.
     pub(crate) fn holders(&self, binary: usize, line: &str) -> Vec<&str> {
         let tests = self.0[binary].iter();

@@ -5,7 +5,7 @@
 //! by its name, so one build serves them all. Then the tests run once without a mutant, and once
 //! with each.
 //!
-//! A mutant is *killed* if a test that holds its line (`/// Holds: B-083.`) is red, and *exact* if no
+//! Only tests that hold some line take part. A mutant is *killed* if a test that holds its line (`/// Holds: B-083.`) is red, and *exact* if no
 //! other test is. Two kinds of tests hold more than their own words say. The tests that hold the
 //! rules to a table (`… as_the_table_says`) hold every line that their table cites. The tests that
 //! play random lives (`whatever_happens_…`) hold the invariants of all lines at once: they kill only
@@ -45,6 +45,9 @@ struct Options {
     /// Runs only the tests that hold the line, and stops at the first red one.
     #[arg(long)]
     fast: bool,
+    /// Goes on although tests are red without a mutant, and leaves those out.
+    #[arg(long)]
+    despite_red: bool,
     /// Shows every red test of every mutant.
     #[arg(long)]
     verbose: bool,
@@ -87,13 +90,16 @@ fn run(options: &Options) -> Result<bool, Fault> {
         binaries.len(),
         begun.elapsed().as_secs()
     );
-    let holds = holds::read(&tree, &binaries)?;
+    let mut holds = holds::read(&tree, &binaries)?;
     let green = Instant::now();
-    trial::without_a_mutant(&binaries)?;
-    eprintln!(
-        "all green without a mutant in {} s",
-        green.elapsed().as_secs()
-    );
+    let red = trial::without_a_mutant(&binaries, &holds)?;
+    red.iter()
+        .for_each(|test| eprintln!("red without a mutant: {test}"));
+    if !red.is_empty() && !options.despite_red {
+        return Err("tests are red without any mutant".into());
+    }
+    holds.forget(&red);
+    eprintln!("ran without a mutant in {} s", green.elapsed().as_secs());
     let verdicts = trial::all(&mutations, &binaries, &holds, options.fast)?;
     let good = verdict::report(&verdicts, &without, options.verbose);
     eprintln!(
