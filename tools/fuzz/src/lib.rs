@@ -1,0 +1,21 @@
+//! Fuzzing on the stable toolchain: every parser of outside bytes, held to properties.
+//!
+//! Fuzzers that are guided by coverage need a nightly compiler or unsafe code to read the counters.
+//! Two things take their place here. Inputs are made from valid ones by mutations that know the
+//! format (`mutate.rs`): keys doubled, subtrees moved, numbers and nesting made extreme, lines
+//! shuffled, bytes broken. And what a parser *answered* is the guide (`session.rs`): an input with
+//! an answer not seen before, be it a new refusal or a new shape of success, is mutated further.
+//! What must hold for each parser is in `targets/`; the seeds and all regressions, in `corpus/`.
+//! Run it with `cargo run -p sutler-fuzz --release -- --seconds 30`; read `targets.rs` next.
+
+mod chance;
+mod corpus;
+mod mutate;
+mod panics;
+mod properties;
+mod session;
+mod targets;
+
+pub use corpus::{Entry, entries, keep};
+pub use session::{Failure, Limits, Report, run};
+pub use targets::{Check, TARGETS, Target, Verdict};

@@ -1,0 +1,221 @@
+//! Steps on JSON: one place of a tree changes, the rest stays valid.
+//!
+//! The tree is our own: it can hold what `serde_json::Value` cannot, a key twice or a number that no
+//! machine has.
+
+use crate::chance::Chance;
+use serde_json::Value;
+
+/// Depths around which parsers give up.
+const DEPTHS: [usize; 9] = [1, 2, 20, 62, 97, 100, 124, 128, 3000];
+
+/// Lengths around which something is too long.
+const LENGTHS: [usize; 7] = [0, 255, 256, 512, 513, 1024, 10_001];
+
+const NUMBERS: [&str; 18] = [
+    "0",
+    "-0",
+    "-0.0",
+    "1",
+    "-1",
+    "1.5",
+    "0.1",
+    "123456789.123456789",
+    "1e308",
+    "1e999",
+    "-1e999",
+    "1e-999",
+    "9007199254740993",
+    "18446744073709551615",
+    "18446744073709551616",
+    "-9223372036854775809",
+    "01",
+    "1.",
+];
+
+#[derive(Clone, Debug)]
+enum Tree {
+    /// Printed as it is.
+    Raw(String),
+    Text(String),
+    List(Vec<Tree>),
+    Object(Vec<(String, Tree)>),
+}
+
+/// Changes one place; `None` if the bytes are no JSON.
+pub(super) fn mutated(
+    bytes: &[u8],
+    other: &[u8],
+    words: &[&str],
+    chance: &mut Chance,
+) -> Option<Vec<u8>> {
+    let mut tree = Tree::from(serde_json::from_slice::<Value>(bytes).ok()?);
+    let gift = serde_json::from_slice::<Value>(other)
+        .map(Tree::from)
+        .unwrap_or(Tree::List(vec![]));
+    let gift = random_part(gift, chance);
+    change(&mut tree, gift, words, chance);
+    let mut text = String::new();
+    tree.print(&mut text);
+    Some(text.into_bytes())
+}
+
+/// Walks down to some place and changes it there.
+fn change(tree: &mut Tree, gift: Tree, words: &[&str], chance: &mut Chance) {
+    let stop = chance.one_in(3);
+    match tree {
+        Tree::List(items) if !items.is_empty() && !stop => {
+            let at = chance.below(items.len());
+            change(&mut items[at], gift, words, chance);
+        }
+        Tree::Object(entries) if !entries.is_empty() && !stop => {
+            let at = chance.below(entries.len());
+            change(&mut entries[at].1, gift, words, chance);
+        }
+        Tree::Object(entries) if !chance.one_in(3) => change_object(entries, gift, words, chance),
+        Tree::List(items) if !chance.one_in(3) => change_list(items, gift, chance),
+        Tree::Raw(_) | Tree::Text(_) | Tree::List(_) | Tree::Object(_) => {
+            let old = std::mem::replace(tree, Tree::Raw(String::new()));
+            *tree = changed(old, gift, words, chance);
+        }
+    }
+}
+
+fn change_object(
+    entries: &mut Vec<(String, Tree)>,
+    gift: Tree,
+    words: &[&str],
+    chance: &mut Chance,
+) {
+    let word = if words.is_empty() {
+        "x"
+    } else {
+        chance.pick(words)
+    };
+    if entries.is_empty() {
+        entries.push((word.to_owned(), gift));
+        return;
+    }
+    let at = chance.below(entries.len());
+    match chance.below(6) {
+        0 => {
+            entries.remove(at);
+        }
+        1 => entries.push(entries[at].clone()),
+        2 => entries.push((entries[at].0.clone(), gift)),
+        3 => word.clone_into(&mut entries[at].0),
+        4 => entries[at].0 = "k".repeat(*chance.pick(&LENGTHS)),
+        _ => entries.push((word.to_owned(), gift)),
+    }
+}
+
+fn change_list(items: &mut Vec<Tree>, gift: Tree, chance: &mut Chance) {
+    if items.is_empty() {
+        items.push(gift);
+        return;
+    }
+    let at = chance.below(items.len());
+    match chance.below(4) {
+        0 => {
+            items.remove(at);
+        }
+        1 => items.push(items[at].clone()),
+        2 => {
+            let many = *chance.pick(&[10, 100, 2000]);
+            let item = items[at].clone();
+            items.extend(std::iter::repeat_n(item, many));
+        }
+        _ => items.push(gift),
+    }
+}
+
+/// Something else in the place of a value.
+fn changed(old: Tree, gift: Tree, words: &[&str], chance: &mut Chance) -> Tree {
+    match chance.below(12) {
+        0 => Tree::Raw("null".to_owned()),
+        1 => Tree::Raw((*chance.pick(&["true", "false"])).to_owned()),
+        2 | 3 => Tree::Raw((*chance.pick(&NUMBERS)).to_owned()),
+        4 => Tree::Text(String::new()),
+        5 => Tree::Text("é".repeat(*chance.pick(&LENGTHS))),
+        6 if !words.is_empty() => Tree::Text((*chance.pick(words)).to_owned()),
+        7 => Tree::List(vec![old]),
+        8 => Tree::Object(vec![("inner".to_owned(), old)]),
+        9 => wrapped(old, *chance.pick(&DEPTHS), chance.one_in(2)),
+        10 => Tree::Object(Vec::new()),
+        _ => gift,
+    }
+}
+
+fn wrapped(inner: Tree, depth: usize, in_lists: bool) -> Tree {
+    // Printed, not nested: dropping a deep tree would recurse.
+    let (open, close) = if in_lists {
+        ("[", "]")
+    } else {
+        ("{\"a\":", "}")
+    };
+    let mut text = open.repeat(depth);
+    inner.print(&mut text);
+    text.push_str(&close.repeat(depth));
+    Tree::Raw(text)
+}
+
+/// Some part of a tree, so that subtrees move between inputs.
+fn random_part(tree: Tree, chance: &mut Chance) -> Tree {
+    if chance.one_in(3) {
+        return tree;
+    }
+    match tree {
+        Tree::List(mut items) if !items.is_empty() => {
+            let at = chance.below(items.len());
+            random_part(items.swap_remove(at), chance)
+        }
+        Tree::Object(mut entries) if !entries.is_empty() => {
+            let at = chance.below(entries.len());
+            random_part(entries.swap_remove(at).1, chance)
+        }
+        Tree::Raw(_) | Tree::Text(_) | Tree::List(_) | Tree::Object(_) => tree,
+    }
+}
+
+impl From<Value> for Tree {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Self::Raw(value.to_string()),
+            Value::String(text) => Self::Text(text),
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(entries) => Self::Object(
+                entries
+                    .into_iter()
+                    .map(|(key, one)| (key, one.into()))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+impl Tree {
+    fn print(&self, text: &mut String) {
+        match self {
+            Self::Raw(raw) => text.push_str(raw),
+            Self::Text(string) => text.push_str(&Value::from(string.as_str()).to_string()),
+            Self::List(items) => {
+                text.push('[');
+                for (nth, item) in items.iter().enumerate() {
+                    text.push_str(if nth == 0 { "" } else { "," });
+                    item.print(text);
+                }
+                text.push(']');
+            }
+            Self::Object(entries) => {
+                text.push('{');
+                for (nth, (key, value)) in entries.iter().enumerate() {
+                    text.push_str(if nth == 0 { "" } else { "," });
+                    text.push_str(&Value::from(key.as_str()).to_string());
+                    text.push(':');
+                    value.print(text);
+                }
+                text.push('}');
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Panics of a checked parser, caught with their message instead of printed.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on panics are noted, not printed.
+pub(crate) fn note_all() {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.payload_as_str().unwrap_or("no message");
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        LAST.with_borrow_mut(|last| *last = Some(format!("panicked at {place}: {text}")));
+    }));
+}
+
+/// What panicked since the last look, also if somebody caught it.
+pub(crate) fn taken() -> Option<String> {
+    LAST.take()
+}
+
+/// Runs something; `None` if it panicked.
+pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(run)).ok()
+}

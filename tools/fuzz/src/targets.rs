@@ -1,0 +1,175 @@
+//! Every parser of outside bytes, by name, with what its inputs look like.
+//!
+//! What must hold is in the files below: bodies in `bodies.rs`, headers, ids and other short texts in
+//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, what stores keep in `kept.rs`, whole
+//! requests in `requests.rs`. A new parser gets a line here and a folder in `corpus/`.
+
+mod bodies;
+mod catalogs;
+mod kept;
+mod requests;
+mod texts;
+
+use crate::mutate::Syntax;
+
+/// What became of an input: the kind of answer it got, or the property that it broke.
+pub type Verdict = Result<String, String>;
+
+/// Judges inputs one after the other.
+pub trait Check {
+    /// Feeds an input to the parser and looks at the answer.
+    fn check(&mut self, input: &[u8]) -> Verdict;
+}
+
+/// A parser that remembers nothing.
+struct Plain(fn(&[u8]) -> Verdict);
+
+impl Check for Plain {
+    fn check(&mut self, input: &[u8]) -> Verdict {
+        (self.0)(input)
+    }
+}
+
+/// A parser and how to get at it.
+pub struct Target {
+    /// Its name, and its folder in the corpus.
+    pub name: &'static str,
+    /// What its inputs mostly are.
+    pub(crate) syntax: Syntax,
+    /// Words that mean something to it.
+    pub(crate) words: &'static [&'static str],
+    /// Makes the judge.
+    pub(crate) check: fn() -> Box<dyn Check>,
+}
+
+macro_rules! plain {
+    ($name:literal, $syntax:ident, $words:expr, $check:path) => {
+        Target {
+            name: $name,
+            syntax: Syntax::$syntax,
+            words: $words,
+            check: || Box::new(Plain($check)),
+        }
+    };
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    plain!(
+        "provision_body",
+        Json,
+        bodies::REQUEST_WORDS,
+        bodies::provision
+    ),
+    plain!("update_body", Json, bodies::REQUEST_WORDS, bodies::update),
+    plain!("bind_body", Json, bodies::REQUEST_WORDS, bodies::bind),
+    plain!(
+        "provision_response",
+        Json,
+        bodies::RESPONSE_WORDS,
+        bodies::provision_response
+    ),
+    plain!(
+        "update_response",
+        Json,
+        bodies::RESPONSE_WORDS,
+        bodies::update_response
+    ),
+    plain!(
+        "bind_response",
+        Json,
+        bodies::RESPONSE_WORDS,
+        bodies::bind_response
+    ),
+    plain!(
+        "operation_response",
+        Json,
+        bodies::RESPONSE_WORDS,
+        bodies::operation_response
+    ),
+    plain!(
+        "fetched_instance",
+        Json,
+        bodies::RESPONSE_WORDS,
+        bodies::fetched_instance
+    ),
+    plain!(
+        "fetched_binding",
+        Json,
+        bodies::RESPONSE_WORDS,
+        bodies::fetched_binding
+    ),
+    plain!(
+        "last_operation",
+        Json,
+        bodies::RESPONSE_WORDS,
+        bodies::last_operation
+    ),
+    plain!("error_body", Json, bodies::RESPONSE_WORDS, bodies::error),
+    plain!("endpoint", Json, bodies::RESPONSE_WORDS, bodies::endpoint),
+    plain!("catalog_json", Json, catalogs::WORDS, catalogs::json),
+    plain!("catalog_yaml", Lines, catalogs::WORDS, catalogs::yaml),
+    plain!(
+        "settings_yaml",
+        Lines,
+        catalogs::SETTING_WORDS,
+        catalogs::settings
+    ),
+    plain!("schema", Json, catalogs::SCHEMA_WORDS, catalogs::schema),
+    plain!("schedule", Text, texts::SCHEDULE_WORDS, texts::schedule),
+    plain!("query", Text, texts::QUERY_WORDS, texts::query),
+    plain!("ids", Text, &[], texts::ids),
+    plain!("version", Text, &["2.17", ".", "0"], texts::version),
+    plain!(
+        "originating_identity",
+        Text,
+        texts::IDENTITY_WORDS,
+        texts::originating_identity
+    ),
+    plain!("request_identity", Text, &[], texts::request_identity),
+    plain!(
+        "utc_time",
+        Text,
+        &["T", "Z", ".", "-", "02-29", "12-31"],
+        texts::utc_time
+    ),
+    plain!("port_range", Text, &["-", "65535"], texts::port_range),
+    plain!(
+        "operation_id",
+        Text,
+        &["urn:uuid:", "{", "}", "-"],
+        texts::operation_id
+    ),
+    plain!("key_ring", Lines, kept::RING_WORDS, kept::key_ring),
+    plain!("sealed", Bytes, &["2026", "2025"], kept::sealed),
+    plain!(
+        "key_bytes",
+        Bytes,
+        &["\0", "broker", "instance"],
+        kept::key_bytes
+    ),
+    Target {
+        name: "path",
+        syntax: Syntax::Text,
+        words: requests::PATH_WORDS,
+        check: requests::paths,
+    },
+    Target {
+        name: "authorization",
+        syntax: Syntax::Text,
+        words: requests::AUTH_WORDS,
+        check: requests::authorization,
+    },
+    Target {
+        name: "content_type",
+        syntax: Syntax::Text,
+        words: &["application/json", ";", "charset=utf-8", ",", " ", "\t"],
+        check: requests::content_type,
+    },
+    Target {
+        name: "request",
+        syntax: Syntax::Lines,
+        words: requests::WORDS,
+        check: requests::whole,
+    },
+];
