@@ -6,12 +6,21 @@
 mod kit;
 
 mod auth;
+mod bind;
 mod catalog;
 mod concurrency;
 mod content;
+mod deprovision;
 mod errors;
+mod fetch;
 mod headers;
+mod hooks;
+mod order;
 mod overdue;
 mod pace;
 mod poll;
-mod hooks;
+mod provision;
+mod rotation;
+mod unbind;
+mod update;
+mod withdrawn;

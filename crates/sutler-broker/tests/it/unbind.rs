@@ -1,0 +1,264 @@
+//! Unbind (checklist 1.17).
+
+use crate::kit::fixture::{ASYNC, DB, LARGE, SMALL};
+use crate::kit::{on_each_store, on_each_store_with};
+use serde_json::json;
+use sutler_broker::Broker;
+use sutler_osb::OperationKind;
+
+/// Holds: B-240, D-06.
+#[tokio::test]
+async fn service_and_plan_must_be_named_but_what_is_unknown_is_410_first() {
+    on_each_store(async |kit| {
+        kit.has_instance("i").await;
+        kit.has_binding("i", "b").await;
+        for field in ["service_id", "plan_id"] {
+            let reply = kit.unbind("i", "b").without(field).send().await.is(400);
+            assert!(reply.description().contains(field), "{}", reply.text);
+            kit.unbind("i", "unknown")
+                .without(field)
+                .send()
+                .await
+                .is(410);
+            kit.unbind("i", "b")
+                .without(field)
+                .query(field, "")
+                .send()
+                .await
+                .is(400);
+        }
+        let bare = kit
+            .unbind("i", "unknown")
+            .without("service_id")
+            .without("plan_id");
+        bare.send().await.is(410);
+        kit.fetch_binding("i", "b").send().await.is(200);
+    })
+    .await;
+}
+
+/// Holds: B-241, B-242.
+#[tokio::test]
+async fn an_unbind_removes_the_binding_with_what_is_known_of_it() {
+    on_each_store(async |kit| {
+        kit.has_instance("i").await;
+        kit.bind("i", "b")
+            .parameters(json!({ "a": 1 }))
+            .send()
+            .await
+            .is(201);
+        assert_eq!(kit.unbind("i", "b").send().await.is(200).text, "{}");
+        let call = kit.script.only_call(OperationKind::Unbind);
+        assert_eq!(
+            (call.instance.as_str(), call.binding.as_deref()),
+            ("i", Some("b"))
+        );
+        assert_eq!(call.binding_state, Some(json!({ "bound": "b" })));
+        assert_eq!(call.state, Some(json!({ "made": "i", "by": "provision" })));
+        assert_eq!(call.parameters, json!({ "a": 1 }));
+        kit.fetch_binding("i", "b").send().await.is(404);
+        kit.bind("i", "b")
+            .parameters(json!({ "b": 2 }))
+            .send()
+            .await
+            .is(201);
+    })
+    .await;
+}
+
+/// Holds: B-243, D-13.
+#[tokio::test]
+async fn a_binding_that_is_not_there_is_410() {
+    on_each_store(async |kit| {
+        kit.unbind("i", "b").send().await.is(410);
+        kit.unbind("i", "b")
+            .accepts_incomplete()
+            .send()
+            .await
+            .is(410);
+        kit.has_instance("i").await;
+        kit.unbind("i", "b").send().await.is(410);
+        kit.has_binding("i", "b").await;
+        kit.unbind("j", "b").send().await.is(410);
+        kit.unbind("i", "b").send().await.is(200);
+        let reply = kit.unbind("i", "b").send().await.is(410);
+        assert!(reply.json.is_object());
+        assert_eq!(kit.script.calls(OperationKind::Unbind).len(), 1);
+    })
+    .await;
+}
+
+/// Holds: B-243.
+#[tokio::test]
+async fn an_unknown_binding_is_deleted_where_that_is_set() {
+    let force = |broker: Broker| broker.settings(|it| it.bindings.force_delete_unknown = true);
+    on_each_store_with(force, async |kit| {
+        assert_eq!(kit.unbind("i", "b").send().await.is(200).text, "{}");
+        kit.unbind("i", "b")
+            .accepts_incomplete()
+            .send()
+            .await
+            .is(200);
+        kit.deprovision("i").send().await.is(410);
+        assert!(kit.script.calls(OperationKind::Unbind).is_empty());
+    })
+    .await;
+}
+
+/// Holds: B-242.
+#[tokio::test]
+async fn an_unbind_that_fails_leaves_the_binding_and_can_be_repeated() {
+    on_each_store(async |kit| {
+        kit.has_instance("i").await;
+        let bound = kit.bind("i", "b").send().await.is(201);
+        kit.script.fails(OperationKind::Unbind, "Still in use.");
+        let reply = kit.unbind("i", "b").send().await.is(500);
+        assert_eq!(reply.json, json!({ "description": "Still in use." }));
+        let fetched = kit.fetch_binding("i", "b").send().await.is(200);
+        assert_eq!(fetched.json["credentials"], bound.json["credentials"]);
+        let polled = kit
+            .finish_binding("i", "b", kit.unbind("i", "b").accepts_incomplete())
+            .await;
+        assert_eq!(
+            polled.json,
+            json!({ "state": "failed", "description": "Still in use." })
+        );
+        kit.script.succeeds(OperationKind::Unbind);
+        kit.unbind("i", "b").send().await.is(200);
+    })
+    .await;
+}
+
+/// Holds: B-244.
+#[tokio::test]
+async fn who_deletes_what_is_only_asynchronous_is_told_so_even_of_an_unknown_binding() {
+    on_each_store(async |kit| {
+        kit.unbind("i", "b")
+            .plan(ASYNC)
+            .send()
+            .await
+            .is_422("AsyncRequired");
+        kit.unbind("i", "b")
+            .plan(ASYNC)
+            .accepts_incomplete()
+            .send()
+            .await
+            .is(410);
+        kit.unbind("i", "b").plan(SMALL).send().await.is(410);
+        let unknown = kit.unbind("i", "b").service(DB).only_plan("unknown");
+        unknown.send().await.is(410);
+    })
+    .await;
+}
+
+/// Holds: B-245.
+#[tokio::test]
+async fn a_delete_during_an_asynchronous_bind_halts_it_and_polls_show_the_delete() {
+    on_each_store(async |kit| {
+        kit.has_instance("i").await;
+        let bind_gate = kit.script.hold(OperationKind::Bind);
+        let bind = kit
+            .bind("i", "b")
+            .accepts_incomplete()
+            .send()
+            .await
+            .operation();
+        bind_gate.reached().await;
+        let unbind_gate = kit.script.hold(OperationKind::Unbind);
+        let unbind = kit
+            .unbind("i", "b")
+            .accepts_incomplete()
+            .send()
+            .await
+            .operation();
+        assert_ne!(bind, unbind);
+        unbind_gate.reached().await;
+        let poll = kit.poll_binding("i", "b");
+        assert_eq!(
+            poll.clone().send().await.is(200).json["state"],
+            "in progress"
+        );
+        let halted = poll.clone().operation(&bind).send().await.is(200);
+        assert_eq!(halted.json["state"], "failed");
+        unbind_gate.open();
+        let done = kit.poll_until_done(poll.operation(&unbind)).await;
+        assert_eq!(done.json["state"], "succeeded");
+        kit.fetch_binding("i", "b").send().await.is(404);
+        kit.unbind("i", "b").send().await.is(410);
+    })
+    .await;
+}
+
+/// Holds: B-245.
+#[tokio::test]
+async fn a_delete_that_waits_for_its_result_halts_a_bind_too() {
+    on_each_store(async |kit| {
+        kit.has_instance("i").await;
+        let gate = kit.script.hold(OperationKind::Bind);
+        let bind = kit
+            .bind("i", "b")
+            .accepts_incomplete()
+            .send()
+            .await
+            .operation();
+        let waiting = kit.bind("i", "b").start();
+        gate.reached().await;
+        kit.unbind("i", "b").send().await.is(200);
+        let polled = kit
+            .poll_binding("i", "b")
+            .operation(&bind)
+            .send()
+            .await
+            .is(200);
+        assert_eq!(polled.json["state"], "failed");
+        let told = waiting.await.expect("answered");
+        assert!(![200, 201, 202].contains(&told.status), "{}", told.text);
+        kit.fetch_binding("i", "b").send().await.is(404);
+    })
+    .await;
+}
+
+/// Holds: B-245.
+#[tokio::test]
+async fn a_bind_that_cannot_be_stopped_is_undone_with_what_it_made() {
+    on_each_store(async |kit| {
+        kit.has_instance("i").await;
+        let gate = kit.script.hold_stubbornly(OperationKind::Bind);
+        let waiting = kit.bind("i", "b").start();
+        gate.reached().await;
+        let unbind = kit
+            .unbind("i", "b")
+            .accepts_incomplete()
+            .send()
+            .await
+            .operation();
+        assert!(
+            kit.script.calls(OperationKind::Unbind).is_empty(),
+            "not before the bind ended"
+        );
+        gate.open();
+        let done = kit
+            .poll_until_done(kit.poll_binding("i", "b").operation(&unbind))
+            .await;
+        assert_eq!(done.json["state"], "succeeded");
+        let told = waiting.await.expect("answered").is(500);
+        assert_eq!(told.json.get("credentials"), None);
+        let undone = kit.script.only_call(OperationKind::Unbind);
+        assert_eq!(undone.binding_state, Some(json!({ "bound": "b" })));
+    })
+    .await;
+}
+
+/// Holds: B-241.
+#[tokio::test]
+async fn what_a_failed_bind_left_behind_can_be_deleted() {
+    on_each_store(async |kit| {
+        kit.has_instance_of("i", LARGE).await;
+        kit.script.fails(OperationKind::Bind, "Half way.");
+        kit.bind("i", "b").plan(LARGE).send().await.is(500);
+        kit.unbind("i", "b").plan(LARGE).send().await.is(200);
+        assert_eq!(kit.script.calls(OperationKind::Unbind).len(), 1);
+        kit.unbind("i", "b").plan(LARGE).send().await.is(410);
+    })
+    .await;
+}
