@@ -139,6 +139,21 @@ fn instances_and_bindings_are_there_after_kill_9() {
     assert_eq!(hello.put(BINDING, &bind()), (200, bound));
 }
 
+/// Holds: D-28.
+#[test]
+fn a_delete_must_mean_this_service_and_its_plan_may_lag_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hello = Hello::start(folder.path());
+    assert_eq!(hello.put(INSTANCE, &provision()).0, 201);
+    let delete = |service: &str, plan: &str| {
+        let path = format!("{INSTANCE}?service_id={service}&plan_id={plan}");
+        hello.ask("DELETE", &path, "").0
+    };
+    assert_eq!(delete("another", PLAN), 400);
+    assert_eq!(hello.get(INSTANCE).0, 200);
+    assert_eq!(delete(SERVICE, "the-one-before"), 200);
+}
+
 #[test]
 fn parameters_that_do_not_fit_the_derived_schema_change_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
