@@ -4,13 +4,19 @@
 //! Start with [`House`]: brokers come and go in it, the store stays. `hooks/matrix.rs` breaks every
 //! single call of the store once; `hooks/regressions.rs` are bugs that earlier brokers shipped.
 
+mod catalogs;
+mod cleanup;
 mod matrix;
 mod outages;
+mod regressions;
+mod secrets;
 mod steps;
+mod typed;
 
 use crate::kit::Kit;
 use crate::kit::fixture::{DB, LARGE, SMALL};
 use serde_json::{Value, json};
+use std::io;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,13 +27,18 @@ use sutler_journal::{
     Clock, KeyRing, MemoryStore, OperationFilter, OperationList, OperationRow, Store, StoreTime,
 };
 use tokio::time::Instant;
+use tracing::subscriber::DefaultGuard;
 
-/// The store's clock goes with tokio's, so paused time passes for both at once.
-struct Together(Instant);
+/// The store's clock goes with tokio's, so paused time passes for both at once; it can also jump.
+struct Together {
+    began: Instant,
+    skipped: Mutex<Duration>,
+}
 
 impl Clock for Together {
     fn now(&self) -> StoreTime {
-        StoreTime(1_700_000_000_000_000).plus(self.0.elapsed())
+        let skipped = *self.skipped.lock().unwrap();
+        StoreTime(1_700_000_000_000_000).plus(self.began.elapsed() + skipped)
     }
 }
 
@@ -35,6 +46,7 @@ type Tap = Box<dyn FnMut(&Call<'_>) -> Fate + Send>;
 
 /// A store that outlives the brokers on it.
 struct House {
+    clock: Arc<Together>,
     memory: Arc<MemoryStore>,
     tap: Arc<Mutex<Tap>>,
     ring: String,
@@ -42,9 +54,13 @@ struct House {
 
 impl House {
     fn new() -> Self {
-        let clock = Together(Instant::now());
+        let clock = Arc::new(Together {
+            began: Instant::now(),
+            skipped: Mutex::default(),
+        });
         Self {
-            memory: Arc::new(MemoryStore::with_clock(Arc::new(clock))),
+            memory: Arc::new(MemoryStore::with_clock(clock.clone())),
+            clock,
             tap: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Fate::Through))),
             ring: KeyRing::fresh_line("first").to_string(),
         }
@@ -57,6 +73,12 @@ impl House {
 
     fn mend(&self) {
         self.tap(|_| Fate::Through);
+    }
+
+    /// Lets a long time pass at once. Leases run out by it; brokers come back under a new name.
+    async fn pass(&self, time: Duration) {
+        *self.clock.skipped.lock().unwrap() += time;
+        tokio::time::sleep(AFTER_THE_LEASE).await;
     }
 
     /// Starts a broker of one service on the store.
@@ -149,3 +171,36 @@ fn catalog() -> Value {
 
 /// Longer than any lease: whoever was cut off has lost its own.
 const AFTER_THE_LEASE: Duration = Duration::from_secs(31);
+
+/// All that is logged on this thread, at every level.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Listens for as long as the guard lives.
+    fn listen() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -11,7 +11,7 @@ mod platform;
 
 use estate::{Estate, World};
 use platform::{Journey, Life};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::Broker;
@@ -162,7 +162,6 @@ impl Play {
     fn tapped(&self, crashed: Arc<Notify>) -> Tapped {
         let (calls, clock, fault) = (self.calls.clone(), self.clock.clone(), self.fault);
         let dead = AtomicBool::new(false);
-        let at = AtomicUsize::new(0);
         Tapped::new(self.store.clone(), move |call: &Call<'_>| {
             if dead.load(Ordering::Relaxed) {
                 return Fate::Never;
@@ -172,7 +171,6 @@ impl Play {
                 calls.push(matches!(call, Call::Commit(_)));
                 calls.len()
             };
-            at.store(n, Ordering::Relaxed);
             match fault {
                 Some((there, fault)) if there == n => match fault {
                     Fault::Refused => Fate::Refused,
@@ -258,8 +256,10 @@ fn a_synchronous_life_survives_every_fault_at_every_call() {
     every_fault_at_every_call(Life::Synchronous);
 }
 
+/// Credentials used to be copied after the sandbox that held them was destroyed, and the job was
+/// written after the instance: a kill in either gap lost the one or forged the other.
 #[test]
-fn an_asynchronous_life_survives_every_fault_at_every_call() {
+fn r8_an_asynchronous_life_survives_every_fault_at_every_call() {
     every_fault_at_every_call(Life::Asynchronous);
 }
 

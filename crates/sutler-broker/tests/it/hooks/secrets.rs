@@ -1,0 +1,311 @@
+//! Secrets stay secret: in the store, in logs, in errors; and keys can be changed.
+
+use super::{AFTER_THE_LEASE, House, Log};
+use crate::kit::request::Reply;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use sutler_broker::{AuthorState, Bound, Cx, Error, Provisioned, Result, Service, Update, Updated};
+use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::{KeyRing, List, Store};
+
+/// Texts that must not be found where they do not belong.
+const CANARIES: [&str; 11] = [
+    "canary-in-parameters",
+    "canary-in-bind-parameters",
+    "canary-in-update",
+    "canary-in-context",
+    "canary-in-credentials",
+    "canary-in-state",
+    "canary-in-binding-state",
+    "canary-in-progress",
+    "canary-in-identity",
+    "canary-in-memo",
+    "canary-in-password",
+];
+
+/// A service that handles nothing but secrets.
+struct Vault {
+    fails: bool,
+}
+
+type Free = serde_json::Map<String, Value>;
+
+impl Vault {
+    async fn work(&self, cx: &Cx) -> Result<()> {
+        let memo = || async { Ok("canary-in-memo".to_owned()) };
+        let _: String = cx.step("memo", memo).await?;
+        cx.progress("canary-in-progress").await?;
+        if self.fails {
+            return Err(Error::failed("The vault is shut.").because("a cause without secrets"));
+        }
+        Ok(())
+    }
+}
+
+impl Service for Vault {
+    type Params = Free;
+    type State = String;
+    const UPDATES: bool = true;
+
+    async fn provision(&self, cx: &Cx, _: Free) -> Result<Provisioned<String>> {
+        cx.save_state(&"canary-in-state").await?;
+        self.work(cx).await?;
+        Ok(Provisioned::new("canary-in-state".to_owned()))
+    }
+
+    async fn update(&self, cx: &Cx, state: String, _: Update<Free>) -> Result<Updated<String>> {
+        self.work(cx).await?;
+        Ok(Provisioned::new(state))
+    }
+
+    async fn deprovision(&self, cx: &Cx, _: Option<String>) -> Result<()> {
+        self.work(cx).await
+    }
+
+    async fn bind(&self, cx: &Cx, _: &String) -> Result<Bound> {
+        self.work(cx).await?;
+        let bound = Bound::credentials(json!({ "password": "canary-in-credentials" }));
+        bound.state(&"canary-in-binding-state")
+    }
+
+    async fn unbind(&self, cx: &Cx, _: &String) -> Result<()> {
+        self.work(cx).await
+    }
+}
+
+/// Everything the store holds, as bytes.
+async fn dump(house: &House) -> Vec<u8> {
+    let mut all = Vec::new();
+    let everything = List::Prefix(Vec::new());
+    let page = house.memory.list(&everything, None, 10_000).await.unwrap();
+    for document in page.documents {
+        all.extend_from_slice(document.key.as_bytes());
+        all.extend_from_slice(&document.body);
+    }
+    for row in house.operations().await {
+        let operation = house.memory.operation(row.id).await.unwrap().unwrap();
+        all.extend_from_slice(operation.row.lane.as_bytes());
+        all.extend_from_slice(&operation.row.detail);
+        all.extend_from_slice(&operation.request);
+        all.extend_from_slice(&operation.progress);
+    }
+    all
+}
+
+/// The canaries in some bytes: as they are, or in base64 wherever they begin in a longer text.
+fn found_in(bytes: &[u8]) -> Vec<&'static str> {
+    let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    let found = |canary: &&str| {
+        let plain = canary.as_bytes();
+        let coded = |shift: usize| {
+            let text = STANDARD.encode([&b"  "[..shift], plain].concat());
+            // What stands before and after the canary does not reach into these.
+            text.as_bytes()[4..24].to_vec()
+        };
+        has(plain) || (0..3).any(|shift| has(&coded(shift)))
+    };
+    CANARIES.iter().copied().filter(found).collect()
+}
+
+#[test]
+fn canaries_are_found_where_they_are() {
+    let hidden = STANDARD.encode("a long text with canary-in-identity inside");
+    assert_eq!(found_in(hidden.as_bytes()), ["canary-in-identity"]);
+    assert_eq!(found_in(b"the canary-in-state"), ["canary-in-state"]);
+    assert!(found_in(b"no bird at all").is_empty());
+}
+
+/// Two lives, one that goes well and one that does not; the answers to what was refused or failed.
+async fn live_with_secrets(house: &House) -> Vec<Reply> {
+    let identity = STANDARD.encode(json!({ "user_id": "canary-in-identity" }).to_string());
+    let identity = format!("cloudfoundry {identity}");
+    let secret = json!({ "secret": "canary-in-parameters" });
+    let context = json!({ "platform": "cloudfoundry", "secret": "canary-in-context" });
+    let mut errors = Vec::new();
+    for fails in [false, true] {
+        let room = house.open(Vault { fails }).await;
+        let id = if fails { "bad" } else { "good" };
+        let provision = room
+            .provision(id)
+            .parameters(secret.clone())
+            .with("context", context.clone())
+            .header("X-Broker-API-Originating-Identity", &identity);
+        errors.push(provision.clone().send().await);
+        let other = provision.parameters(json!({ "other": "canary-in-parameters" }));
+        errors.push(other.send().await);
+        let bound = json!({ "secret": "canary-in-bind-parameters" });
+        let bind = room
+            .bind("good", id)
+            .parameters(bound)
+            .with("context", context.clone());
+        errors.push(bind.clone().send().await);
+        let changed = json!({ "secret": "canary-in-update" });
+        let update = room.update("good").parameters(changed.clone());
+        errors.push(update.send().await);
+        let bad = room.update("good").with("parameters", "canary-in-update");
+        errors.push(bad.send().await);
+        let bad = room
+            .provision("x")
+            .bytes("{ \"parameters\": canary-in-parameters");
+        errors.push(bad.send().await);
+        let header = "cloudfoundry canary-in-identity!";
+        let bad = room
+            .fetch("good")
+            .header("X-Broker-API-Originating-Identity", header);
+        errors.push(bad.send().await);
+        let password = STANDARD.encode("user:canary-in-password");
+        let bad = room
+            .catalog()
+            .header("Authorization", &format!("Basic {password}"));
+        errors.push(bad.send().await);
+        errors.push(room.unbind("good", id).send().await);
+        // The store is away in the middle of it.
+        house.tap(|call| match call {
+            Call::Commit(_) => Fate::Refused,
+            _ => Fate::Through,
+        });
+        let update = room
+            .update("good")
+            .parameters(json!({ "more": "canary-in-update" }));
+        errors.push(update.send().await);
+        house.mend();
+        room.running.shut_down().await;
+    }
+    errors.retain(|reply| reply.status >= 400);
+    errors
+}
+
+/// The predecessor wrote whole requests, credentials and tokens to its log at debug level.
+#[tokio::test(start_paused = true)]
+async fn r40_no_secret_is_in_a_log_at_any_level_in_an_error_or_in_the_store() {
+    let (log, _listening) = Log::listen();
+    let house = House::new();
+    let errors = live_with_secrets(&house).await;
+    assert!(errors.len() >= 12, "only {} requests failed", errors.len());
+    for reply in errors {
+        let found = found_in(reply.text.as_bytes());
+        assert!(found.is_empty(), "{found:?} in {}", reply.text);
+    }
+    let text = log.text();
+    assert!(
+        text.contains("a cause without secrets"),
+        "the log was heard"
+    );
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !found_in(line.as_bytes()).is_empty())
+        .collect();
+    assert!(lines.is_empty(), "{lines:#?}");
+    let found = found_in(&dump(&house).await);
+    assert!(found.is_empty(), "{found:?} in the store");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sealed_does_not_print_itself() {
+    let state = AuthorState(json!("canary-in-state"));
+    assert!(found_in(format!("{state:?}").as_bytes()).is_empty());
+    let bound = Bound::credentials(json!({ "password": "canary-in-credentials" }));
+    assert!(found_in(format!("{bound:?}").as_bytes()).is_empty());
+}
+
+/// The id of the key that sealed a text stands before it.
+fn key_of(sealed: &[u8]) -> String {
+    let len = usize::from(sealed[1]);
+    String::from_utf8_lossy(&sealed[2..2 + len]).into_owned()
+}
+
+async fn keys_of(house: &House, kind: &str) -> Vec<String> {
+    let everything = List::Prefix(Vec::new());
+    let page = house.memory.list(&everything, None, 10_000).await.unwrap();
+    let of_kind = page.documents.iter().filter(|it| it.key.kind() == kind);
+    of_kind.map(|document| key_of(&document.body)).collect()
+}
+
+fn put_in_front(house: &mut House, id: &str) {
+    house.ring = format!("{}{}", *KeyRing::fresh_line(id), house.ring);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rotated_out_key_still_reads_and_its_records_are_sealed_anew_when_touched() {
+    let mut house = House::new();
+    let room = house.open(Vault { fails: false }).await;
+    room.provision("read").send().await.is(201);
+    room.provision("changed").send().await.is(201);
+    room.bind("read", "b").send().await.is(201);
+    room.running.shut_down().await;
+    put_in_front(&mut house, "second");
+    let room = house.open(Vault { fails: false }).await;
+    assert_eq!(keys_of(&house, "instance").await, ["first", "first"]);
+    room.fetch("read").send().await.is(200);
+    assert_eq!(keys_of(&house, "instance").await, ["first", "second"]);
+    let update = room.update("changed").parameters(json!({ "a": 1 }));
+    update.send().await.is(200);
+    assert_eq!(keys_of(&house, "instance").await, ["second", "second"]);
+    let shown = room.fetch_binding("read", "b").send().await.is(200);
+    assert_eq!(
+        shown.json["credentials"]["password"],
+        "canary-in-credentials"
+    );
+    assert_eq!(keys_of(&house, "binding").await, ["second"]);
+    room.deprovision("read").send().await.is(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_an_older_key_sealed_is_carried_on() {
+    let mut house = House::new();
+    let room = house.open(Vault { fails: false }).await;
+    let commits = Arc::new(Mutex::new(0));
+    house.tap(move |call| {
+        let mut commits = commits.lock().unwrap();
+        *commits += usize::from(matches!(call, Call::Commit(_)));
+        // Accepted, and then nothing more.
+        if *commits > 1 {
+            Fate::Never
+        } else {
+            Fate::Through
+        }
+    });
+    let accepted = room.provision("i").accepts_incomplete().send().await;
+    room.crash();
+    house.mend();
+    put_in_front(&mut house, "second");
+    let room = house.open(Vault { fails: false }).await;
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    let poll = room.poll("i").operation(&accepted.operation());
+    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
+}
+
+/// What a broker says that does not start on the house's ring.
+async fn refusal(house: &House) -> Option<String> {
+    let opened = house
+        .try_open(Vault { fails: false }, |broker| broker)
+        .await;
+    opened.err().map(|error| error.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_key_ring_is_refused_at_the_start_with_a_sentence() {
+    let mut house = House::new();
+    let right = house.ring.clone();
+    house
+        .open(Vault { fails: false })
+        .await
+        .running
+        .shut_down()
+        .await;
+    house.ring = KeyRing::fresh_line("other").to_string();
+    let said = refusal(&house).await.expect("another key does not open it");
+    assert!(
+        said.contains("\"first\"") && said.contains("add it back"),
+        "{said}"
+    );
+    house.ring = KeyRing::fresh_line("first").to_string();
+    let said = refusal(&house)
+        .await
+        .expect("a key of that name does not either");
+    assert!(said.contains("does not open"), "{said}");
+    house.ring = right;
+    assert_eq!(refusal(&house).await, None);
+}
