@@ -25,7 +25,7 @@ pub use dice::Dice;
 pub use effects::{EffectsReport, check_effects};
 pub use knowledge::Known;
 pub use platform::{Act, Home, Pace, Platform, SCRIPT, Target};
-pub use points::{PointsReport, kill_at_every_point};
+pub use points::{PointsReport, kill_at_every_point, live_through};
 pub use process::{Launch, VictimProcess};
 pub use rounds::{Rounds, RoundsReport, kill_at_random};
 pub use trace::{Left, TRACER, TraceReport, read_trace};

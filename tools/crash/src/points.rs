@@ -11,7 +11,7 @@ use crate::process::{Launch, VictimProcess};
 use crate::victim::Moment;
 use crate::violation::{Checked, Violation};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -125,16 +125,31 @@ async fn worker(
 
 async fn one_life(
     program: &Path,
-    dir: &PathBuf,
+    dir: &Path,
     number: u64,
     moment: Moment,
 ) -> Checked<PointsReport> {
     std::fs::create_dir_all(dir).map_err(|error| Violation::new(error.to_string()))?;
     let mut launch = Launch::new(program, dir);
     launch.kill_at = Some((number, moment));
+    live_through(launch, |launch, kills| {
+        launch.kill_at = second_kill(number, moment, kills);
+    })
+    .await
+}
+
+/// Leads one whole life through all deaths of its victims, and checks it at the end. `after_death`
+/// prepares the next start; it is told how many deaths there were.
+///
+/// # Errors
+/// The first broken promise.
+pub async fn live_through(
+    mut launch: Launch,
+    mut after_death: impl FnMut(&mut Launch, u64),
+) -> Checked<PointsReport> {
     let (homes, home) = watch::channel(None);
     let mut life = tokio::spawn(async move {
-        let mut platform = Platform::new(home, format!("point-{number}")).await?;
+        let mut platform = Platform::new(home, "life".to_owned()).await?;
         for (act, pace) in SCRIPT {
             platform.perform(act, pace).await?;
         }
@@ -142,22 +157,19 @@ async fn one_life(
     });
     let mut kills = 0;
     let (victim, ended) = loop {
-        let Some(mut victim) = launch.start().await? else {
-            kills += 1;
-            launch.kill_at = second_kill(number, moment, kills);
-            continue;
-        };
-        let target = Target {
-            generation: launch.boot,
-            address: victim.address,
-        };
-        homes.send_replace(Some(target));
-        tokio::select! {
-            ended = &mut life => break (victim, ended),
-            died = victim.death() => died?,
+        if let Some(mut victim) = launch.start().await? {
+            let target = Target {
+                generation: launch.boot,
+                address: victim.address,
+            };
+            homes.send_replace(Some(target));
+            tokio::select! {
+                ended = &mut life => break (victim, ended),
+                died = victim.death() => died?,
+            }
         }
         kills += 1;
-        launch.kill_at = second_kill(number, moment, kills);
+        after_death(&mut launch, kills);
     };
     let platform = ended.map_err(|error| Violation::new(error.to_string()))??;
     end(victim, &launch).await?;
@@ -181,8 +193,9 @@ fn second_kill(number: u64, moment: Moment, kills: u64) -> Option<(u64, Moment)>
 
 /// A victim that was to die later might do so while it drains; that is no fault of its own.
 async fn end(victim: VictimProcess, launch: &Launch) -> Checked<()> {
-    match launch.kill_at {
-        Some(_) => victim.kill().await,
-        None => victim.stop().await,
+    if launch.mortal() {
+        victim.kill().await
+    } else {
+        victim.stop().await
     }
 }

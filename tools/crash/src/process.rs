@@ -3,6 +3,7 @@
 use crate::victim::Moment;
 use crate::violation::{Checked, Violation};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -27,6 +28,8 @@ pub struct Launch {
     pub db: PathBuf,
     /// The log of effects.
     pub ledger: PathBuf,
+    /// What the victim says on standard error, of all its starts.
+    pub log: PathBuf,
     /// Which start it is.
     pub boot: u64,
     /// When it kills itself, if it does.
@@ -43,13 +46,14 @@ impl Launch {
             wrapper: Vec::new(),
             db: dir.join("victim.db"),
             ledger: dir.join("ledger"),
+            log: dir.join("victim.log"),
             boot: 0,
             kill_at: None,
             extra: Vec::new(),
         }
     }
 
-    fn command(&self) -> Command {
+    fn command(&self) -> std::io::Result<Command> {
         let mut words = self.wrapper.iter().map(String::as_str);
         let mut command = match words.next() {
             Some(first) => {
@@ -73,8 +77,9 @@ impl Launch {
             .args(&self.extra)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(File::options().append(true).create(true).open(&self.log)?)
             .kill_on_drop(true);
-        command
+        Ok(command)
     }
 
     /// Starts the next victim. `None`: it killed itself before it was ready.
@@ -85,7 +90,10 @@ impl Launch {
         self.boot += 1;
         let begun = Instant::now();
         let failed = |error: std::io::Error| Violation::new(format!("no victim: {error}"));
-        let mut child = self.command().spawn().map_err(failed)?;
+        let mut child = self
+            .command()
+            .and_then(|mut it| it.spawn())
+            .map_err(failed)?;
         let stdout = child
             .stdout
             .take()
@@ -104,7 +112,7 @@ impl Launch {
             })),
             None => {
                 let status = child.wait().await.map_err(failed)?;
-                if self.kill_at.is_some() && killed(&status) {
+                if self.mortal() && killed(&status) {
                     return Ok(None);
                 }
                 Err(Violation::new(format!(
@@ -112,6 +120,11 @@ impl Launch {
                 )))
             }
         }
+    }
+
+    /// Whether it may die before it is ready.
+    pub(crate) fn mortal(&self) -> bool {
+        self.kill_at.is_some() || !self.wrapper.is_empty()
     }
 
     /// Starts the next victim, which must become ready.
@@ -166,11 +179,6 @@ impl VictimProcess {
     /// It ended in another way than by SIGKILL.
     pub async fn death(&mut self) -> Checked<()> {
         self.died().await
-    }
-
-    /// Whether it lives.
-    pub fn lives(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
     }
 
     async fn died(&mut self) -> Checked<()> {

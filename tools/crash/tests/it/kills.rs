@@ -1,9 +1,10 @@
 //! Some hundred kills, and the harness seen to notice what it must notice.
 
+use crate::permission::can_trace;
 use crate::scene::program;
 use std::io::Write;
 use sutler_crash::{
-    Act, Launch, Pace, Platform, Rounds, Target, kill_at_every_point, kill_at_random,
+    Act, Launch, Pace, Platform, Rounds, Target, kill_at_every_point, kill_at_random, live_through,
 };
 use tokio::sync::watch;
 
@@ -52,6 +53,40 @@ async fn a_broker_killed_at_random_under_load_loses_nothing_and_repeats_nothing(
         report.repeats <= report.kills * rounds.clients as u64,
         "{report}"
     );
+}
+
+/// Every so many writes to the log, up to the last that a life surely has.
+const WRITES_STEP: usize = 11;
+const WRITES_MAX: u32 = 150;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_killed_between_two_writes_of_one_group_loses_nothing_and_repeats_nothing() {
+    if !can_trace("what a kill in the middle of a group does") {
+        return;
+    }
+    let mut kills = 0;
+    for number in (5..WRITES_MAX).step_by(WRITES_STEP) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut launch = Launch::new(program(), dir.path());
+        let inject = format!("inject=pwrite64:signal=SIGKILL:when={number}");
+        let log = format!("{}-wal", launch.db.display());
+        let words = [
+            "strace",
+            "-D",
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=pwrite64",
+        ];
+        let words = words.into_iter().chain(["-P", &log, "-e", &inject]);
+        launch.wrapper = words.map(str::to_owned).collect();
+        let report = live_through(launch, |launch, _| launch.wrapper.clear()).await;
+        let report = report.unwrap_or_else(|it| panic!("write {number}: {it}, {:?}", dir.keep()));
+        kills += report.kills;
+    }
+    assert!(kills >= 10, "only {kills} kills: the victim was hardly hit");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
