@@ -1,0 +1,80 @@
+//! Writes `docs/spec-coverage.md`: which test holds which line of the specification.
+//!
+//! Tests say so themselves, in a doc comment that begins with `Holds:`. The lines are in
+//! `checklist.txt`. `scan.rs` finds the tests, `page.rs` writes the table; nothing here judges
+//! whether a test is a good one (`tools/mutants` does).
+
+mod checklist;
+mod page;
+mod scan;
+
+use clap::Parser;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const CHECKLIST: &str = "tools/spec-map/checklist.txt";
+const DECISIONS: &str = "docs/DECISIONS.md";
+const PAGE: &str = "docs/spec-coverage.md";
+
+/// Maps the lines of the specification to the tests that hold them.
+#[derive(Parser)]
+struct Args {
+    /// Write nothing; fail if the page is not up to date
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().check) {
+        Ok(said) => {
+            eprintln!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(check: bool) -> Result<String, String> {
+    let root = workspace()?;
+    let decisions = std::fs::read_to_string(root.join(DECISIONS)).unwrap_or_default();
+    let lines = checklist::parse(&read(&root, CHECKLIST)?, &decisions)?;
+    let found = scan::workspace(&root)?;
+    let map = page::Map::new(&lines, &found)?;
+    let text = map.page();
+    if !check {
+        std::fs::write(root.join(PAGE), &text).map_err(|error| format!("{PAGE}: {error}"))?;
+    } else if std::fs::read_to_string(root.join(PAGE)).is_ok_and(|there| there != text) {
+        return Err(format!(
+            "{PAGE} is not up to date: run cargo run -p sutler-spec-map"
+        ));
+    } else if !root.join(PAGE).exists() {
+        return Err(format!(
+            "{PAGE} is missing: run cargo run -p sutler-spec-map"
+        ));
+    }
+    match map.missing().as_slice() {
+        [] => Ok(map.summary()),
+        missing => Err(format!(
+            "no test holds these lines that a broker must keep: {}",
+            missing.join(", ")
+        )),
+    }
+}
+
+fn read(root: &Path, path: &str) -> Result<String, String> {
+    std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))
+}
+
+/// The folder that holds the checklist, here or above.
+fn workspace() -> Result<PathBuf, String> {
+    let here = std::env::current_dir().map_err(|error| error.to_string())?;
+    let found = here
+        .ancestors()
+        .find(|folder| folder.join(CHECKLIST).exists());
+    found
+        .map(Path::to_owned)
+        .ok_or_else(|| format!("no {CHECKLIST} here or above: run this in the workspace"))
+}
