@@ -35,7 +35,7 @@ impl TinyDisk {
             .spawn()
             .expect("unshare");
         let disk = Self { holder, path };
-        until("the tiny disk", || disk.mounted()).await;
+        until("the tiny disk", async || disk.mounted()).await;
         disk
     }
 

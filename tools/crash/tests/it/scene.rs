@@ -11,6 +11,7 @@ pub(crate) const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
 pub(crate) const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
 /// Longest wait for anything to become true.
 const SOON: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// This package's executable.
 pub(crate) fn program() -> &'static Path {
@@ -78,16 +79,16 @@ impl Scene {
     pub(crate) async fn everything_accepted_succeeds(&mut self) {
         for (id, operation) in self.accepted.clone() {
             let path = format!("{id}/last_operation?operation={operation}");
-            let begun = Instant::now();
-            loop {
+            until(&format!("the end of {id}"), async || {
                 let polled = self.send("GET", &path, &Value::Null).await;
                 match polled.state() {
-                    Some("succeeded") => break,
-                    Some("in progress") if begun.elapsed() < SOON => pause().await,
-                    None if polled.status == 503 && begun.elapsed() < SOON => pause().await,
+                    Some("succeeded") => true,
+                    Some("in progress") => false,
+                    None if polled.status == 503 => false,
                     _ => panic!("{id} was accepted, and then: {polled:?}"),
                 }
-            }
+            })
+            .await;
             let fetched = self.send("GET", &id, &Value::Null).await;
             assert_eq!(fetched.status, 200, "{id}: {fetched:?}");
             assert_eq!(fetched.body["parameters"], json!({ "size": 3 }), "{id}");
@@ -107,18 +108,16 @@ impl Scene {
 
     /// Asks for one more instance until it is accepted.
     pub(crate) async fn provision_until_accepted(&mut self, id: &str) {
-        let begun = Instant::now();
-        loop {
+        until(&format!("the acceptance of {id}"), async || {
             let answer = self.provision(id).await;
-            match answer.status {
-                202 => return,
-                // A request whose answer was an error may still have been carried out.
-                200 => return,
-                _ => assert_clean(&answer),
+            // 200: a request whose answer was an error may still have been carried out.
+            let accepted = [202, 200].contains(&answer.status);
+            if !accepted {
+                assert_clean(&answer);
             }
-            assert!(begun.elapsed() < SOON, "still refused: {answer:?}");
-            pause().await;
-        }
+            accepted
+        })
+        .await;
     }
 }
 
@@ -143,16 +142,11 @@ pub(crate) fn assert_clean(answer: &Answer) {
     }
 }
 
-/// Between two looks at a condition.
-pub(crate) async fn pause() {
-    tokio::time::sleep(Duration::from_millis(20)).await;
-}
-
 /// Looks until it is so.
-pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
-    while !so() {
+    while !so().await {
         assert!(begun.elapsed() < SOON, "{what} did not come to be");
-        pause().await;
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -41,7 +41,7 @@ async fn mend(scene: &Scene) {
     };
     let of_victim = tracer().expect("a tracer");
     kill_process(of_victim, Signal::KILL).expect("it was there");
-    until("the tracer's end", || tracer().is_none()).await;
+    until("the tracer's end", async || tracer().is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -44,7 +44,10 @@ async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
     // Its work begins only now that its 202 has arrived, and ends before the next request.
     std::fs::write(&gate, "open").expect("written");
     let ledger = scene.launch.ledger.clone();
-    until("the end of the late provision", || done_in(&ledger) == 3).await;
+    until("the end of the late provision", async || {
+        done_in(&ledger) == 3
+    })
+    .await;
     let statuses = [
         scene.send("PATCH", "a", &update).await.status,
         scene
@@ -64,7 +67,7 @@ async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
     let pid = scene.victim.pid().expect("a process").to_string();
     scene.victim.kill().await.expect("it was alive");
     let ended = format!("{pid} +++ killed by SIGKILL +++");
-    until("the end of the trace", || {
+    until("the end of the trace", async || {
         read(&trace).lines().any(|line| line == ended)
     })
     .await;
