@@ -2,7 +2,8 @@
 //!
 //! Every write carries the fence. A claim that was lost can write nothing, and says [`Lost`].
 
-use crate::commit::{Commit, CommitError, Expect, Next, TooLarge, Which};
+use super::Engine;
+use crate::commit::{Commit, CommitError, Expect, Next, TooLarge, Which, Write};
 use crate::operation::{Fence, Operation, OperationId};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
@@ -31,6 +32,7 @@ pub enum Unwritten {
 /// A claimed operation.
 pub struct Run {
     operation: Operation,
+    engine: Engine,
     store: Arc<dyn Store>,
     cancel: CancellationToken,
     lost: CancellationToken,
@@ -39,13 +41,14 @@ pub struct Run {
 impl Run {
     pub(super) fn new(
         operation: Operation,
-        store: Arc<dyn Store>,
+        engine: Engine,
         cancel: CancellationToken,
         lost: CancellationToken,
     ) -> Self {
         Self {
             operation,
-            store,
+            store: engine.0.store.clone(),
+            engine,
             cancel,
             lost,
         }
@@ -101,7 +104,10 @@ impl Run {
         let mut wait = AGAIN_FIRST;
         loop {
             match self.store.commit(&commit).await {
-                Ok(()) => return Ok(Ok(())),
+                Ok(()) => {
+                    self.pass_on(&commit);
+                    return Ok(Ok(()));
+                }
                 Err(CommitError::Stale(Which::Expect(n))) if n == fence_at => {
                     return Err(Lost);
                 }
@@ -111,6 +117,15 @@ impl Run {
                 }
             }
             wait = (wait * 2).min(AGAIN_LAST);
+        }
+    }
+
+    /// An operation that runs here and was just cancelled need not wait for the next renewal.
+    fn pass_on(&self, commit: &Commit) {
+        for write in commit.writes() {
+            if let Write::Cancel(id) = write {
+                self.engine.cancel_hint(*id);
+            }
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
     engine.0.running().insert(id, entry);
     let run = Run::new(
         operation,
-        engine.0.store.clone(),
+        engine.clone(),
         cancel,
         incarnation.lost.clone(),
     );
