@@ -13,7 +13,7 @@ use crate::violation::{Checked, Violation};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -26,10 +26,12 @@ const LIFE_MAX_MS: u64 = 60;
 const CALLS_MAX: u64 = 80;
 /// How long a victim that should kill itself is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Every so many kills the victim may work undisturbed for a while: an operation that is
+/// Every so many kills the victim may work until every platform got on: an operation that is
 /// interrupted more than five times without progress is rightly given up.
 const REST_EVERY: u64 = 4;
-const REST: Duration = Duration::from_millis(150);
+/// Longest such rest; a platform that does not get on says why by itself.
+const REST_MAX: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -106,11 +108,13 @@ pub async fn kill_at_random(
             rounds.seed,
             dir.display()
         );
+        let changes = (0..rounds.clients).map(|_| AtomicU64::new(0)).collect();
         let round = Round {
             rounds,
             dir,
             kills,
             dice: dice.split(),
+            changes,
         };
         round.run(&mut report).await.map_err(|it| it.at(&place))?;
         progress(format!("{} s: {report}", begun.elapsed().as_secs()));
@@ -123,6 +127,8 @@ struct Round<'r> {
     dir: PathBuf,
     kills: u64,
     dice: Dice,
+    /// Changes that each platform has brought to their end.
+    changes: Arc<[AtomicU64]>,
 }
 
 impl Round<'_> {
@@ -134,7 +140,11 @@ impl Round<'_> {
         let mut clients = JoinSet::new();
         for client in 0..self.rounds.clients {
             let (home, ending, dice) = (home.clone(), Arc::clone(&ending), self.dice.split());
-            clients.spawn(live(home, client, ending, dice));
+            let changes = Arc::clone(&self.changes);
+            clients.spawn(async move {
+                let got_on = || drop(changes[client].fetch_add(1, Ordering::Relaxed));
+                live(home, client, &ending, dice, got_on).await
+            });
         }
         for kill in 1..=self.kills {
             self.one_death(&mut launch, &homes, kill, report).await?;
@@ -194,14 +204,22 @@ impl Round<'_> {
         if launch.kill_at.is_some() {
             return victim.await_death(PATIENCE).await;
         }
-        let rest = if kill.is_multiple_of(REST_EVERY) {
-            REST
-        } else {
-            Duration::ZERO
-        };
+        if kill.is_multiple_of(REST_EVERY) {
+            self.rest().await;
+        }
         let more = Duration::from_micros(self.dice.below(LIFE_MAX_MS * 1000));
-        tokio::time::sleep(rest + more).await;
+        tokio::time::sleep(more).await;
         victim.kill().await
+    }
+
+    /// Waits until every platform has brought a change to its end.
+    async fn rest(&self) {
+        let now = || self.changes.iter().map(|it| it.load(Ordering::Relaxed));
+        let before: Vec<u64> = now().collect();
+        let begun = Instant::now();
+        while now().zip(&before).any(|(now, before)| now == *before) && begun.elapsed() < REST_MAX {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 }
 
@@ -216,8 +234,9 @@ fn announce(homes: &watch::Sender<Option<Target>>, launch: &Launch, victim: &Vic
 async fn live(
     home: Home,
     client: usize,
-    ending: Arc<AtomicBool>,
+    ending: &AtomicBool,
     mut dice: Dice,
+    got_on: impl Fn(),
 ) -> Checked<Vec<Platform>> {
     let mut platforms = Vec::new();
     while !ending.load(Ordering::Relaxed) {
@@ -230,6 +249,7 @@ async fn live(
                 Pace::Async
             };
             platform.perform(act, pace).await?;
+            got_on();
         }
         platforms.push(platform);
     }
