@@ -7,6 +7,7 @@ use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::BrokerExecutor;
+use crate::handover::Handover;
 use crate::http::{Endpoint, Http, Replacement, router};
 use crate::plans::{Plans, Services};
 use crate::records::Records;
@@ -212,6 +213,7 @@ impl Broker {
             records,
             plans,
             settings,
+            handover: Handover::default(),
         });
         cleanup::plan_all(&stock)
             .await

@@ -6,12 +6,13 @@
 
 use crate::cron::Schedule;
 use crate::lifecycle::{AuthorState, Decision};
-use crate::records::{BINDING, Detail, GONE, INSTANCE, Kept, Loaded, SINGLETON, moment_bytes};
+use crate::records::{
+    BINDING, Detail, GONE, INSTANCE, Kept, Loaded, SINGLETON, asked, moment_bytes,
+};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::stock::{QUEUE, Stock};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
     Commit, CommitError, Due, Ended, Key, Kind, List, Lost, NewOperation, Next, OperationId,
@@ -170,7 +171,7 @@ fn next_turn(
         request: stock.records.seal_request(
             id,
             &crate::records::Request {
-                asked: Value::String(VERB.to_owned()),
+                asked: asked(&VERB),
                 identity: None,
                 request_identity: None,
             },

@@ -11,18 +11,20 @@ mod wait;
 
 pub(crate) use poll::LastOperation;
 
+use crate::handover::{Concluded, Fresh};
 use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
-use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request};
+use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, asked};
 use crate::refusal::Refusal;
 use crate::service::Policy;
 use crate::stock::{QUEUE, Stock};
-use serde_json::Value;
+use serde::Serialize;
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, CommitError, Due, Engine, Finished, Key, NewOperation, Operation, OperationId, Permit,
-    Start, Version, Which, Write, settle,
+    Commit, CommitError, Due, Engine, Key, NewOperation, Operation, OperationId, Permit,
+    SealedWith, Start, Version, Which, Write, settle,
 };
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
+use tokio::sync::oneshot;
 
 /// How often a request reads and decides again before it gives up: others kept coming first.
 const TRIES: u32 = 32;
@@ -97,7 +99,8 @@ type Asked<'a, S> = (
 struct Applied<S> {
     state: S,
     reply: Reply,
-    finished: Option<Finished>,
+    /// What it comes to, if it runs here.
+    result: Option<oneshot::Receiver<Concluded<S>>>,
 }
 
 impl Desk {
@@ -118,7 +121,7 @@ impl Desk {
             return Ok(Some(Applied {
                 state,
                 reply,
-                finished: None,
+                result: None,
             }));
         }
         let asked = (key, was, &decision, draft, reads.as_ref());
@@ -129,12 +132,18 @@ impl Desk {
         }
         let store = self.stock.records.store.as_ref();
         match settle(store, &commit).await {
-            Ok(()) => Ok(Some(self.set_going(decision, claimed))),
+            Ok(()) => {
+                let version = Version(commit.id());
+                Ok(Some(self.set_going(decision, claimed, version, draft)))
+            }
             // Our lease ran out and we do not know it yet: whoever holds one takes the operation.
             Err(CommitError::Stale(Which::Write(_))) if claimed.is_some() => {
                 let (commit, _) = self.commit_of(asked, false);
                 match settle(store, &commit).await {
-                    Ok(()) => Ok(Some(self.set_going(decision, None))),
+                    Ok(()) => {
+                        let version = Version(commit.id());
+                        Ok(Some(self.set_going(decision, None, version, draft)))
+                    }
                     Err(CommitError::Stale(_)) => Ok(None),
                     Err(error) => Err(Problem::Unavailable(error.into())),
                 }
@@ -186,21 +195,40 @@ impl Desk {
     }
 
     /// After the commit: what it claimed for this process starts, what it cancelled is told.
-    fn set_going<S>(
+    fn set_going<S: Kept>(
         &self,
         decision: Decision<S>,
         claimed: Option<(Operation, Option<Permit>)>,
+        version: Version,
+        draft: &Draft,
     ) -> Applied<S> {
         for effect in &decision.effects {
             if let Effect::Cancel(id) = effect {
                 self.engine.cancel_hint(*id);
             }
         }
-        let finished = claimed.map(|(operation, permit)| self.engine.adopt(operation, permit));
+        let waits = matches!(decision.reply, Reply::Started(_, Pace::Inline));
+        let (sender, receiver) = waits.then(oneshot::channel).unzip();
+        let started = claimed.map(|(operation, permit)| {
+            let was = Loaded {
+                state: decision.next.clone(),
+                version: Some(version),
+                sealed_with: SealedWith::Current,
+            };
+            let request = draft.request.clone();
+            let result = sender;
+            let fresh = Fresh {
+                was,
+                request,
+                result,
+            };
+            self.stock.handover.leave(operation.row.id, fresh);
+            self.engine.adopt(operation, permit);
+        });
         Applied {
             state: decision.next,
             reply: decision.reply,
-            finished,
+            result: started.and(receiver),
         }
     }
 
@@ -237,9 +265,9 @@ struct Draft {
 }
 
 /// What was asked, as it is kept with the operation.
-fn draft(asked: Value, asker: &Asker) -> Draft {
+fn draft(what: &impl Serialize, asker: &Asker) -> Draft {
     let request = Request {
-        asked,
+        asked: asked(what),
         identity: asker.identity.clone(),
         request_identity: asker.request_identity.clone(),
     };

@@ -5,25 +5,25 @@
 //! `executor/cascade.rs`, calling the hooks in `executor/hook.rs`, scheduled work in `cleanup.rs`.
 
 mod cascade;
+mod conclude;
 mod hook;
 
 use crate::cleanup;
 use crate::cx::{Cx, Facts};
 use crate::error::{Error, Kind};
-use crate::lifecycle::binding::{self, Binding};
-use crate::lifecycle::instance::{self, Instance};
-use crate::lifecycle::{Decision, Effect, End, Verb};
+use crate::handover::{Conclusion, Fresh};
+use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::lifecycle::{End, Verb};
 use crate::plans::OfferedPlan;
-use crate::records::{BINDING, Detail, INSTANCE, RefusedAs, Request, Steps};
+use crate::records::{BINDING, Detail, INSTANCE, Kept, RefusedAs, Request, Steps};
 use crate::refusal::Refusal;
 use crate::service::{Policy, UntypedService};
 use crate::stock::Stock;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{
-    Commit, Ended, Executor, Key, Lost, Next, Outcome, Run, TooLarge, Unwritten, Write,
-};
+use sutler_journal::{Ended, Executor, Key, Lost, Run};
 use sutler_osb::{BindingId, InstanceId};
 
 /// Longest wait between attempts.
@@ -72,9 +72,9 @@ impl Executor for BrokerExecutor {
         };
         let row = &run.operation().row;
         if row.lane.kind() == BINDING.as_str() {
-            self.conclude_binding(&run, End::Failed, detail).await
+            self.conclude::<Binding>(&run, failed(detail)).await
         } else if row.lane.kind() == INSTANCE.as_str() {
-            self.conclude_instance(&run, End::Failed, detail).await
+            self.conclude::<Instance>(&run, failed(detail)).await
         } else {
             cleanup::run(&self.0, &run).await.map(|_| ())
         }
@@ -83,13 +83,15 @@ impl Executor for BrokerExecutor {
 
 impl BrokerExecutor {
     async fn run_instance(&self, run: Arc<Run>, verb: Verb) -> Result<Ended, Lost> {
-        let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
-        let was = records.load_for_run::<Instance>(&run, &lane).await?;
+        let Fresh {
+            was,
+            request,
+            result,
+        } = self.what_is_asked::<Instance>(&run, &lane).await?;
         let Some(thing) = was.state.thing().cloned() else {
             return self.end_orphaned(&run).await;
         };
-        let request = self.request_of(&run).await?;
         let steps = self.steps_of(&run).await?;
         match verb {
             Verb::Provision if was.state.pins().first() != Some(&run.id()) => {
@@ -102,7 +104,13 @@ impl BrokerExecutor {
                 cascade::Cascade::Clear => {}
                 cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
                 cascade::Cascade::Stuck(detail) => {
-                    self.conclude_instance(&run, End::Failed, detail).await?;
+                    let conclusion = Conclusion {
+                        end: End::Failed,
+                        detail,
+                        was: Some(was),
+                        result,
+                    };
+                    self.conclude(&run, conclusion).await?;
                     return Ok(Ended::Finished);
                 }
             },
@@ -132,7 +140,14 @@ impl BrokerExecutor {
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
             Ran::Again(wait) => Ok(Ended::Retry(wait)),
             Ran::Ended(end, detail) => {
-                self.conclude_instance(&run, end, detail).await?;
+                let was = Some(was);
+                let conclusion = Conclusion {
+                    end,
+                    detail,
+                    was,
+                    result,
+                };
+                self.conclude(&run, conclusion).await?;
                 Ok(Ended::Finished)
             }
         }
@@ -142,14 +157,17 @@ impl BrokerExecutor {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
         let instance_id = instance_id(&lane);
-        let was = records.load_for_run::<Binding>(&run, &lane).await?;
+        let Fresh {
+            was,
+            request,
+            result,
+        } = self.what_is_asked::<Binding>(&run, &lane).await?;
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(&run, &above_key).await?;
         let (Some(bond), Some(thing)) = (was.state.bond().cloned(), above.state.thing().cloned())
         else {
             return self.end_orphaned(&run).await;
         };
-        let request = self.request_of(&run).await?;
         let steps = self.steps_of(&run).await?;
         let facts = |plan: &OfferedPlan| Facts {
             binding_id: BindingId::try_from(lane.id(1)).ok(),
@@ -167,7 +185,14 @@ impl BrokerExecutor {
         match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
             Ran::Again(wait) => Ok(Ended::Retry(wait)),
             Ran::Ended(end, detail) => {
-                self.conclude_binding(&run, end, detail).await?;
+                let was = Some(was);
+                let conclusion = Conclusion {
+                    end,
+                    detail,
+                    was,
+                    result,
+                };
+                self.conclude(&run, conclusion).await?;
                 Ok(Ended::Finished)
             }
         }
@@ -209,131 +234,16 @@ impl BrokerExecutor {
         })
     }
 
-    /// Commits the end of an instance's operation together with the instance's next state.
-    async fn conclude_instance(
-        &self,
-        run: &Run,
-        mut end: End<instance::Made>,
-        mut detail: Detail,
-    ) -> Result<(), Lost> {
-        let lane = run.operation().row.lane.clone();
-        loop {
-            let was = self.0.records.load_for_run::<Instance>(run, &lane).await?;
-            let event = instance::Event::Ended {
-                operation: run.id(),
-                end: end.clone(),
-            };
-            let Ok(decision) = instance::decide(was.state.clone(), event) else {
-                return self.end_orphaned(run).await.map(|_| ());
-            };
-            let halted = match &was.state {
-                Instance::Deleting { over, .. } => *over == Some(run.id()),
-                Instance::Updating {
-                    thing, given_up, ..
-                } => *given_up && thing.last == run.id(),
-                Instance::Absent
-                | Instance::Creating { .. }
-                | Instance::CreateFailed { .. }
-                | Instance::Live { .. }
-                | Instance::Gone { .. } => false,
-            };
-            let outcome = outcome_of(&end, halted);
-            let commit = self
-                .0
-                .records
-                .put(Commit::new(), &lane, &was, &decision.next);
-            let commit = self.ending(commit, run, outcome, &detail, &decision);
-            match run.commit(commit).await? {
-                Ok(()) => return Ok(()),
-                Err(Unwritten::Stale(_)) => {}
-                Err(Unwritten::TooLarge(why)) => (end, detail) = (End::Failed, too_large(run, why)),
-            }
+    /// The resource and the request: from the desk, if it is in this process, else from the store.
+    async fn what_is_asked<S: Kept>(&self, run: &Run, lane: &Key) -> Result<Fresh<S>, Lost> {
+        if let Some(fresh) = self.0.handover.take::<S>(run.id()) {
+            return Ok(fresh);
         }
-    }
-
-    async fn conclude_binding(
-        &self,
-        run: &Run,
-        mut end: End<binding::Made>,
-        mut detail: Detail,
-    ) -> Result<(), Lost> {
-        let lane = run.operation().row.lane.clone();
-        let above_key = self.0.records.instance_key(&instance_id(&lane));
-        loop {
-            let was = self.0.records.load_for_run::<Binding>(run, &lane).await?;
-            let event = binding::Event::Ended {
-                operation: run.id(),
-                end: end.clone(),
-            };
-            let Ok(decision) = binding::decide(was.state.clone(), event) else {
-                return self.end_orphaned(run).await.map(|_| ());
-            };
-            let halted =
-                matches!(was.state, Binding::Deleting { over: Some(id), .. } if id == run.id());
-            let outcome = outcome_of(&end, halted);
-            let commit = self
-                .0
-                .records
-                .put(Commit::new(), &lane, &was, &decision.next);
-            let mut commit = self.ending(commit, run, outcome, &detail, &decision);
-            // Whoever wants the instance alone may be waiting for this binding.
-            let above = self
-                .0
-                .records
-                .load_for_run::<Instance>(run, &above_key)
-                .await?;
-            match &above.state {
-                Instance::Updating { thing, .. } | Instance::Deleting { thing, .. } => {
-                    commit = commit.write(Write::Wake(thing.last));
-                }
-                Instance::Absent
-                | Instance::Creating { .. }
-                | Instance::CreateFailed { .. }
-                | Instance::Live { .. }
-                | Instance::Gone { .. } => {}
-            }
-            match run.commit(commit).await? {
-                Ok(()) => return Ok(()),
-                Err(Unwritten::Stale(_)) => {}
-                Err(Unwritten::TooLarge(why)) => (end, detail) = (End::Failed, too_large(run, why)),
-            }
-        }
-    }
-
-    fn ending<S>(
-        &self,
-        commit: Commit,
-        run: &Run,
-        outcome: Outcome,
-        detail: &Detail,
-        decision: &Decision<S>,
-    ) -> Commit {
-        let sealed = self.0.records.seal_detail(run.id(), detail);
-        let commit = commit.advance(run.id(), Next::Done(outcome), Some(sealed), None);
-        decision
-            .effects
-            .iter()
-            .fold(commit, |commit, effect| match effect {
-                Effect::Wake(id) => commit.write(Write::Wake(*id)),
-                Effect::Cancel(id) => commit.write(Write::Cancel(*id)),
-                // The end of a run starts nothing.
-                Effect::Start(..) | Effect::StartWaiting(..) => commit,
-            })
-    }
-
-    /// Ends an operation whose resource does not know it: purged, or imported half.
-    async fn end_orphaned(&self, run: &Run) -> Result<Ended, Lost> {
-        let message = "The resource of this operation is gone.".to_owned();
-        let detail = Detail {
-            description: Some(message),
-            ..Detail::default()
-        };
-        let sealed = self.0.records.seal_detail(run.id(), &detail);
-        let commit = Commit::new()
-            .advance(run.id(), Next::Done(Outcome::Cancelled), Some(sealed), None)
-            .write(Write::Unpin(run.id()));
-        run.commit(commit).await?.map_err(|_| Lost)?;
-        Ok(Ended::Finished)
+        Ok(Fresh {
+            was: self.0.records.load_for_run::<S>(run, lane).await?,
+            request: self.request_of(run).await?,
+            result: None,
+        })
     }
 
     async fn request_of(&self, run: &Run) -> Result<Request, Lost> {
@@ -363,28 +273,17 @@ impl BrokerExecutor {
     }
 }
 
+fn failed<S, M>(detail: Detail) -> Conclusion<S, M> {
+    Conclusion {
+        end: End::Failed,
+        detail,
+        was: None,
+        result: None,
+    }
+}
+
 pub(super) fn instance_id(lane: &Key) -> InstanceId {
     InstanceId::try_from(lane.id(0)).expect("a lane's first id was an InstanceId")
-}
-
-/// No store would take the result: the operation fails, rather than being tried for ever.
-fn too_large(run: &Run, why: TooLarge) -> Detail {
-    tracing::error!(operation.id = %run.id(), error = %why, "the result cannot be kept");
-    let message = "The result of the operation is too large to be kept.";
-    Detail {
-        description: Some(message.to_owned()),
-        ..Detail::default()
-    }
-}
-
-/// A create that was halted, or an update that was given up, did not succeed, whatever its hook
-/// says.
-fn outcome_of<T>(end: &End<T>, halted: bool) -> Outcome {
-    match end {
-        End::Succeeded(_) | End::Failed | End::Refused if halted => Outcome::Cancelled,
-        End::Succeeded(_) => Outcome::Succeeded,
-        End::Failed | End::Refused => Outcome::Failed,
-    }
 }
 
 /// What an error of a hook means, and what is told of it.

@@ -13,6 +13,7 @@ mod cx;
 mod desk;
 mod error;
 mod executor;
+mod handover;
 mod http;
 mod lifecycle;
 mod plans;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -74,11 +75,16 @@ pub(crate) enum RefusedAs {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     /// The body as understood.
-    pub asked: Value,
+    pub asked: Box<RawValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<OriginatingIdentity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_identity: Option<RequestIdentity>,
+}
+
+/// What was asked, as text.
+pub(crate) fn asked(what: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(what).expect("our own types serialise")
 }
 
 /// What an operation did so far.
@@ -111,7 +117,7 @@ pub(crate) struct Loaded<S> {
 
 /// A resource the broker keeps.
 pub(crate) trait Kept:
-    Serialize + DeserializeOwned + Default + Clone + PartialEq + Send
+    Serialize + DeserializeOwned + Default + Clone + PartialEq + Send + 'static
 {
     fn terms(&self, key: &Key) -> Vec<Term>;
     fn pins(&self) -> Vec<OperationId>;
@@ -300,7 +306,11 @@ impl Records {
         }
     }
 
+    /// Nothing to say is kept as nothing: most polls then have nothing to open.
     pub(crate) fn seal_detail(&self, id: OperationId, detail: &Detail) -> Bytes {
+        if *detail == Detail::default() {
+            return Bytes::new();
+        }
         self.seal(Place::Detail(id), detail)
     }
 
@@ -309,6 +319,9 @@ impl Records {
         id: OperationId,
         sealed: &[u8],
     ) -> Result<Detail, RecordError> {
+        if sealed.is_empty() {
+            return Ok(Detail::default());
+        }
         self.open(Place::Detail(id), sealed)
             .map(|(detail, _)| detail)
     }

@@ -2,6 +2,7 @@
 //!
 //! `desk.rs` takes requests in, `executor.rs` carries operations out; neither calls the other.
 
+use crate::handover::Handover;
 use crate::lifecycle::{Asynchrony, Verb};
 use crate::plans::{OfferedPlan, Plans};
 use crate::records::{RecordError, Records};
@@ -18,6 +19,7 @@ pub(crate) struct Stock {
     pub records: Arc<Records>,
     pub plans: Plans,
     pub settings: Settings,
+    pub handover: Handover,
 }
 
 impl Stock {

@@ -33,7 +33,10 @@ type Served = Result<(), Box<dyn std::error::Error>>;
 pub(crate) async fn bare(subject: Subject, port: u16) -> Served {
     let (status, body) = match subject {
         Subject::BareCatalog => (StatusCode::OK, catalog_bytes()),
-        Subject::BarePoll => (StatusCode::OK, Bytes::from_static(b"{\"state\":\"succeeded\"}")),
+        Subject::BarePoll => (
+            StatusCode::OK,
+            Bytes::from_static(b"{\"state\":\"succeeded\"}"),
+        ),
         _ => (StatusCode::CREATED, Bytes::from_static(b"{}")),
     };
     listen(port, move |request: Request<Incoming>| {
@@ -79,12 +82,19 @@ pub(crate) async fn skeleton_poll(port: u16, dir: &Path) -> Served {
                     .expect("prepares");
                 select
                     .query_row([id_of(n).as_slice()], |row| {
-                        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(3)?))
+                        Ok((
+                            row.get::<_, Vec<u8>>(0)?,
+                            row.get::<_, i64>(1)?,
+                            row.get::<_, Vec<u8>>(3)?,
+                        ))
                     })
                     .is_ok()
             });
             assert!(found, "the row is there");
-            answer(StatusCode::OK, Bytes::from_static(b"{\"state\":\"succeeded\"}"))
+            answer(
+                StatusCode::OK,
+                Bytes::from_static(b"{\"state\":\"succeeded\"}"),
+            )
         }
     })
     .await
@@ -98,7 +108,8 @@ fn id_of(n: u32) -> [u8; 16] {
 
 /// Hyper, the same authentication, the same two group commits as a provision.
 pub(crate) async fn skeleton_provision(port: u16, dir: &Path) -> Served {
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(dir.join("skeleton-provision.db")).await?);
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(dir.join("skeleton-provision.db")).await?);
     let worker = WorkerId::fresh();
     store.renew(worker, Duration::from_secs(3600)).await?;
     let realm = Realm::new("broker")?;
@@ -122,29 +133,47 @@ pub(crate) async fn skeleton_provision(port: u16, dir: &Path) -> Served {
 /// As many bytes in as many rows as the broker writes for a provision with a trivial hook.
 pub(crate) async fn two_commits(store: &dyn Store, key: Key, worker: WorkerId) {
     let id = OperationId::fresh();
-    let terms = |lifecycle: &str| vec![Term::new("plan", "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a02"), Term::new("lifecycle", lifecycle)];
+    let terms = |lifecycle: &str| {
+        vec![
+            Term::new("plan", "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a02"),
+            Term::new("lifecycle", lifecycle),
+        ]
+    };
     let body = Bytes::from_static(&[3; 560]);
-    let accept = Commit::new().insert(key.clone(), terms("creating"), body.clone()).start(NewOperation {
-        id,
-        lane: key.clone(),
-        verb: "provision",
-        queue: Queue::named("broker"),
-        start: Start::Claimed(worker),
-        detail: Bytes::from_static(&[4; 46]),
-        request: Bytes::from_static(&[5; 420]),
-    });
+    let accept = Commit::new()
+        .insert(key.clone(), terms("creating"), body.clone())
+        .start(NewOperation {
+            id,
+            lane: key.clone(),
+            verb: "provision",
+            queue: Queue::named("broker"),
+            start: Start::Claimed(worker),
+            detail: Bytes::from_static(&[4; 46]),
+            request: Bytes::from_static(&[5; 420]),
+        });
     let version = Version(accept.id());
     store.commit(&accept).await.expect("accepted");
     let result = Commit::new()
         .replace(key, version, terms("live"), body)
-        .advance(id, Next::Done(Outcome::Succeeded), Some(Bytes::from_static(&[6; 46])), None)
+        .advance(
+            id,
+            Next::Done(Outcome::Succeeded),
+            Some(Bytes::from_static(&[6; 46])),
+            None,
+        )
         .fenced(id, Fence(1));
     store.commit(&result).await.expect("done");
 }
 
 fn admitted<B>(request: &Request<B>) -> bool {
-    let header = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-    let given = header.get(6..).and_then(|rest| base64::engine::general_purpose::STANDARD.decode(rest).ok());
+    let header = request
+        .headers()
+        .get(AUTHORIZATION)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    let given = header
+        .get(6..)
+        .and_then(|rest| base64::engine::general_purpose::STANDARD.decode(rest).ok());
     let digest = |bytes: &[u8]| -> [u8; 32] { Sha256::digest(bytes).into() };
     let expected = digest(format!("{USER}:{PASSWORD}").as_bytes());
     bool::from(digest(&given.unwrap_or_default()).ct_eq(&expected))
@@ -154,7 +183,9 @@ fn answer(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     let tagged = body.len() == CATALOG_BYTES.len();
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if tagged {
         let tag = HeaderValue::from_static("\"00112233445566778899aabbccddeeff\"");
         response.headers_mut().insert(ETAG, tag);
@@ -178,8 +209,13 @@ where
                 async move { Ok::<_, Infallible>(answered.await) }
             });
             let mut builder = Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(15));
-            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+            builder
+                .http1()
+                .timer(TokioTimer::new())
+                .header_read_timeout(Duration::from_secs(15));
+            let _ = builder
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         });
     }
 }

@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
-use sutler_broker::{AuthorState, Broker, CatalogFile, Cx, Provisioned, Result, Running, UntypedService};
+use sutler_broker::{
+    AuthorState, Broker, CatalogFile, Cx, Provisioned, Result, Running, UntypedService,
+};
 use sutler_journal::KeyRing;
 use sutler_osb::Parameters;
 use sutler_store_sqlite::SqliteStore;
@@ -21,7 +23,9 @@ const CATALOG: &str = include_str!("../catalog.yaml");
 /// The catalog as it goes over the wire.
 pub(crate) static CATALOG_BYTES: LazyLock<Bytes> = LazyLock::new(|| {
     let file = CatalogFile::parse(CATALOG, None).expect("the bench's catalog is valid");
-    serde_json::to_vec(&file.catalog).expect("serialises").into()
+    serde_json::to_vec(&file.catalog)
+        .expect("serialises")
+        .into()
 });
 
 pub(crate) fn catalog_bytes() -> Bytes {
@@ -52,7 +56,10 @@ impl UntypedService for Trivial {
 }
 
 /// A broker on the database of a directory.
-pub(crate) async fn start(dir: &Path, pace: Pace) -> std::result::Result<Running, Box<dyn std::error::Error>> {
+pub(crate) async fn start(
+    dir: &Path,
+    pace: Pace,
+) -> std::result::Result<Running, Box<dyn std::error::Error>> {
     let store = SqliteStore::open(dir.join("broker.db")).await?;
     let keys = KeyRing::file(dir.join("broker.key"))?;
     let broker = Broker::new(CatalogFile::parse(CATALOG, None)?)
@@ -62,7 +69,11 @@ pub(crate) async fn start(dir: &Path, pace: Pace) -> std::result::Result<Running
     Ok(broker.start().await?)
 }
 
-pub(crate) async fn serve(port: u16, dir: &Path, pace: Pace) -> std::result::Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn serve(
+    port: u16,
+    dir: &Path,
+    pace: Pace,
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let running = start(dir, pace).await?;
     running.serve(listener, std::future::pending()).await;

@@ -23,27 +23,51 @@ const FEW: usize = 1000;
 const FILLERS: usize = 512;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), Failed> {
-    say(&format!("\n-- growth: {FEW} and {} instances --", args.instances));
+    say(&format!(
+        "\n-- growth: {FEW} and {} instances --",
+        args.instances
+    ));
     let few = fresh_dir(&args.dir.join("few"))?;
     let many = fresh_dir(&args.dir.join("many"))?;
     fill(&few, FEW).await?;
     fill(&many, args.instances).await?;
     let small = Server::start(Subject::Broker, &few).await?;
     let large = Server::start(Subject::Broker, &many).await?;
-    bound(&format!("ready, {} instances", args.instances), large.ready.as_secs_f64() * 1e3, 100.0, "ms");
+    bound(
+        &format!("ready, {} instances", args.instances),
+        large.ready.as_secs_f64() * 1e3,
+        100.0,
+        "ms",
+    );
     for kind in [Kind::Poll, Kind::Provision] {
         let (mut p50, mut p99) = (Vec::new(), Vec::new());
         for _ in 0..args.pairs {
             // Few connections: this is about the cost of a request, not about queueing.
             let once = |server: &Server, dir: &Path| {
-                load::spawn(kind, server.port, args.seconds as f64, 4, Some(&dir.join("list.txt")))
+                load::spawn(
+                    kind,
+                    server.port,
+                    args.seconds as f64,
+                    4,
+                    Some(&dir.join("list.txt")),
+                )
             };
             let (a, b): (Measured, Measured) = (once(&small, &few)?, once(&large, &many)?);
             p50.push(b.p50_us / a.p50_us);
             p99.push(b.p99_us / a.p99_us);
         }
-        bound(&format!("{kind:?}: p50, many / few"), median(&p50), 1.2, "×");
-        bound(&format!("{kind:?}: p99, many / few"), median(&p99), 2.0, "×");
+        bound(
+            &format!("{kind:?}: p50, many / few"),
+            median(&p50),
+            1.2,
+            "×",
+        );
+        bound(
+            &format!("{kind:?}: p99, many / few"),
+            median(&p99),
+            2.0,
+            "×",
+        );
     }
     Ok(())
 }
@@ -80,7 +104,10 @@ async fn fill(dir: &Path, instances: usize) -> Result<(), Failed> {
     }
     std::fs::write(dir.join("list.txt"), list)?;
     running.shut_down().await;
-    say(&format!("filled {instances} instances in {:.0} s", began.elapsed().as_secs_f64()));
+    say(&format!(
+        "filled {instances} instances in {:.0} s",
+        began.elapsed().as_secs_f64()
+    ));
     Ok(())
 }
 
@@ -96,7 +123,11 @@ async fn provision(router: &axum::Router, id: &str, login: &str, wait: bool) -> 
         .ok()?;
     let response = router.clone().oneshot(request).await.ok()?;
     assert!(response.status().is_success(), "{}", response.status());
-    let bytes = axum::body::to_bytes(response.into_body(), 4096).await.ok()?;
+    let bytes = axum::body::to_bytes(response.into_body(), 4096)
+        .await
+        .ok()?;
     let json: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-    json.get("operation").and_then(|it| it.as_str()).map(str::to_owned)
+    json.get("operation")
+        .and_then(|it| it.as_str())
+        .map(str::to_owned)
 }

@@ -60,18 +60,36 @@ pub(crate) fn spawn(
     connections: usize,
     list: Option<&std::path::Path>,
 ) -> Result<Measured, Box<dyn std::error::Error>> {
-    let word = kind.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
+    let word = kind
+        .to_possible_value()
+        .map(|it| it.get_name().to_owned())
+        .unwrap_or_default();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["load", "--kind", &word, "--port", &port.to_string()]);
-    command.args(["--seconds", &seconds.to_string(), "--connections", &connections.to_string()]);
+    command.args([
+        "--seconds",
+        &seconds.to_string(),
+        "--connections",
+        &connections.to_string(),
+    ]);
     if let Some(list) = list {
         command.arg("--list").arg(list);
     }
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let numbers: Vec<f64> = text
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
     match numbers[..] {
-        [per_second, p50_us, p99_us] => Ok(Measured { per_second, p50_us, p99_us }),
+        [per_second, p50_us, p99_us] => Ok(Measured {
+            per_second,
+            p50_us,
+            p99_us,
+        }),
         _ => Err(format!("the load process failed: {text}").into()),
     }
 }
@@ -84,7 +102,9 @@ pub(crate) async fn run(args: LoadArgs) -> Result<(), Box<dyn std::error::Error>
     let mut tasks = Vec::new();
     for connection in 0..args.connections {
         let (args, targets) = (args.clone(), targets.clone());
-        tasks.push(tokio::spawn(async move { client(&args, connection, &targets, stop, each).await }));
+        tasks.push(tokio::spawn(async move {
+            client(&args, connection, &targets, stop, each).await
+        }));
     }
     let mut times: Vec<u32> = Vec::new();
     let mut accepted = String::new();
@@ -98,8 +118,18 @@ pub(crate) async fn run(args: LoadArgs) -> Result<(), Box<dyn std::error::Error>
         std::fs::write(list, accepted)?;
     }
     times.sort_unstable();
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(0);
-    crate::report::say(&format!("{} {} {}", times.len() as f64 / took, at(0.5), at(0.99)));
+    let at = |share: f64| {
+        times
+            .get((times.len() as f64 * share) as usize)
+            .copied()
+            .unwrap_or(0)
+    };
+    crate::report::say(&format!(
+        "{} {} {}",
+        times.len() as f64 / took,
+        at(0.5),
+        at(0.99)
+    ));
     Ok(())
 }
 
@@ -151,18 +181,25 @@ async fn client(
 
 fn request(kind: Kind, id: &str, targets: &[String], turn: usize) -> String {
     let login = base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{PASSWORD}"));
-    let head = format!("Host: bench\r\nX-Broker-API-Version: 2.17\r\nAuthorization: Basic {login}\r\n");
+    let head =
+        format!("Host: bench\r\nX-Broker-API-Version: 2.17\r\nAuthorization: Basic {login}\r\n");
     match kind {
         Kind::Catalog => format!("GET /v2/catalog HTTP/1.1\r\n{head}\r\n"),
         Kind::Poll => {
-            let path = targets.get(turn % targets.len().max(1)).map_or("/v2/catalog", String::as_str);
+            let path = targets
+                .get(turn % targets.len().max(1))
+                .map_or("/v2/catalog", String::as_str);
             format!("GET {path} HTTP/1.1\r\n{head}\r\n")
         }
         Kind::Provision | Kind::Accept => {
             let body = format!(
                 "{{\"service_id\":\"{SERVICE}\",\"plan_id\":\"{PLAN}\",\"organization_guid\":\"o\",\"space_guid\":\"s\",\"context\":{{\"platform\":\"cloudfoundry\"}}}}"
             );
-            let query = if kind == Kind::Accept { "?accepts_incomplete=true" } else { "" };
+            let query = if kind == Kind::Accept {
+                "?accepts_incomplete=true"
+            } else {
+                ""
+            };
             format!(
                 "PUT /v2/service_instances/{id}{query} HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()
@@ -171,17 +208,29 @@ fn request(kind: Kind, id: &str, targets: &[String], turn: usize) -> String {
     }
 }
 
-async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u16, String), Failed> {
+async fn read_answer(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> Result<(u16, String), Failed> {
     buffer.clear();
     loop {
         if stream.read_buf(buffer).await? == 0 {
             return Err("the connection was closed".into());
         }
-        let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else {
+            continue;
+        };
         let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
-        let status = head.get(9..12).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let status = head
+            .get(9..12)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(0);
         while buffer.len() < end + 4 + length {
             if stream.read_buf(buffer).await? == 0 {
                 return Err("the connection was closed".into());
@@ -194,7 +243,9 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u1
 
 /// Whether anybody answers on a port.
 pub(crate) async fn answers(port: u16) -> bool {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else {
+        return false;
+    };
     let request = request(Kind::Catalog, "", &[], 0);
     if stream.write_all(request.as_bytes()).await.is_err() {
         return false;

@@ -36,7 +36,11 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), Failed> {
         ours.push(store_rate);
     }
     ratio("store commits / bare two-row commits", &ratios, 0.7);
-    say(&format!("    {:.0} against {:.0} commits a second", median(&ours), median(&bare)));
+    say(&format!(
+        "    {:.0} against {:.0} commits a second",
+        median(&ours),
+        median(&bare)
+    ));
     Ok(())
 }
 
@@ -108,7 +112,10 @@ impl BareLoop {
     }
 }
 
-fn write_group(db: &Connection, group: &mut Vec<(String, oneshot::Sender<()>)>) -> rusqlite::Result<()> {
+fn write_group(
+    db: &Connection,
+    group: &mut Vec<(String, oneshot::Sender<()>)>,
+) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     {
         let mut upsert = db.prepare_cached(

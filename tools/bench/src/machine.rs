@@ -7,15 +7,26 @@ use std::time::Instant;
 
 /// Prints it, and refuses a file system that forgets.
 pub(crate) fn describe(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let output = std::process::Command::new("stat").args(["-f", "-c", "%T"]).arg(dir).output()?;
+    let output = std::process::Command::new("stat")
+        .args(["-f", "-c", "%T"])
+        .arg(dir)
+        .output()?;
     let kind = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if kind == "tmpfs" || kind == "ramfs" {
-        return Err("this directory is in memory, where fsync costs nothing; give --dir on a disk".into());
+        return Err(
+            "this directory is in memory, where fsync costs nothing; give --dir on a disk".into(),
+        );
     }
     let cores = std::thread::available_parallelism()?;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    say(&format!("file system {kind}, {cores} cores, load average {}", load.trim()));
-    say(&format!("one fdatasync after a 4 kB write: {:.0} µs (median of 100)", sync_micros(dir)?));
+    say(&format!(
+        "file system {kind}, {cores} cores, load average {}",
+        load.trim()
+    ));
+    say(&format!(
+        "one fdatasync after a 4 kB write: {:.0} µs (median of 100)",
+        sync_micros(dir)?
+    ));
     Ok(())
 }
 

@@ -71,7 +71,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn runtime(threads: usize) -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
 }
 
 async fn measure(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {

@@ -17,11 +17,36 @@ struct Comparison {
 }
 
 const COMPARISONS: [Comparison; 5] = [
-    Comparison { what: "catalog / bare hyper", kind: Kind::Catalog, baseline: Subject::BareCatalog, target: 0.85 },
-    Comparison { what: "last_operation / skeleton", kind: Kind::Poll, baseline: Subject::SkeletonPoll, target: 0.85 },
-    Comparison { what: "last_operation / bare hyper", kind: Kind::Poll, baseline: Subject::BarePoll, target: 0.6 },
-    Comparison { what: "sync provision / skeleton", kind: Kind::Provision, baseline: Subject::SkeletonProvision, target: 0.85 },
-    Comparison { what: "sync provision / bare hyper", kind: Kind::Provision, baseline: Subject::BareProvision, target: 0.25 },
+    Comparison {
+        what: "catalog / bare hyper",
+        kind: Kind::Catalog,
+        baseline: Subject::BareCatalog,
+        target: 0.85,
+    },
+    Comparison {
+        what: "last_operation / skeleton",
+        kind: Kind::Poll,
+        baseline: Subject::SkeletonPoll,
+        target: 0.85,
+    },
+    Comparison {
+        what: "last_operation / bare hyper",
+        kind: Kind::Poll,
+        baseline: Subject::BarePoll,
+        target: 0.6,
+    },
+    Comparison {
+        what: "sync provision / skeleton",
+        kind: Kind::Provision,
+        baseline: Subject::SkeletonProvision,
+        target: 0.85,
+    },
+    Comparison {
+        what: "sync provision / bare hyper",
+        kind: Kind::Provision,
+        baseline: Subject::BareProvision,
+        target: 0.25,
+    },
 ];
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), Failed> {
@@ -29,26 +54,58 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), Failed> {
     let dir = fresh_dir(&args.dir.join("http"))?;
     let list = dir.join("accepted.txt");
     let broker = Server::start(Subject::Broker, &dir).await?;
-    load::spawn(Kind::Accept, broker.port, 1.0, args.connections, Some(&list))?;
+    load::spawn(
+        Kind::Accept,
+        broker.port,
+        1.0,
+        args.connections,
+        Some(&list),
+    )?;
     for comparison in COMPARISONS {
         let baseline = Server::start(comparison.baseline, &dir).await?;
         let mut ratios = Vec::new();
         let mut rates = (Vec::new(), Vec::new());
+        let mut cpu = (Vec::new(), Vec::new());
         for pair in 0..args.pairs {
-            let once = |port| load::spawn(comparison.kind, port, args.seconds as f64, args.connections, Some(&list));
-            // Which comes first alternates, so that a machine that slows down favours neither.
-            let (ours, theirs): (Measured, Measured) = if pair % 2 == 0 {
-                let theirs = once(baseline.port)?;
-                (once(broker.port)?, theirs)
-            } else {
-                (once(broker.port)?, once(baseline.port)?)
+            let once = |server: &Server| {
+                let before = server.cpu_micros();
+                let seconds = args.seconds as f64;
+                let measured = load::spawn(
+                    comparison.kind,
+                    server.port,
+                    seconds,
+                    args.connections,
+                    Some(&list),
+                );
+                measured.map(|it| {
+                    let cpu = (server.cpu_micros() - before) / (it.per_second * seconds);
+                    (it, cpu)
+                })
             };
-            ratios.push(ours.per_second / theirs.per_second);
-            rates.0.push(ours.per_second);
-            rates.1.push(theirs.per_second);
+            // Which comes first alternates, so that a machine that slows down favours neither.
+            let (ours, theirs): ((Measured, f64), (Measured, f64)) = if pair % 2 == 0 {
+                let theirs = once(&baseline)?;
+                (once(&broker)?, theirs)
+            } else {
+                (once(&broker)?, once(&baseline)?)
+            };
+            ratios.push(ours.0.per_second / theirs.0.per_second);
+            rates.0.push(ours.0.per_second);
+            rates.1.push(theirs.0.per_second);
+            cpu.0.push(ours.1);
+            cpu.1.push(theirs.1);
         }
         ratio(comparison.what, &ratios, comparison.target);
-        say(&format!("    {:.0} against {:.0} requests a second", median(&rates.0), median(&rates.1)));
+        say(&format!(
+            "    {:.0} against {:.0} requests a second",
+            median(&rates.0),
+            median(&rates.1)
+        ));
+        let (ours, theirs) = (median(&cpu.0), median(&cpu.1));
+        say(&format!(
+            "    {ours:.1} against {theirs:.1} µs of the server's processor time, {:.2} ×",
+            theirs / ours
+        ));
     }
     syncs(args, broker.id(), broker.port);
     Ok(())
@@ -68,14 +125,23 @@ fn syncs(args: &RunArgs, pid: u32, port: u16) {
         return;
     };
     std::thread::sleep(std::time::Duration::from_millis(500));
-    let measured = load::spawn(Kind::Provision, port, 2.0, args.connections, None).unwrap_or_default();
-    let _ = std::process::Command::new("kill").args(["-INT", &tracer.id().to_string()]).status();
+    let measured =
+        load::spawn(Kind::Provision, port, 2.0, args.connections, None).unwrap_or_default();
+    let _ = std::process::Command::new("kill")
+        .args(["-INT", &tracer.id().to_string()])
+        .status();
     let _ = tracer.wait();
     let text = std::fs::read_to_string(&output).unwrap_or_default();
     let total = text.lines().find(|line| line.contains("fdatasync"));
-    let calls: f64 = total.and_then(|line| line.split_whitespace().nth(3)).and_then(|n| n.parse().ok()).unwrap_or(0.0);
+    let calls: f64 = total
+        .and_then(|line| line.split_whitespace().nth(3))
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0.0);
     let requests = measured.per_second * 2.0;
-    say(&format!("fsyncs per synchronous provision with 64 connections (traced): {:.3}", calls / requests.max(1.0)));
+    say(&format!(
+        "fsyncs per synchronous provision with 64 connections (traced): {:.3}",
+        calls / requests.max(1.0)
+    ));
 }
 
 /// An empty directory.

@@ -12,13 +12,17 @@ pub(crate) fn ratio(what: &str, ratios: &[f64], target: f64) {
     let median = median(ratios);
     let verdict = if median >= target { "met" } else { "MISSED" };
     let (low, high) = (smallest(ratios), largest(ratios));
-    say(&format!("{what:<44} {median:>6.2} ×  ({low:.2} … {high:.2})  target ≥ {target:.2}  {verdict}"));
+    say(&format!(
+        "{what:<44} {median:>6.2} ×  ({low:.2} … {high:.2})  target ≥ {target:.2}  {verdict}"
+    ));
 }
 
 /// Prints a value that must stay below a bound.
 pub(crate) fn bound(what: &str, value: f64, most: f64, unit: &str) {
     let verdict = if value <= most { "met" } else { "MISSED" };
-    say(&format!("{what:<44} {value:>8.2} {unit}  target ≤ {most:.2}  {verdict}"));
+    say(&format!(
+        "{what:<44} {value:>8.2} {unit}  target ≤ {most:.2}  {verdict}"
+    ));
 }
 
 /// The middle one.

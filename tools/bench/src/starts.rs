@@ -40,7 +40,12 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), Box<dyn std::error::Er
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     loaded.kill();
     let recovered = Server::start(Subject::StuckBroker, &dir).await?;
-    bound("ready after SIGKILL under load", recovered.ready.as_secs_f64() * 1e3, 100.0, "ms");
+    bound(
+        "ready after SIGKILL under load",
+        recovered.ready.as_secs_f64() * 1e3,
+        100.0,
+        "ms",
+    );
     let _ = load.join();
     Ok(())
 }

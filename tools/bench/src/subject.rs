@@ -63,16 +63,33 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a subject and waits for its first answer.
-    pub(crate) async fn start(subject: Subject, dir: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+    pub(crate) async fn start(
+        subject: Subject,
+        dir: &Path,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         let port = free_port()?;
-        let name = subject.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
+        let name = subject
+            .to_possible_value()
+            .map(|it| it.get_name().to_owned())
+            .unwrap_or_default();
         let started = Instant::now();
         let child = Command::new(std::env::current_exe()?)
-            .args(["serve", "--subject", &name, "--port", &port.to_string(), "--dir"])
+            .args([
+                "serve",
+                "--subject",
+                &name,
+                "--port",
+                &port.to_string(),
+                "--dir",
+            ])
             .arg(dir)
             .stdin(Stdio::null())
             .spawn()?;
-        let mut server = Self { child, port, ready: Duration::ZERO };
+        let mut server = Self {
+            child,
+            port,
+            ready: Duration::ZERO,
+        };
         while !crate::load::answers(port).await {
             if started.elapsed() > Duration::from_secs(120) {
                 return Err(format!("{name} did not start").into());
@@ -96,12 +113,28 @@ impl Server {
     pub(crate) fn resident_mb(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-        let kb: f64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(f64::NAN);
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap_or_default();
+        let kb: f64 = line
+            .split_whitespace()
+            .nth(1)
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(f64::NAN);
         kb / 1024.0
     }
 
-    /// How often it called fdatasync or fsync is not asked of it: the kernel counts writes to disk.
+    /// The processor time it has used, in microseconds; the kernel counts in hundredths of a second.
+    pub(crate) fn cpu_micros(&self) -> f64 {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let rest = stat.rsplit(") ").next().unwrap_or_default();
+        let ticks = |n: usize| rest.split(' ').nth(n).and_then(|it| it.parse::<f64>().ok());
+        (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) * 10_000.0
+    }
+
+    /// Its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -114,5 +147,7 @@ impl Drop for Server {
 }
 
 fn free_port() -> std::io::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port())
 }

@@ -9,7 +9,6 @@ use crate::lifecycle::{Pace, Reply, Verb};
 use crate::records::Loaded;
 use crate::refusal::{Refusal, Resource};
 use crate::service::{Asked, Policy};
-use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sutler_journal::{Key, OperationId};
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
@@ -33,7 +32,7 @@ impl Desk {
             let (bind, policy) = self
                 .bind_event(instance, &above, &was, &body, asker)
                 .await?;
-            let draft = draft(json!({ "bind": bind.wanted }), asker).paced(&policy);
+            let draft = draft(&bind.wanted, asker).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
             // The instance must still be as it was read: no binding to one that is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
@@ -153,7 +152,7 @@ impl Desk {
             let above = records.load::<Instance>(&instance_key).await?;
             let was = records.load::<Binding>(&key).await?;
             let policy = self.unbind_policy(above.state.thing(), query).await?;
-            let draft = draft(Value::String("unbind".to_owned()), asker).paced(&policy);
+            let draft = draft(&"unbind", asker).paced(&policy);
             let (_, standing) = parent(&above.state);
             let event = Event::Unbind(Unbind {
                 ids_given: query.service_id.is_some() && query.plan_id.is_some(),
@@ -225,7 +224,7 @@ impl Desk {
         let Applied {
             state,
             reply,
-            finished,
+            result,
         } = applied;
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
@@ -235,20 +234,23 @@ impl Desk {
         if !waits {
             return Ok(Changed::Running(id, state));
         }
-        match self.wait_for(key, id, finished, verb).await? {
-            Waited::Succeeded => {}
+        let known = match self.wait_for(key, id, result, verb).await? {
+            Waited::Succeeded(known) => known,
             Waited::Overdue if mine => {
                 let stopped = self.give_up_binding(key, id).await?;
                 // What could not be stopped may have ended between the last look and now: its
                 // caller must hear that, and not that nothing came of it.
                 match self.result_of(key, id, verb).await? {
-                    Some(ended) if !stopped => ended?,
+                    Some(ended) if !stopped => ended.map(|()| None)?,
                     Some(_) | None => return Err(Problem::Overdue { verb }),
                 }
             }
             Waited::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
-        }
-        let state = self.load_changed::<Binding>(key).await?;
+        };
+        let state = match known {
+            Some(state) => state,
+            None => self.load_changed::<Binding>(key).await?,
+        };
         Ok(if mine {
             Changed::Done(state)
         } else {
@@ -258,7 +260,7 @@ impl Desk {
 
     /// As for an instance: says whether there was anything to stop.
     async fn give_up_binding(&self, key: &Key, late: OperationId) -> Result<bool, Problem> {
-        let draft = draft(Value::String("overdue".to_owned()), &Asker::default());
+        let draft = draft(&"overdue", &Asker::default());
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Binding>(key).await?;
             let event = Event::Overdue {

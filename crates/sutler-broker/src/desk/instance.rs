@@ -10,7 +10,6 @@ use crate::plans::OfferedPlan;
 use crate::records::Loaded;
 use crate::refusal::{Refusal, Resource};
 use crate::service::{Asked, Policy};
-use serde_json::{Value, json};
 use std::sync::Arc;
 use sutler_journal::{Key, OperationId};
 use sutler_osb::{
@@ -49,7 +48,7 @@ impl Desk {
         service.check(&Asked::Provision(&wanted))?;
         let dashboard_url = service.dashboard_url(id, &wanted);
         let policy = self.stock.policy(Verb::Provision, &plan.pinned);
-        let draft = draft(json!({ "provision": wanted }), asker).paced(&policy);
+        let draft = draft(&wanted, asker).paced(&policy);
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Instance>(&key).await?;
             let there = was.state.thing();
@@ -103,7 +102,7 @@ impl Desk {
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Instance>(&key).await?;
             let (update, policy) = self.update_event(id, &was, &body, asker).await?;
-            let draft = draft(json!({ "update": update.change }), asker).paced(&policy);
+            let draft = draft(&update.change, asker).paced(&policy);
             let decision = decide(was.state.clone(), Event::Update(Box::new(update)))?;
             if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
                 return self
@@ -197,7 +196,7 @@ impl Desk {
             let policy = self
                 .delete_policy(Verb::Deprovision, there, service_id, plan_id)
                 .await?;
-            let draft = draft(Value::String("deprovision".to_owned()), asker).paced(&policy);
+            let draft = draft(&"deprovision", asker).paced(&policy);
             let event = Event::Deprovision {
                 ask: ask(asker, policy.asynchrony),
                 force,
@@ -272,7 +271,7 @@ impl Desk {
         let super::Applied {
             state,
             reply,
-            finished,
+            result,
         } = applied;
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
@@ -282,20 +281,23 @@ impl Desk {
         if !waits {
             return Ok(Changed::Running(id, state));
         }
-        match self.wait_for(key, id, finished, verb).await? {
-            Waited::Succeeded => {}
+        let known = match self.wait_for(key, id, result, verb).await? {
+            Waited::Succeeded(known) => known,
             Waited::Overdue if mine => {
                 let stopped = self.give_up_instance(key, id).await?;
                 // What could not be stopped may have ended between the last look and now: its
                 // caller must hear that, and not that nothing came of it.
                 match self.result_of(key, id, verb).await? {
-                    Some(ended) if !stopped => ended?,
+                    Some(ended) if !stopped => ended.map(|()| None)?,
                     Some(_) | None => return Err(Problem::Overdue { verb }),
                 }
             }
             Waited::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
-        }
-        let state = self.load_changed::<Instance>(key).await?;
+        };
+        let state = match known {
+            Some(state) => state,
+            None => self.load_changed::<Instance>(key).await?,
+        };
         Ok(if mine {
             Changed::Done(state)
         } else {
@@ -306,7 +308,7 @@ impl Desk {
     /// The caller is told it failed: what it asked for must not come true later. Says whether there
     /// was anything to stop.
     async fn give_up_instance(&self, key: &Key, late: OperationId) -> Result<bool, Problem> {
-        let draft = draft(Value::String("overdue".to_owned()), &Asker::default());
+        let draft = draft(&"overdue", &Asker::default());
         for _ in 0..TRIES {
             let was = self.stock.records.load::<Instance>(key).await?;
             let event = Event::Overdue {

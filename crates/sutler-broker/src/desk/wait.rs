@@ -3,10 +3,12 @@
 //! A disconnect cancels nothing: the operation runs in the engine, not in the request.
 
 use super::{Desk, Problem, refusal_of};
+use crate::handover::Concluded;
 use crate::lifecycle::Verb;
 use crate::records::{Detail, Kept};
 use std::time::Duration;
-use sutler_journal::{Finished, Key, OperationId, Outcome, Polled, State};
+use sutler_journal::{Key, OperationId, Outcome, Polled, State};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// First and longest pause between looks at an operation that runs elsewhere.
@@ -16,27 +18,34 @@ const LOOK_LAST: Duration = Duration::from_millis(250);
 const RELOADS: u32 = 20;
 
 /// How a wait ended.
-pub(super) enum Waited {
-    /// The operation ended well.
-    Succeeded,
+pub(super) enum Waited<S> {
+    /// The operation ended well; the resource as it left it, where that is known.
+    Succeeded(Option<S>),
     /// Time is up; it still runs.
     Overdue,
 }
 
 impl Desk {
     /// Waits until an operation is done, or for as long as a request may wait.
-    pub(super) async fn wait_for(
+    pub(super) async fn wait_for<S>(
         &self,
         lane: &Key,
         id: OperationId,
-        finished: Option<Finished>,
+        result: Option<oneshot::Receiver<Concluded<S>>>,
         verb: Verb,
-    ) -> Result<Waited, Problem> {
+    ) -> Result<Waited<S>, Problem> {
         let deadline = Instant::now() + self.stock.settings.sync_wait;
-        let mut here = finished.or_else(|| self.engine.finished(id));
+        if let Some(result) = result {
+            match tokio::time::timeout_at(deadline, result).await {
+                Ok(Ok(concluded)) => return told(concluded, verb).map(Waited::Succeeded),
+                // It will be tried again, or goes on elsewhere.
+                Ok(Err(_)) => {}
+                Err(_) => return Ok(Waited::Overdue),
+            }
+        }
         let mut pause = LOOK_FIRST;
         loop {
-            if let Some(finished) = here.take()
+            if let Some(finished) = self.engine.finished(id)
                 && tokio::time::timeout_at(deadline, finished.wait())
                     .await
                     .is_err()
@@ -44,7 +53,7 @@ impl Desk {
                 return Ok(Waited::Overdue);
             }
             match self.result_of(lane, id, verb).await {
-                Ok(Some(result)) => return result.map(|()| Waited::Succeeded),
+                Ok(Some(result)) => return result.map(|()| Waited::Succeeded(None)),
                 Ok(None) => {}
                 // It goes on whether we can see it or not, so no answer is given before time is up.
                 Err(Problem::Unavailable(error)) => {
@@ -57,7 +66,6 @@ impl Desk {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LOOK_LAST);
-            here = self.engine.finished(id);
         }
     }
 
@@ -98,12 +106,22 @@ impl Desk {
             State::Done(Outcome::Succeeded) => Ok(Some(Ok(()))),
             State::Done(Outcome::Failed | Outcome::Cancelled) => {
                 let detail = records.open_detail(id, &detail)?;
-                let problem = match detail.refused {
-                    Some(as_) => Problem::Refused(refusal_of(as_, &detail)),
-                    None => Problem::Failed { verb, detail },
-                };
-                Ok(Some(Err(problem)))
+                Ok(Some(Err(problem_of(detail, verb))))
             }
         }
+    }
+}
+
+fn told<S>(concluded: Concluded<S>, verb: Verb) -> Result<Option<S>, Problem> {
+    match concluded.outcome {
+        Outcome::Succeeded => Ok(Some(concluded.state)),
+        Outcome::Failed | Outcome::Cancelled => Err(problem_of(concluded.detail, verb)),
+    }
+}
+
+fn problem_of(detail: Detail, verb: Verb) -> Problem {
+    match detail.refused {
+        Some(as_) => Problem::Refused(refusal_of(as_, &detail)),
+        None => Problem::Failed { verb, detail },
     }
 }

@@ -6,9 +6,8 @@
 use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
 use crate::lifecycle::{Ask, Asynchrony, Effect};
-use crate::records::{BINDING, BUSY, Detail, Loaded, OF, Request, Steps};
+use crate::records::{BINDING, BUSY, Detail, Loaded, OF, Request, Steps, asked};
 use crate::stock::QUEUE;
-use serde_json::Value;
 use std::time::Duration;
 use sutler_journal::{
     Commit, Due, Key, List, Lost, NewOperation, OperationId, Page, Place, Run, Start, Write,
@@ -96,8 +95,8 @@ impl BrokerExecutor {
             return Ok(());
         };
         steps.cascade.insert(key.id(1).to_owned(), id);
-        let asked = Request {
-            asked: Value::String("unbind".to_owned()),
+        let request = Request {
+            asked: asked(&"unbind"),
             identity: request.identity.clone(),
             request_identity: request.request_identity.clone(),
         };
@@ -117,7 +116,7 @@ impl BrokerExecutor {
                             Start::Ready(Due::Now)
                         },
                         detail: records.seal_detail(id, &Detail::default()),
-                        request: records.seal(Place::Request(id), &asked),
+                        request: records.seal(Place::Request(id), &request),
                     })
                 }
                 Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),

@@ -67,7 +67,7 @@ pub(crate) struct Bond {
 
 /// Where a binding stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "lifecycle", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Binding {
     /// Never seen, or forgotten.
     #[default]

@@ -119,7 +119,7 @@ pub(crate) struct Thing {
 
 /// Where an instance stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "lifecycle", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Instance {
     /// Never seen, or forgotten.
     #[default]

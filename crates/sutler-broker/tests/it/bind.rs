@@ -160,13 +160,13 @@ async fn what_needs_an_application_says_so_and_finds_it_in_either_place() {
             _ => Ok(()),
         });
         kit.has_instance("i").await;
-        kit.bind("i", "b").send().await.is_422("RequiresApp");
+        kit.bind("i", "b").send().await.refused_as("RequiresApp");
         let route = json!({ "route": "r.example" });
         kit.bind("i", "b")
             .with("bind_resource", route)
             .send()
             .await
-            .is_422("RequiresApp");
+            .refused_as("RequiresApp");
         kit.bind("i", "a")
             .with("app_guid", "old")
             .send()
@@ -189,7 +189,7 @@ async fn what_needs_an_application_says_so_and_finds_it_in_either_place() {
         kit.script.checks(|_| Ok(()));
         kit.script
             .ends(OperationKind::Bind, || Err(Error::requires_app()));
-        kit.bind("i", "c").send().await.is_422("RequiresApp");
+        kit.bind("i", "c").send().await.refused_as("RequiresApp");
         kit.unbind("i", "c").send().await.is(410);
     })
     .await;

@@ -20,9 +20,9 @@ async fn while_an_instance_is_created_only_the_same_request_and_a_delete_are_tak
             .update("i")
             .parameters(json!({ "a": 1 }))
             .accepts_incomplete();
-        patch.send().await.is_422("ConcurrencyError");
+        patch.send().await.refused_as("ConcurrencyError");
         let bind = kit.bind("i", "b").accepts_incomplete();
-        bind.send().await.is_422("ConcurrencyError");
+        bind.send().await.refused_as("ConcurrencyError");
         kit.provision("i")
             .parameters(json!({ "a": 1 }))
             .send()
@@ -64,7 +64,7 @@ async fn while_an_instance_is_updated_everything_else_must_wait() {
             kit.unbind("i", "b").accepts_incomplete(),
         ];
         for ask in busy {
-            let reply = ask.send().await.is_422("ConcurrencyError");
+            let reply = ask.send().await.refused_as("ConcurrencyError");
             assert!(reply.description().contains("wait"), "{}", reply.text);
         }
         gate.open();
@@ -98,7 +98,7 @@ async fn while_an_instance_is_deleted_everything_but_the_delete_must_wait() {
             kit.fetch("i"),
         ];
         for ask in busy {
-            ask.send().await.is_422("ConcurrencyError");
+            ask.send().await.refused_as("ConcurrencyError");
         }
         gate.open();
         kit.poll_until_done(kit.poll("i")).await;
@@ -120,7 +120,10 @@ async fn while_a_binding_is_deleted_it_cannot_be_made() {
             .await
             .is(202);
         gate.reached().await;
-        kit.bind("i", "b").send().await.is_422("ConcurrencyError");
+        kit.bind("i", "b")
+            .send()
+            .await
+            .refused_as("ConcurrencyError");
         kit.fetch_binding("i", "b").send().await.is(404);
         gate.open();
         kit.poll_until_done(kit.poll_binding("i", "b")).await;
@@ -165,7 +168,10 @@ async fn an_update_waits_until_the_bindings_of_its_instance_are_at_rest() {
             .parameters(json!({ "a": 1 }))
             .accepts_incomplete();
         let operation = patch.send().await.operation();
-        kit.bind("i", "c").send().await.is_422("ConcurrencyError");
+        kit.bind("i", "c")
+            .send()
+            .await
+            .refused_as("ConcurrencyError");
         assert!(kit.script.calls(OperationKind::Update).is_empty());
         gate.open();
         let polled = kit

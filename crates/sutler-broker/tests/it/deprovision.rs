@@ -336,7 +336,10 @@ async fn a_deprovision_halts_the_binds_of_its_instance() {
             .send()
             .await
             .operation();
-        kit.bind("i", "c").send().await.is_422("ConcurrencyError");
+        kit.bind("i", "c")
+            .send()
+            .await
+            .refused_as("ConcurrencyError");
         let done = kit.poll_until_done(kit.poll("i").operation(&delete)).await;
         assert_eq!(done.json["state"], "succeeded");
         waiting.await.expect("answered").is(500);
@@ -355,7 +358,7 @@ async fn a_plan_without_accepts_incomplete_takes_its_bindings_along_inline() {
             .plan(ASYNC)
             .send()
             .await
-            .is_422("AsyncRequired");
+            .refused_as("AsyncRequired");
         let delete = kit.deprovision("i").plan(ASYNC).accepts_incomplete();
         assert_eq!(kit.finish("i", delete).await.json["state"], "succeeded");
         assert_eq!(kit.script.calls(OperationKind::Unbind).len(), 1);

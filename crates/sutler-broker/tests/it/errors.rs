@@ -131,24 +131,27 @@ async fn the_four_words_are_spelt_as_the_specification_spells_them_and_go_with_4
             .plan(ASYNC)
             .send()
             .await
-            .is_422("AsyncRequired");
+            .refused_as("AsyncRequired");
         let wrong = json!({ "version": "0.0.1" });
         let put = kit
             .provision("m")
             .plan(LARGE)
             .with("maintenance_info", wrong);
-        put.send().await.is_422("MaintenanceInfoConflict");
+        put.send().await.refused_as("MaintenanceInfoConflict");
         kit.has_instance("i").await;
         kit.script
             .ends(OperationKind::Bind, || Err(Error::requires_app()));
-        kit.bind("i", "b").send().await.is_422("RequiresApp");
+        kit.bind("i", "b").send().await.refused_as("RequiresApp");
         let gate = kit.script.hold(OperationKind::Update);
         let patch = kit
             .update("i")
             .parameters(json!({ "a": 1 }))
             .accepts_incomplete();
         patch.send().await.is(202);
-        kit.deprovision("i").send().await.is_422("ConcurrencyError");
+        kit.deprovision("i")
+            .send()
+            .await
+            .refused_as("ConcurrencyError");
         gate.open();
     })
     .await;

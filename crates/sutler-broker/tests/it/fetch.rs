@@ -97,7 +97,7 @@ async fn an_instance_that_is_being_updated_is_422() {
             .parameters(json!({ "a": 1 }))
             .accepts_incomplete();
         patch.send().await.is(202);
-        kit.fetch("i").send().await.is_422("ConcurrencyError");
+        kit.fetch("i").send().await.refused_as("ConcurrencyError");
         gate.open();
         kit.poll_until_done(kit.poll("i")).await;
         kit.fetch("i").send().await.is(200);

@@ -73,12 +73,12 @@ async fn of_a_provision_identity_then_maintenance_then_pace() {
             .provision("j")
             .plan(LARGE)
             .with("maintenance_info", stale);
-        new.send().await.is_422("MaintenanceInfoConflict");
+        new.send().await.refused_as("MaintenanceInfoConflict");
         kit.provision("j")
             .plan(LARGE)
             .send()
             .await
-            .is_422("AsyncRequired");
+            .refused_as("AsyncRequired");
     })
     .await;
 }
@@ -103,13 +103,13 @@ async fn of_an_update_the_catalog_then_maintenance_then_pace_then_concurrency() 
             .send()
             .await
             .is(400);
-        stale.send().await.is_422("MaintenanceInfoConflict");
-        other.clone().send().await.is_422("AsyncRequired");
+        stale.send().await.refused_as("MaintenanceInfoConflict");
+        other.clone().send().await.refused_as("AsyncRequired");
         other
             .accepts_incomplete()
             .send()
             .await
-            .is_422("ConcurrencyError");
+            .refused_as("ConcurrencyError");
         gate.open();
     })
     .await;
@@ -144,7 +144,7 @@ async fn of_a_delete_missing_ids_then_pace_then_existence() {
         let delete = kit.deprovision("none").plan(ASYNC);
         delete.clone().without("plan_id").send().await.is(400);
         delete.clone().without("service_id").send().await.is(400);
-        delete.clone().send().await.is_422("AsyncRequired");
+        delete.clone().send().await.refused_as("AsyncRequired");
         delete.clone().accepts_incomplete().send().await.is(410);
         delete.plan(SMALL).send().await.is(410);
     })
@@ -176,11 +176,11 @@ async fn of_a_bind_identity_then_the_plan_then_pace_then_concurrency() {
             .await
             .is(400);
         new.clone().only_plan(SMALL).send().await.is(400);
-        new.clone().send().await.is_422("AsyncRequired");
+        new.clone().send().await.refused_as("AsyncRequired");
         new.accepts_incomplete()
             .send()
             .await
-            .is_422("ConcurrencyError");
+            .refused_as("ConcurrencyError");
         // What is there is there, whatever its instance is doing.
         bind.send().await.is(200);
         gate.open();

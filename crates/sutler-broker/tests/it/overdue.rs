@@ -56,7 +56,7 @@ async fn a_create_that_will_not_stop_still_never_becomes_an_instance() {
             .accepts_incomplete()
             .send()
             .await
-            .is_422("ConcurrencyError");
+            .refused_as("ConcurrencyError");
         assert!(
             kit.script.calls(OperationKind::Deprovision).is_empty(),
             "it waits for the create"
@@ -111,7 +111,7 @@ async fn an_update_that_takes_too_long_is_500_and_never_applied() {
             .accepts_incomplete()
             .send()
             .await
-            .is_422("ConcurrencyError");
+            .refused_as("ConcurrencyError");
         gate.open();
         kit.poll_until_done(kit.poll("i")).await;
         assert_eq!(kit.fetch("i").send().await.is(200).json, before);
@@ -165,7 +165,10 @@ async fn a_delete_that_takes_too_long_is_500_and_goes_on_and_a_repeat_joins_it()
             .send()
             .await
             .operation();
-        kit.deprovision("i").send().await.is_422("ConcurrencyError");
+        kit.deprovision("i")
+            .send()
+            .await
+            .refused_as("ConcurrencyError");
         gate.open();
         let done = kit
             .poll_until_done(kit.poll("i").operation(&operation))
@@ -187,7 +190,10 @@ async fn who_joins_and_waits_too_long_cancels_nothing() {
             .send()
             .await
             .operation();
-        kit.provision("i").send().await.is_422("ConcurrencyError");
+        kit.provision("i")
+            .send()
+            .await
+            .refused_as("ConcurrencyError");
         gate.open();
         let done = kit
             .poll_until_done(kit.poll("i").operation(&operation))

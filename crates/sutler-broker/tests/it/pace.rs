@@ -120,12 +120,12 @@ async fn what_can_only_be_asynchronous_is_refused_to_who_does_not_accept_that() 
             kit.deprovision("i").plan(ASYNC),
         ];
         for ask in refused {
-            let reply = ask.clone().send().await.is_422("AsyncRequired");
+            let reply = ask.clone().send().await.refused_as("AsyncRequired");
             assert!(reply.description().contains("accepts_incomplete=true"));
             ask.query("accepts_incomplete", "false")
                 .send()
                 .await
-                .is_422("AsyncRequired");
+                .refused_as("AsyncRequired");
         }
         kit.fetch("j").send().await.is(404);
         kit.fetch_binding("i", "b").send().await.is(200);
@@ -369,7 +369,10 @@ async fn each_verb_has_a_pace_of_its_own() {
         kit.script
             .policy(OperationKind::Provision, Policy::default().sync());
         kit.provision("i").accepts_incomplete().send().await.is(201);
-        kit.deprovision("i").send().await.is_422("AsyncRequired");
+        kit.deprovision("i")
+            .send()
+            .await
+            .refused_as("AsyncRequired");
         kit.bind("i", "b").send().await.is(201);
         kit.deprovision("i")
             .accepts_incomplete()

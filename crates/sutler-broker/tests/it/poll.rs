@@ -287,8 +287,10 @@ async fn an_earlier_operation_can_still_be_asked_for() {
 #[tokio::test]
 async fn a_poll_says_in_seconds_when_to_come_again_while_it_goes_on() {
     on_each_store(async |kit| {
-        let mut slow = Policy::default();
-        slow.retry_after = Some(Duration::from_secs(7));
+        let slow = Policy {
+            retry_after: Some(Duration::from_secs(7)),
+            ..Policy::default()
+        };
         for verb in OperationKind::ALL {
             kit.script.policy(verb, slow.clone());
         }

@@ -209,7 +209,7 @@ async fn a_maintenance_version_must_be_the_catalogs_and_an_empty_one_is_none() {
         for version in ["1.2.4", "9.9.9", "1.2", "latest"] {
             for plan in [LARGE, SMALL] {
                 let reply = put("i", plan, json!({ "version": version })).send().await;
-                reply.is_422("MaintenanceInfoConflict");
+                reply.refused_as("MaintenanceInfoConflict");
             }
         }
         put("i", SMALL, json!({ "version": MAINTENANCE }))
@@ -374,8 +374,10 @@ async fn an_id_can_be_used_again_for_something_else() {
 #[tokio::test]
 async fn what_fails_for_a_while_is_tried_again() {
     on_each_store(async |kit| {
-        let mut policy = Policy::default();
-        policy.backoff = std::time::Duration::from_millis(1);
+        let policy = Policy {
+            backoff: std::time::Duration::from_millis(1),
+            ..Policy::default()
+        };
         kit.script.policy(OperationKind::Provision, policy);
         let tries = std::sync::atomic::AtomicU32::new(0);
         kit.script.ends(OperationKind::Provision, move || {

@@ -137,7 +137,7 @@ async fn who_deletes_what_is_only_asynchronous_is_told_so_even_of_an_unknown_bin
             .plan(ASYNC)
             .send()
             .await
-            .is_422("AsyncRequired");
+            .refused_as("AsyncRequired");
         kit.unbind("i", "b")
             .plan(ASYNC)
             .accepts_incomplete()

@@ -128,7 +128,7 @@ async fn a_repeated_update_joins_the_running_one_and_is_200_when_that_has_succee
             .accepts_incomplete()
             .send()
             .await
-            .is_422("ConcurrencyError");
+            .refused_as("ConcurrencyError");
         gate.open();
         kit.poll_until_done(kit.poll("i").operation(&operation))
             .await;
@@ -238,18 +238,18 @@ async fn a_maintenance_version_must_be_that_of_the_plan_the_instance_will_have()
         patch(info(MAINTENANCE))
             .send()
             .await
-            .is_422("MaintenanceInfoConflict");
+            .refused_as("MaintenanceInfoConflict");
         patch(info("0.0.1"))
             .plan(LARGE)
             .send()
             .await
-            .is_422("MaintenanceInfoConflict");
+            .refused_as("MaintenanceInfoConflict");
         patch(json!({ "description": "x" })).send().await.is(200);
         patch(info(MAINTENANCE)).plan(LARGE).send().await.is(200);
         patch(info("1.2.4"))
             .send()
             .await
-            .is_422("MaintenanceInfoConflict");
+            .refused_as("MaintenanceInfoConflict");
         // The catalog moves on, and the instance follows when it is told to.
         let mut newer = fixture::catalog();
         newer["services"][0]["plans"][1]["maintenance_info"]["version"] = json!("2.0.0");
@@ -260,7 +260,7 @@ async fn a_maintenance_version_must_be_that_of_the_plan_the_instance_will_have()
         patch(info(MAINTENANCE))
             .send()
             .await
-            .is_422("MaintenanceInfoConflict");
+            .refused_as("MaintenanceInfoConflict");
         patch(info("2.0.0")).send().await.is(200);
         let call = kit
             .script

@@ -63,7 +63,7 @@ async fn an_instance_of_a_withdrawn_plan_can_do_everything_else() {
             .is(400);
         let info = |version: &str| json!({ "version": version });
         let patch = kit.update("i").with("maintenance_info", info("9.0.0"));
-        patch.send().await.is_422("MaintenanceInfoConflict");
+        patch.send().await.refused_as("MaintenanceInfoConflict");
         kit.update("i")
             .with("maintenance_info", info(MAINTENANCE))
             .send()

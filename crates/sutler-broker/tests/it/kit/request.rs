@@ -34,7 +34,7 @@ impl Reply {
 
     /// Fails the test unless it is a 422 with this word.
     #[track_caller]
-    pub(crate) fn is_422(self, word: &str) -> Self {
+    pub(crate) fn refused_as(self, word: &str) -> Self {
         let reply = self.is(422);
         assert_eq!(reply.json["error"], word, "{}", reply.text);
         reply

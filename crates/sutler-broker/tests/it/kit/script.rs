@@ -136,11 +136,6 @@ impl Script {
         gate
     }
 
-    /// Later calls of a hook pass; those that wait at its gate still do.
-    pub(crate) fn release(&self, verb: OperationKind) {
-        self.lines().gates.remove(&verb);
-    }
-
     /// Opens every gate.
     pub(crate) fn open_all(&self) {
         let gates = std::mem::take(&mut self.lines().gates);
