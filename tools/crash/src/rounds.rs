@@ -142,7 +142,9 @@ impl Round<'_> {
             let (home, ending, dice) = (home.clone(), Arc::clone(&ending), self.dice.split());
             let changes = Arc::clone(&self.changes);
             clients.spawn(async move {
-                let got_on = || drop(changes[client].fetch_add(1, Ordering::Relaxed));
+                let got_on = || {
+                    changes[client].fetch_add(1, Ordering::Relaxed);
+                };
                 live(home, client, &ending, dice, got_on).await
             });
         }
