@@ -7,6 +7,9 @@ use serde::de::DeserializeOwned;
 
 /// Longest piece of a parser's message that is passed on, in characters.
 const REASON_CHARS_MAX: usize = 300;
+/// Deepest body, in levels of objects and arrays. The parser would go to 127, but what it read is
+/// kept inside other objects and must be read back from there.
+const DEPTH_MAX: usize = 100;
 
 /// Why bytes are not the body that was expected. `Display` is a sentence for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,14 +26,22 @@ pub enum BodyError {
     /// The JSON text is something other than an object.
     #[error("the body is not a JSON object")]
     NotAnObject,
-    /// Nested deeper than the parser goes.
-    #[error("the body is nested too deeply: at most 127 levels of objects and arrays are read")]
+    /// Nested deeper than what is read.
+    #[error(
+        "the body is nested too deeply: at most {DEPTH_MAX} levels of objects and arrays are read"
+    )]
     TooDeep,
     /// A mandatory field is not there.
     #[error("field `{path}` is required")]
     Missing {
         /// Where it should be, e.g. `volume_mounts[0].driver`.
         path: String,
+    },
+    /// The fields are what they should be, but not together.
+    #[error("the body is not as it should be: {reason}")]
+    Whole {
+        /// What is wrong with it.
+        reason: String,
     },
     /// A field has a wrong type or value.
     #[error("field `{path}`{} {reason}", joint(reason))]
@@ -52,6 +63,9 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyError> {
         Some(b'{') => (),
         Some(_) => return Err(not_an_object(bytes)),
     }
+    if is_deep(bytes) {
+        return Err(BodyError::TooDeep);
+    }
     // Bodies are nearly always fine: the path is worked out only for those that are not.
     serde_json::from_slice(bytes).map_err(|error| explain::<T>(bytes, error))
 }
@@ -67,12 +81,8 @@ fn not_an_object(bytes: &[u8]) -> BodyError {
 
 fn explain<T: DeserializeOwned>(bytes: &[u8], first: serde_json::Error) -> BodyError {
     if !first.is_data() {
-        let reason = first.to_string();
-        if reason.starts_with("recursion limit exceeded") {
-            return BodyError::TooDeep;
-        }
         return BodyError::NotJson {
-            reason: shortened(&reason),
+            reason: shortened(&first.to_string()),
         };
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -109,10 +119,34 @@ fn field_error(path: &str, error: &serde_json::Error) -> BodyError {
         Some((_, predicate)) => predicate,
         None => reason,
     };
+    let reason = shortened(&without_value(reason));
+    if parent.is_empty() {
+        return BodyError::Whole { reason };
+    }
     BodyError::Field {
         path: parent.to_owned(),
-        reason: shortened(&without_value(reason)),
+        reason,
     }
+}
+
+/// Whether a JSON text is nested deeper than [`DEPTH_MAX`]. Of a text that is no JSON it may say
+/// either: that is refused in any case.
+pub(crate) fn is_deep(bytes: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => (),
+        }
+        if depth > DEPTH_MAX {
+            return true;
+        }
+    }
+    false
 }
 
 fn joint(reason: &str) -> &'static str {
@@ -131,11 +165,15 @@ fn quoted_after<'a>(reason: &'a str, start: &str) -> Option<&'a str> {
     reason.strip_prefix(start)?.strip_suffix('`')
 }
 
-/// Takes the offending value out of serde's `invalid type: string "…", expected …`.
+/// Takes the offending value out of serde's `invalid type: string "…", expected …` and
+/// `unknown variant …, expected …`.
 fn without_value(reason: &str) -> String {
     let is_about_value =
         reason.starts_with("invalid type: ") || reason.starts_with("invalid value: ");
     match reason.rsplit_once(", expected ") {
+        Some((found, expected)) if found.starts_with("unknown variant ") => {
+            format!("must be {expected}")
+        }
         Some((found, expected)) if is_about_value => {
             let kind = found.split(['"', '`']).next().unwrap_or(found).trim_end();
             format!("{kind}, expected {expected}")
@@ -144,9 +182,13 @@ fn without_value(reason: &str) -> String {
     }
 }
 
+/// Fit for one line of a message.
 fn shortened(reason: &str) -> String {
-    match reason.char_indices().nth(REASON_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &reason[..end]),
-        None => reason.to_owned(),
+    let one_line = |c: char| if c.is_control() { ' ' } else { c };
+    let kept = reason.chars().take(REASON_CHARS_MAX);
+    let mut text: String = kept.map(one_line).collect();
+    if reason.chars().nth(REASON_CHARS_MAX).is_some() {
+        text.push('…');
     }
+    text
 }

@@ -3,6 +3,7 @@
 //! Both are read from headers and given back as headers. Nothing here authenticates: the platform
 //! vouches for what it sends, and the broker only records it.
 
+use crate::body::is_deep;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -47,6 +48,9 @@ pub enum InvalidOriginatingIdentity {
     /// The decoded value is not a JSON object.
     #[error("the value of the originating identity is not a base64-encoded JSON object")]
     NotAnObject,
+    /// Nested so deep that it could not be kept.
+    #[error("the value of the originating identity is nested too deeply")]
+    TooDeep,
 }
 
 impl OriginatingIdentity {
@@ -68,6 +72,9 @@ impl OriginatingIdentity {
             .decode(encoded)
             .or_else(|_| URL_SAFE_READER.decode(encoded))
             .map_err(|_| InvalidOriginatingIdentity::NotBase64)?;
+        if is_deep(&json) {
+            return Err(InvalidOriginatingIdentity::TooDeep);
+        }
         let value =
             serde_json::from_slice(&json).map_err(|_| InvalidOriginatingIdentity::NotAnObject)?;
         Ok(Self {

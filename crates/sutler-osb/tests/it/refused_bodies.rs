@@ -110,7 +110,7 @@ fn a_body_nested_too_deeply_is_refused() {
     let (open, close) = (r#"{"a":"#.repeat(200), "}".repeat(200));
     check(
         &format!(r#"{{"service_id":"s","parameters":{open}1{close}}}"#),
-        "the body is nested too deeply: at most 127 levels of objects and arrays are read",
+        "the body is nested too deeply: at most 100 levels of objects and arrays are read",
     );
 }
 
