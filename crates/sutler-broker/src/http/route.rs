@@ -6,14 +6,9 @@
 use hyper::Method;
 use sutler_osb::{BindingId, InstanceId};
 
-/// The paths as a router matches them.
-pub(super) const PATHS: [&str; 5] = [
-    "/v2/catalog",
-    "/v2/service_instances/{instance_id}",
-    "/v2/service_instances/{instance_id}/last_operation",
-    "/v2/service_instances/{instance_id}/service_bindings/{binding_id}",
-    "/v2/service_instances/{instance_id}/service_bindings/{binding_id}/last_operation",
-];
+/// The paths as a router matches them: all below `/v2`, so that what is not there, an empty id for
+/// instance, is answered with a sentence too.
+pub(super) const PATHS: [&str; 3] = ["/v2", "/v2/", "/v2/{*rest}"];
 
 /// The ten endpoints of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
