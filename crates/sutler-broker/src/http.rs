@@ -167,13 +167,16 @@ impl Http {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let limit = self.desk.stock.settings.body_bytes_max;
-        match Limited::new(body, limit).collect().await {
-            Ok(collected) => Ok(collected.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(Answer::body_too_large(limit)),
-            Err(_) => Err(Answer::invalid(
+        let settings = &self.desk.stock.settings;
+        let limit = settings.body_bytes_max;
+        let read = Limited::new(body, limit).collect();
+        match tokio::time::timeout(settings.body_within, read).await {
+            Ok(Ok(collected)) => Ok(collected.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Answer::body_too_large(limit)),
+            Ok(Err(_)) => Err(Answer::invalid(
                 "The body could not be read to its end.".to_owned(),
             )),
+            Err(_) => Err(Answer::body_too_slow()),
         }
     }
 }

@@ -13,11 +13,12 @@ use hyper_util::server::graceful::GracefulShutdown;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
-/// How long a client may take to send its headers.
-const HEADERS_WITHIN: Duration = Duration::from_secs(15);
 /// Pause after a failed accept: out of file descriptors passes, spinning does not help.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -71,7 +72,11 @@ impl Running {
         // Small answers must not wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
         let http = self.0.clone();
+        let headers_within = http.desk.stock.settings.headers_within;
+        let asked = Arc::new(Notify::new());
+        let first = asked.clone();
         let service = service_fn(move |request: Request<Incoming>| {
+            asked.notify_one();
             let http = http.clone();
             async move { Ok::<_, Infallible>(http.handle(request).await) }
         });
@@ -79,15 +84,26 @@ impl Running {
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEADERS_WITHIN);
+            .header_read_timeout(headers_within);
         builder.http2().timer(TokioTimer::new());
         let connection = builder
             .serve_connection(TokioIo::new(stream), service)
             .into_owned();
         let watched = connections.watch(connection);
+        // Which protocol is spoken is found out first, and for that the library waits for ever.
+        let silent = async move {
+            if timeout(headers_within, first.notified()).await.is_ok() {
+                std::future::pending::<()>().await;
+            }
+        };
         tokio::spawn(async move {
-            if let Err(error) = watched.await {
-                tracing::debug!(%error, "a connection ended early");
+            tokio::select! {
+                ended = watched => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                }
+                () = silent => tracing::debug!("a connection asked for nothing"),
             }
         });
     }

@@ -14,6 +14,10 @@ pub struct Settings {
     pub sync_wait: Duration,
     /// Longest request body, in bytes.
     pub body_bytes_max: usize,
+    /// How long a client may take to send the headers of a request.
+    pub headers_within: Duration,
+    /// How long a client may take to send the body of a request.
+    pub body_within: Duration,
     /// How many operations one process runs at a time.
     pub workers: usize,
     /// How long a lease lasts without renewal.
@@ -35,6 +39,8 @@ impl Default for Settings {
             deleted_poll: DeletedPoll::Succeeded,
             sync_wait: Duration::from_secs(50),
             body_bytes_max: 1024 * 1024,
+            headers_within: Duration::from_secs(15),
+            body_within: Duration::from_secs(30),
             workers: 256,
             lease: Duration::from_secs(30),
             tombstones: Duration::from_secs(7 * 24 * 3600),

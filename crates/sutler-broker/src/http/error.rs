@@ -89,6 +89,12 @@ impl Answer {
         )
     }
 
+    /// A 408 says that the request was not received, so nothing needs to be cleaned up (P-143).
+    pub(super) fn body_too_slow() -> Self {
+        let sentence = "The body did not arrive in time; repeat the request.";
+        Self::new(StatusCode::REQUEST_TIMEOUT, ErrorBody::described(sentence))
+    }
+
     pub(super) fn body_too_large(limit: usize) -> Self {
         let sentence = format!("The body is larger than {limit} bytes.");
         Self::new(
