@@ -130,7 +130,7 @@ impl CatalogFile {
                 Ok(Self {
                     catalog,
                     settings,
-                    warnings,
+                    warnings: warnings.iter().map(|it| yaml::one_line(it)).collect(),
                 })
             }
             Ok(_) | Err(_) => Err(CatalogFileError::Faulty(faults)),

@@ -57,8 +57,8 @@ impl Schedule {
     pub fn parse(expression: &str) -> Result<Self, ScheduleError> {
         let trimmed = expression.trim();
         let refuse = |reason: String| ScheduleError {
-            expression: trimmed.chars().take(80).collect(),
-            reason,
+            expression: trimmed.chars().take(80).map(one_line).collect(),
+            reason: reason.chars().take(200).map(one_line).collect(),
         };
         if trimmed.len() > EXPRESSION_BYTES_MAX {
             let reason = format!("it is longer than {EXPRESSION_BYTES_MAX} bytes");
@@ -150,6 +150,11 @@ fn nth_before_last(month: Date, days: i8) -> Option<Date> {
     let last = month.last_of_month();
     let day = last.day() - days;
     (day >= 1).then(|| jiff::civil::date(last.year(), last.month(), day))
+}
+
+/// Fit for one line of a message.
+fn one_line(c: char) -> char {
+    if c.is_control() { ' ' } else { c }
 }
 
 fn expand_macro(expression: &str) -> Result<String, String> {

@@ -1,6 +1,6 @@
 //! Why a catalog file did not load: all of it at once, each fault with its place.
 
-use super::yaml::Place;
+use super::yaml::{Place, one_line};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ impl fmt::Display for FileFault {
         if let Some(place) = self.place {
             write!(f, "{place}: ")?;
         }
-        write!(f, "{} {}", self.path, self.reason)?;
+        write!(f, "{} {}", one_line(&self.path), one_line(&self.reason))?;
         match self.rule {
             Some(rule) => write!(f, " ({rule})"),
             None => Ok(()),

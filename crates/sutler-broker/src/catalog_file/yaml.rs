@@ -143,13 +143,29 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
         .collect())
 }
 
+/// Longest part of a sentence that may come from the file, in characters.
+const QUOTED_CHARS_MAX: usize = 400;
+
+/// Fit for one line of a message.
+pub(crate) fn one_line(text: &str) -> String {
+    let one_line = |c: char| if c.is_control() { ' ' } else { c };
+    let mut line: String = text.chars().take(QUOTED_CHARS_MAX).map(one_line).collect();
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        line.push('…');
+    }
+    line
+}
+
 fn fault(error: &serde_saphyr::Error) -> YamlFault {
     let place = error.location().map(place);
     let reason = error.without_snippet().to_string();
+    // The library may put a picture of the source below its sentence, and advice for programmers
+    // behind it.
+    let reason = reason.lines().next().unwrap_or_default();
+    let reason = reason.split(", set DuplicateKeyPolicy").next();
     YamlFault {
         place: place.filter(|place| place.line > 0),
-        // The library may put a picture of the source below its sentence.
-        reason: reason.lines().next().unwrap_or_default().to_owned(),
+        reason: one_line(reason.unwrap_or_default()),
     }
 }
 
