@@ -14,6 +14,7 @@ mod deprovision;
 mod errors;
 mod fetch;
 mod headers;
+mod hostile;
 mod hooks;
 mod order;
 mod overdue;
