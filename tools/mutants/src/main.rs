@@ -30,6 +30,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+/// What to break.
+const MUTATIONS: &str = "tools/mutants/mutations.txt";
+
 /// What went wrong, in a sentence.
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
@@ -68,10 +71,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<bool, Fault> {
     let begun = Instant::now();
     let root = workspace()?;
-    let mutations = chosen(
-        mutation::read(&root.join("tools/mutants/mutations.txt"))?,
-        options,
-    );
+    let mutations = chosen(mutation::read(&root.join(MUTATIONS))?, options);
     let without = if options.only.is_empty() {
         checklist::without_mutation(&root, &mutations)?
     } else {
@@ -123,12 +123,13 @@ fn chosen(mutations: Vec<Mutation>, options: &Options) -> Vec<Mutation> {
         .collect()
 }
 
-/// The workspace this tool belongs to.
+/// The workspace, here or above.
 fn workspace() -> Result<PathBuf, Fault> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = here
+    let here = std::env::current_dir()?;
+    let found = here
         .ancestors()
-        .nth(2)
-        .ok_or("the tool is not inside a workspace")?;
-    Ok(root.to_owned())
+        .find(|folder| folder.join(MUTATIONS).exists());
+    found
+        .map(Path::to_owned)
+        .ok_or_else(|| format!("no {MUTATIONS} here or above: run this in the workspace").into())
 }

@@ -54,6 +54,18 @@ impl Verdict {
     }
 }
 
+impl Verdict {
+    /// In full: every red test that is not as it should be, or every red test.
+    fn story(&self, verbose: bool) -> String {
+        let Mutation { name, breaks, .. } = &self.mutation;
+        let mut story = format!("{name}: {breaks}: {}\n", self.words());
+        let own = self.red.iter().filter(|red| verbose && red.holds);
+        story.extend(own.map(|red| format!("    own:   {}\n", red.test)));
+        story.extend(self.strangers().map(|test| format!("    other: {test}\n")));
+        story
+    }
+}
+
 /// Shows the mutations and the lines without one.
 pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
     for one in mutations {
@@ -85,13 +97,7 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
         if fine && !verbose {
             continue;
         }
-        let Mutation { name, breaks, .. } = &verdict.mutation;
-        say(&format!("{name}: {breaks}: {}\n", verdict.words()));
-        let own = verdict.red.iter().filter(|red| verbose && red.holds);
-        own.for_each(|red| say(&format!("    own:   {}\n", red.test)));
-        strange
-            .iter()
-            .for_each(|test| say(&format!("    other: {test}\n")));
+        say(&verdict.story(verbose));
     }
     missing(without);
     say("\n");

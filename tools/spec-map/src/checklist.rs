@@ -8,7 +8,7 @@ const NAMED_THERE: &str = "Its rows and tests are named in `docs/DECISIONS.md`."
 
 /// How binding a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub enum Level {
     /// A broker must.
     Must,
     /// A broker should.
@@ -34,7 +34,7 @@ impl Level {
     }
 
     /// Its word on the page.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Must => "must",
             Self::Should => "should",
@@ -47,7 +47,7 @@ impl Level {
 
 /// One line of the checklist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub struct Line {
     /// `B-082`, `D-03`.
     pub number: String,
     /// How binding it is.
@@ -57,7 +57,7 @@ pub(crate) struct Line {
 }
 
 /// Reads the checklist and the headings of the decisions.
-pub(crate) fn parse(text: &str, decisions: &str) -> Result<Vec<Line>, String> {
+pub fn parse(text: &str, decisions: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (nth, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {

@@ -1,16 +1,13 @@
 //! Writes `docs/spec-coverage.md`: which test holds which line of the specification.
 //!
 //! Tests say so themselves, in a doc comment that begins with `Holds:`. The lines are in
-//! `checklist.txt`. `scan.rs` finds the tests, `page.rs` writes the table; nothing here judges
-//! whether a test is a good one (`tools/mutants` does).
-
-mod checklist;
-mod page;
-mod scan;
+//! `checklist.txt`. The library beside this finds them (`scan.rs`) and writes the table (`page.rs`);
+//! nothing here judges whether a test is a good one (`tools/mutants` does).
 
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use sutler_spec_map::{Map, checklist, held_by_tests};
 
 const CHECKLIST: &str = "tools/spec-map/checklist.txt";
 const DECISIONS: &str = "docs/DECISIONS.md";
@@ -40,9 +37,9 @@ fn main() -> ExitCode {
 fn run(check: bool) -> Result<String, String> {
     let root = workspace()?;
     let decisions = std::fs::read_to_string(root.join(DECISIONS)).unwrap_or_default();
-    let lines = checklist::parse(&read(&root, CHECKLIST)?, &decisions)?;
-    let found = scan::workspace(&root)?;
-    let map = page::Map::new(&lines, &found)?;
+    let lines = checklist(&read(&root, CHECKLIST)?, &decisions)?;
+    let found = held_by_tests(&root)?;
+    let map = Map::new(&lines, &found)?;
     let text = map.page();
     if !check {
         std::fs::write(root.join(PAGE), &text).map_err(|error| format!("{PAGE}: {error}"))?;

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Lines and the tests that hold them.
-pub(crate) struct Map<'a> {
+pub struct Map<'a> {
     rows: Vec<(&'a Line, Vec<&'a str>)>,
 }
 
 impl<'a> Map<'a> {
     /// Puts both together.
-    pub(crate) fn new(lines: &'a [Line], held: &'a [Held]) -> Result<Self, String> {
+    pub fn new(lines: &'a [Line], held: &'a [Held]) -> Result<Self, String> {
         let mut tests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for held in held {
             tests.entry(&held.number).or_default().push(&held.test);
@@ -32,7 +32,7 @@ impl<'a> Map<'a> {
     }
 
     /// The lines that a broker must keep and no test holds.
-    pub(crate) fn missing(&self) -> Vec<&'a str> {
+    pub fn missing(&self) -> Vec<&'a str> {
         let open = |(line, tests): &&(&Line, Vec<&str>)| {
             line.level == Level::Must && line.reason.is_none() && tests.is_empty()
         };
@@ -41,7 +41,7 @@ impl<'a> Map<'a> {
     }
 
     /// How much is held, in one sentence.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let (held, all) = self.count(None);
         format!("{held} of {all} lines are held by tests")
     }
@@ -58,7 +58,7 @@ impl<'a> Map<'a> {
     }
 
     /// The page as Markdown.
-    pub(crate) fn page(&self) -> String {
+    pub fn page(&self) -> String {
         let mut page = String::from(
             "# Which test holds which line of the specification\n\n\
              Made by `cargo run -p sutler-spec-map` from the `Holds:` lines above the tests; do not edit.\n\

@@ -11,7 +11,7 @@ const MARK: &str = "/// Holds:";
 
 /// A test and a line that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held {
+pub struct Held {
     /// `B-082`.
     pub number: String,
     /// `sutler-broker::it::pace::a_test`.
@@ -19,7 +19,7 @@ pub(crate) struct Held {
 }
 
 /// Everything that tests of the workspace say they hold.
-pub(crate) fn workspace(root: &Path) -> Result<Vec<Held>, String> {
+pub fn workspace(root: &Path) -> Result<Vec<Held>, String> {
     let mut files = Vec::new();
     for folder in FOLDERS {
         collect(&root.join(folder), &mut files)?;
@@ -58,7 +58,7 @@ fn module(path: &Path) -> String {
 }
 
 /// What the tests of one file hold.
-pub(crate) fn source(module: &str, text: &str) -> Result<Vec<Held>, String> {
+fn source(module: &str, text: &str) -> Result<Vec<Held>, String> {
     let mut held = Vec::new();
     let mut inner = String::new();
     let mut numbers: Vec<String> = Vec::new();

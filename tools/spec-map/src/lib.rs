@@ -1,0 +1,11 @@
+//! The lines of the specification, and the tests that say they hold them.
+//!
+//! The program in `main.rs` makes a page of both; `tools/mutants` asks the same questions.
+
+mod checklist;
+mod page;
+mod scan;
+
+pub use checklist::{Level, Line, parse as checklist};
+pub use page::Map;
+pub use scan::{Held, workspace as held_by_tests};
