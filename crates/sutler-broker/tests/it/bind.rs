@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sutler_broker::{Asked, Bound, Error, Refusal};
 use sutler_osb::{BindingMetadata, OperationKind, UtcTime};
 
-/// Holds: B-131, B-181, B-182, B-189.
+/// Holds: B-131, B-181, B-182, B-189, B-190.
 #[tokio::test]
 async fn everything_that_was_asked_for_reaches_the_hook_and_the_credentials_come_back() {
     on_each_store(async |kit| {
@@ -235,7 +235,7 @@ async fn a_log_drain_says_where_logs_go() {
     .await;
 }
 
-/// Holds: B-193.
+/// Holds: B-181, B-193.
 #[tokio::test]
 async fn a_route_service_is_told_the_route_and_may_name_a_proxy_or_not() {
     on_each_store(async |kit| {
@@ -346,7 +346,7 @@ async fn endpoints_name_hosts_ports_and_a_protocol() {
     .await;
 }
 
-/// Holds: B-196, B-197.
+/// Holds: B-189, B-196, B-197.
 #[tokio::test]
 async fn expiry_and_renewal_are_utc_with_a_fraction_and_all_that_metadata_says() {
     on_each_store(async |kit| {

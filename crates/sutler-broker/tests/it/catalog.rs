@@ -236,7 +236,7 @@ fn a_parameter_schema_names_its_draft_stands_alone_and_is_not_too_large() {
     ));
 }
 
-/// Holds: B-058, B-067, B-072, B-073, B-075.
+/// Holds: B-058, B-067, B-072, B-073, B-075, B-165, B-180.
 #[tokio::test]
 async fn a_plan_overrides_its_offering() {
     on_each_store(async |kit| {

@@ -4,7 +4,7 @@ use crate::kit::on_each_store;
 use serde_json::json;
 use sutler_osb::OperationKind;
 
-/// Holds: B-090, B-091, B-168, B-188.
+/// Holds: B-090, B-091, B-126, B-168, B-188.
 #[tokio::test]
 async fn while_an_instance_is_created_only_the_same_request_and_a_delete_are_taken() {
     on_each_store(async |kit| {
@@ -155,7 +155,7 @@ async fn bindings_of_one_instance_are_made_side_by_side() {
     .await;
 }
 
-/// Holds: B-090.
+/// Holds: B-090, B-188.
 #[tokio::test]
 async fn an_update_waits_until_the_bindings_of_its_instance_are_at_rest() {
     on_each_store(async |kit| {

@@ -157,7 +157,7 @@ async fn an_author_may_leave_things_out_of_a_fetch_or_fail_it() {
     .await;
 }
 
-/// Holds: B-230, B-231.
+/// Holds: B-190, B-230, B-231.
 #[tokio::test]
 async fn a_fetched_binding_is_what_the_bind_gave_and_its_parameters() {
     on_each_store(async |kit| {

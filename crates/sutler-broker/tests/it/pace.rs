@@ -274,7 +274,7 @@ async fn who_joins_a_request_that_fails_gets_its_failure() {
     .await;
 }
 
-/// Holds: B-082, B-087.
+/// Holds: B-082, B-087, B-122.
 #[tokio::test]
 async fn who_accepts_incomplete_joins_a_waiting_request_with_202() {
     on_each_store(async |kit| {
@@ -358,7 +358,7 @@ async fn a_disconnect_cancels_nothing() {
     .await;
 }
 
-/// Holds: B-080.
+/// Holds: B-080, B-254.
 #[tokio::test]
 async fn each_verb_has_a_pace_of_its_own() {
     on_each_store(async |kit| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sutler_broker::{Asked, Error, Policy, Refusal};
 use sutler_osb::{InstanceMetadata, OperationKind};
 
-/// Holds: B-120, B-131.
+/// Holds: B-120, B-131, B-251.
 #[tokio::test]
 async fn everything_that_was_asked_for_reaches_the_hook() {
     on_each_store(async |kit| {

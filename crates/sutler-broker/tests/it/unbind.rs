@@ -218,7 +218,7 @@ async fn a_delete_that_waits_for_its_result_halts_a_bind_too() {
     .await;
 }
 
-/// Holds: B-245.
+/// Holds: B-241, B-245.
 #[tokio::test]
 async fn a_bind_that_cannot_be_stopped_is_undone_with_what_it_made() {
     on_each_store(async |kit| {

@@ -110,7 +110,7 @@ async fn an_update_without_effect_is_200_and_nothing_is_done() {
     .await;
 }
 
-/// Holds: B-163, B-087.
+/// Holds: B-087, B-163, B-168.
 #[tokio::test]
 async fn a_repeated_update_joins_the_running_one_and_is_200_when_that_has_succeeded() {
     on_each_store(async |kit| {
@@ -170,7 +170,7 @@ async fn what_is_malformed_or_of_another_service_is_a_400() {
     .await;
 }
 
-/// Holds: B-165.
+/// Holds: B-165, B-169.
 #[tokio::test]
 async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
     on_each_store(async |kit| {

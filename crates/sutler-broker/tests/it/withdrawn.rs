@@ -35,7 +35,7 @@ async fn a_withdrawn_plan_is_not_listed_and_makes_no_new_instances() {
     .await;
 }
 
-/// Holds: B-051.
+/// Holds: B-051, B-167, B-170.
 #[tokio::test]
 async fn an_instance_of_a_withdrawn_plan_can_do_everything_else() {
     on_each_store(async |kit| {
@@ -89,7 +89,7 @@ async fn an_instance_of_a_withdrawn_plan_can_do_everything_else() {
     .await;
 }
 
-/// Holds: B-051, B-087, B-123.
+/// Holds: B-051, B-087, B-122, B-123, B-126.
 #[tokio::test]
 async fn who_repeats_the_request_that_made_it_gets_the_same_answer_as_before() {
     on_each_store(async |kit| {

@@ -41,7 +41,7 @@ fn an_update_is_applied_when_it_succeeded_and_one_without_effect_is_already_done
     assert_eq!(reply, Ok(Reply::AlreadyDone));
 }
 
-/// Holds: B-164.
+/// Holds: B-160, B-164.
 #[test]
 fn an_update_that_names_another_service_is_invalid() {
     for state in ["live", "creating", "updating", "deleting"] {
