@@ -115,6 +115,17 @@ pub(crate) struct Loaded<S> {
     pub sealed_with: SealedWith,
 }
 
+impl<S: Kept> Loaded<S> {
+    /// What was never written.
+    pub(crate) fn absent() -> Self {
+        Self {
+            state: S::default(),
+            version: None,
+            sealed_with: SealedWith::Current,
+        }
+    }
+}
+
 /// A resource the broker keeps.
 pub(crate) trait Kept:
     Serialize + DeserializeOwned + Default + Clone + PartialEq + Send + 'static
@@ -205,11 +216,7 @@ impl Records {
     /// Reads a resource; one that was never written is in its default state.
     pub(crate) async fn load<S: Kept>(&self, key: &Key) -> Result<Loaded<S>, RecordError> {
         match self.store.get(key).await? {
-            None => Ok(Loaded {
-                state: S::default(),
-                version: None,
-                sealed_with: SealedWith::Current,
-            }),
+            None => Ok(Loaded::absent()),
             Some(document) => {
                 let (state, sealed_with) = self.open(Place::Document(key), &document.body)?;
                 Ok(Loaded {

@@ -2,15 +2,18 @@
 //!
 //! `desk.rs` takes requests in, `executor.rs` carries operations out; neither calls the other.
 
+use crate::cx::Cx;
+use crate::error::{Error, Result};
 use crate::handover::Handover;
-use crate::lifecycle::{Asynchrony, Verb};
+use crate::lifecycle::{Asynchrony, AuthorState, Verb};
 use crate::plans::{OfferedPlan, Plans};
 use crate::records::{RecordError, Records};
-use crate::service::{Policy, UntypedService};
+use crate::service::{Bound, Policy, Provisioned, UntypedService};
 use crate::settings::Settings;
+use async_trait::async_trait;
 use std::sync::Arc;
 use sutler_journal::Queue;
-use sutler_osb::PinnedPlan;
+use sutler_osb::{Parameters, PinnedPlan};
 
 /// Where the broker's own operations wait.
 pub(crate) const QUEUE: Queue = Queue::named("broker");
@@ -40,14 +43,40 @@ impl Stock {
     pub(crate) async fn served(
         &self,
         digest: &str,
-    ) -> Result<(Arc<OfferedPlan>, Arc<dyn UntypedService>), RecordError> {
+    ) -> std::result::Result<(Arc<OfferedPlan>, Arc<dyn UntypedService>), RecordError> {
         let plan = self.plans.pinned(&self.records, digest).await?;
-        let service = self.plans.service(&plan.pinned).cloned().ok_or_else(|| {
-            sutler_journal::StoreError::new(format!(
-                "no service is registered for the offering {:?} of an existing instance",
-                plan.pinned.service_name.as_str()
-            ))
-        })?;
+        let found = self.plans.service(&plan.pinned).cloned();
+        let service = found.unwrap_or_else(|| Arc::new(Unserved));
         Ok((plan, service))
+    }
+}
+
+/// Stands in for a service that is not registered any more: whatever is asked of its instances fails
+/// visibly, and is there to be asked again once it is back.
+struct Unserved;
+
+impl Unserved {
+    fn refusal() -> Error {
+        Error::failed("This service broker does not serve this offering at present.")
+            .because("no service is registered for the offering of an existing instance")
+    }
+}
+
+#[async_trait]
+impl UntypedService for Unserved {
+    async fn provision(&self, _: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
+        Err(Self::refusal())
+    }
+
+    async fn deprovision(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
+        Err(Self::refusal())
+    }
+
+    async fn bind(&self, _: &Cx, _: Option<AuthorState>) -> Result<Bound> {
+        Err(Self::refusal())
+    }
+
+    async fn unbind(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
+        Err(Self::refusal())
     }
 }

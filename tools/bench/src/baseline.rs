@@ -55,40 +55,34 @@ thread_local! {
     static READER: RefCell<Option<Connection>> = const { RefCell::new(None) };
 }
 
-/// Hyper, the same authentication, one row by its primary key.
+/// The statement of the store's `poll`.
+const SELECT: &str = "SELECT state, verb, lane_key, detail FROM op WHERE id = ?1";
+
+/// Hyper, the same authentication, the same SELECT on the same file.
 pub(crate) async fn skeleton_poll(port: u16, dir: &Path) -> Served {
-    let path = dir.join("skeleton-poll.db");
-    let db = Connection::open(&path)?;
-    db.pragma_update(None, "journal_mode", "WAL")?;
-    db.execute_batch(
-        "CREATE TABLE IF NOT EXISTS op (id BLOB PRIMARY KEY, lane BLOB, state INTEGER, verb INTEGER, detail BLOB) STRICT, WITHOUT ROWID;",
-    )?;
-    let mut add = db.prepare("INSERT OR REPLACE INTO op VALUES (?1, ?2, 3, 1, ?3)")?;
-    for n in 0..1000u32 {
-        add.execute((id_of(n).to_vec(), vec![7u8; 40], vec![9u8; 60]))?;
-    }
-    let path = Arc::new(path);
+    let path = Arc::new(dir.join("broker.db"));
     listen(port, move |request: Request<Incoming>| {
         let path = path.clone();
         async move {
             if !admitted(&request) {
                 return answer(StatusCode::UNAUTHORIZED, Bytes::new());
             }
-            let n = request.uri().query().map_or(0, |query| query.len() as u32) % 1000;
+            let query = request.uri().query().unwrap_or_default();
+            let Ok(id) = query.trim_start_matches("operation=").parse::<uuid::Uuid>() else {
+                return answer(StatusCode::OK, Bytes::new());
+            };
             let found = READER.with_borrow_mut(|reader| {
                 let db = reader.get_or_insert_with(|| Connection::open(&*path).expect("opens"));
-                let mut select = db
-                    .prepare_cached("SELECT lane, state, verb, detail FROM op WHERE id = ?1")
-                    .expect("prepares");
-                select
-                    .query_row([id_of(n).as_slice()], |row| {
-                        Ok((
-                            row.get::<_, Vec<u8>>(0)?,
-                            row.get::<_, i64>(1)?,
-                            row.get::<_, Vec<u8>>(3)?,
-                        ))
-                    })
-                    .is_ok()
+                let mut select = db.prepare_cached(SELECT).expect("prepares");
+                let row = select.query_row([id.as_bytes().as_slice()], |row| {
+                    let (state, lane, detail) = (
+                        row.get::<_, i64>(0)?,
+                        row.get::<_, Vec<u8>>(2)?,
+                        row.get::<_, Vec<u8>>(3)?,
+                    );
+                    Ok((state, lane, detail))
+                });
+                row.is_ok()
             });
             assert!(found, "the row is there");
             answer(
@@ -98,12 +92,6 @@ pub(crate) async fn skeleton_poll(port: u16, dir: &Path) -> Served {
         }
     })
     .await
-}
-
-fn id_of(n: u32) -> [u8; 16] {
-    let mut id = [1; 16];
-    id[12..].copy_from_slice(&n.to_be_bytes());
-    id
 }
 
 /// Hyper, the same authentication, the same two group commits as a provision.

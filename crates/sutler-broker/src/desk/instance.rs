@@ -49,8 +49,15 @@ impl Desk {
         let dashboard_url = service.dashboard_url(id, &wanted);
         let policy = self.stock.policy(Verb::Provision, &plan.pinned);
         let draft = draft(&wanted, asker).paced(&policy);
-        for _ in 0..TRIES {
-            let was = self.stock.records.load::<Instance>(&key).await?;
+        for attempt in 0..TRIES {
+            // Most ids are new: decide as if this one were, and let the commit find out. Only if
+            // somebody has it, or as a new one it would be refused, is it worth reading.
+            let guess = attempt == 0 && !withdrawn;
+            let was = if guess {
+                Loaded::absent()
+            } else {
+                self.stock.records.load::<Instance>(&key).await?
+            };
             let there = was.state.thing();
             let provision = Provision {
                 wanted: wanted.clone(),
@@ -59,7 +66,10 @@ impl Desk {
                 dashboard_url: dashboard_url.clone(),
                 ask: ask(asker, policy.asynchrony),
             };
-            let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
+            let decision = match decide(was.state.clone(), Event::Provision(Box::new(provision))) {
+                Err(_) if guess => continue,
+                decided => decided?,
+            };
             if withdrawn && !decision.effects.is_empty() {
                 return Err(unknown_plan(&wanted.service_id, &wanted.plan_id).into());
             }

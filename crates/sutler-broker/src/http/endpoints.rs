@@ -32,36 +32,40 @@ impl Http {
             asker,
         } = asked;
         let desk = &self.desk;
+        // The long ones are boxed: polls and catalogs should not carry their size around.
         match (endpoint, ids) {
             (Endpoint::Catalog, _) => Ok(self.catalog(headers)),
             (Endpoint::Provision, Ids::Instance(id)) => {
-                let changed = desk.provision(&id, parse(body)?, &asker).await?;
+                let changed = Box::pin(desk.provision(&id, parse(body)?, &asker)).await?;
                 Ok(provisioned(changed))
             }
             (Endpoint::Update, Ids::Instance(id)) => {
-                let changed = desk.update(&id, parse(body)?, &asker).await?;
+                let changed = Box::pin(desk.update(&id, parse(body)?, &asker)).await?;
                 Ok(updated(changed))
             }
             (Endpoint::Deprovision, Ids::Instance(id)) => {
-                Ok(deleted(&desk.deprovision(&id, &query, &asker).await?))
+                let changed = Box::pin(desk.deprovision(&id, &query, &asker)).await?;
+                Ok(deleted(&changed))
             }
             (Endpoint::FetchInstance, Ids::Instance(id)) => {
-                Ok(json(StatusCode::OK, &desk.fetch_instance(&id).await?))
+                let fetched = Box::pin(desk.fetch_instance(&id)).await?;
+                Ok(json(StatusCode::OK, &fetched))
             }
             (Endpoint::PollInstance, Ids::Instance(id)) => Ok(polled(
                 desk.poll_instance(&id, query.operation.as_ref()).await?,
             )),
             (Endpoint::Bind, Ids::Binding(instance, id)) => {
-                let changed = desk.bind(&instance, &id, parse(body)?, &asker).await?;
+                let changed = Box::pin(desk.bind(&instance, &id, parse(body)?, &asker)).await?;
                 bound(changed)
             }
             (Endpoint::Unbind, Ids::Binding(instance, id)) => {
-                Ok(deleted(&desk.unbind(&instance, &id, &query, &asker).await?))
+                let changed = Box::pin(desk.unbind(&instance, &id, &query, &asker)).await?;
+                Ok(deleted(&changed))
             }
-            (Endpoint::FetchBinding, Ids::Binding(instance, id)) => Ok(json(
-                StatusCode::OK,
-                &desk.fetch_binding(&instance, &id).await?,
-            )),
+            (Endpoint::FetchBinding, Ids::Binding(instance, id)) => {
+                let fetched = Box::pin(desk.fetch_binding(&instance, &id)).await?;
+                Ok(json(StatusCode::OK, &fetched))
+            }
             (Endpoint::PollBinding, Ids::Binding(instance, id)) => {
                 self.poll_binding(&instance, &id, query.operation.as_ref())
                     .await

@@ -27,7 +27,7 @@ fn what_the_plan_and_the_platform_say_decides_who_waits() {
     }
 }
 
-/// Holds: B-082, B-087.
+/// Holds: B-082, B-083, B-087.
 #[test]
 fn who_joins_gets_the_running_operation_and_never_a_202_it_did_not_ask_for() {
     for rule in [

@@ -11,12 +11,7 @@ fn told(yaml: &str) -> Vec<String> {
         .collect()
 }
 
-/// Holds: B-055.
-/// Holds: B-056.
-/// Holds: B-058.
-/// Holds: B-059.
-/// Holds: B-068.
-/// Holds: B-070.
+/// Holds: B-055, B-056, B-058, B-059, B-061, B-068, B-070.
 #[test]
 fn every_fault_is_told_at_once_with_its_line() {
     let yaml = "\
@@ -61,8 +56,7 @@ services:
     assert!(told[3].starts_with("line 11, column 9: "), "{}", told[3]);
 }
 
-/// Holds: B-057.
-/// Holds: B-069.
+/// Holds: B-055, B-057, B-058, B-069, B-070.
 #[test]
 fn what_is_missing_is_told_where_the_thing_begins() {
     let told = told("services:\n- id: s\n  plans:\n  - id: p\n");

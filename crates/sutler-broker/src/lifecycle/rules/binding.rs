@@ -189,7 +189,7 @@ fn a_synchronous_plan_ignores_accepts_incomplete() {
     assert_eq!(answer("live", Event::Unbind(unbind(asked))), inline);
 }
 
-/// Holds: B-091, B-188.
+/// Holds: B-087, B-091, B-188.
 #[test]
 fn a_new_binding_waits_for_the_operation_on_its_instance_and_an_old_one_does_not() {
     let event = || {
