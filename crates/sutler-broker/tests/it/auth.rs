@@ -97,7 +97,7 @@ async fn without_authentication_of_its_own_it_takes_what_a_layer_in_front_lets_t
     .await;
 }
 
-/// Holds: B-013.
+/// Holds: B-010, B-013.
 #[tokio::test]
 async fn the_router_can_stand_under_any_prefix() {
     on_each_store(async |kit| {
@@ -121,7 +121,7 @@ async fn the_router_can_stand_under_any_prefix() {
     .await;
 }
 
-/// Holds: B-013.
+/// Holds: B-010, B-013.
 #[tokio::test]
 async fn two_platforms_on_one_store_never_see_each_other() {
     on_each_store(async |kit| {

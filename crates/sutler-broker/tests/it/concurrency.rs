@@ -155,7 +155,7 @@ async fn bindings_of_one_instance_are_made_side_by_side() {
     .await;
 }
 
-/// Holds: B-090, B-188.
+/// Holds: B-090, B-091, B-188.
 #[tokio::test]
 async fn an_update_waits_until_the_bindings_of_its_instance_are_at_rest() {
     on_each_store(async |kit| {
@@ -183,7 +183,7 @@ async fn an_update_waits_until_the_bindings_of_its_instance_are_at_rest() {
     .await;
 }
 
-/// Holds: B-087, B-091.
+/// Holds: B-082, B-087, B-091.
 #[tokio::test]
 async fn of_many_equal_requests_at_once_one_is_carried_out() {
     on_each_store(async |kit| {

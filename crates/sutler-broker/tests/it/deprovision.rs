@@ -148,7 +148,7 @@ async fn a_deprovision_that_fails_leaves_the_instance_and_can_be_repeated() {
     .await;
 }
 
-/// Holds: B-252, B-255.
+/// Holds: B-087, B-252, B-255.
 #[tokio::test]
 async fn a_delete_during_an_asynchronous_provision_halts_it_and_polls_show_the_delete() {
     on_each_store(async |kit| {
@@ -322,7 +322,7 @@ async fn an_unbind_that_fails_fails_the_deprovision_names_the_binding_and_keeps_
     .await;
 }
 
-/// Holds: B-188, B-245, B-255, B-256.
+/// Holds: B-091, B-188, B-245, B-255, B-256.
 #[tokio::test]
 async fn a_deprovision_halts_the_binds_of_its_instance() {
     on_each_store(async |kit| {
@@ -349,7 +349,7 @@ async fn a_deprovision_halts_the_binds_of_its_instance() {
     .await;
 }
 
-/// Holds: B-254, B-256.
+/// Holds: B-083, B-084, B-254, B-256.
 #[tokio::test]
 async fn a_plan_without_accepts_incomplete_takes_its_bindings_along_inline() {
     on_each_store(async |kit| {

@@ -64,8 +64,8 @@ async fn refused_requests(kit: &Kit) -> Vec<(u16, crate::kit::request::Ask)> {
     ]
 }
 
-/// Holds: B-030, B-031, B-033, B-034, B-104, B-111, B-124, B-126, B-127, B-128, B-160, B-164,
-/// Holds: B-167, B-180, B-186, B-200, B-240, B-243, B-250, B-253.
+/// Holds: B-030, B-031, B-033, B-034, B-083, B-104, B-111, B-124, B-126, B-127, B-128, B-160,
+/// Holds: B-164, B-167, B-180, B-186, B-200, B-240, B-243, B-250, B-253.
 #[tokio::test]
 async fn every_refusal_is_an_object_with_a_sentence_that_helps() {
     on_each_store(async |kit| {

@@ -86,7 +86,7 @@ async fn an_instance_that_is_not_there_or_not_yet_is_404() {
     .await;
 }
 
-/// Holds: B-153.
+/// Holds: B-091, B-153.
 #[tokio::test]
 async fn an_instance_that_is_being_updated_is_422() {
     on_each_store(async |kit| {

@@ -137,7 +137,7 @@ async fn ids_that_no_catalog_has_come_before_an_unknown_instance() {
     .await;
 }
 
-/// Holds: B-250, B-253, B-254, D-06.
+/// Holds: B-083, B-250, B-253, B-254, D-06.
 #[tokio::test]
 async fn of_a_delete_missing_ids_then_pace_then_existence() {
     on_each_store(async |kit| {
@@ -151,7 +151,7 @@ async fn of_a_delete_missing_ids_then_pace_then_existence() {
     .await;
 }
 
-/// Holds: B-186, B-188, D-06.
+/// Holds: B-083, B-084, B-091, B-186, B-188, D-06.
 #[tokio::test]
 async fn of_a_bind_identity_then_the_plan_then_pace_then_concurrency() {
     on_each_store(async |kit| {

@@ -46,7 +46,7 @@ async fn a_create_that_takes_too_long_is_500_cancelled_and_cleaned_up() {
     .await;
 }
 
-/// Holds: B-036, B-251, B-255.
+/// Holds: B-036, B-091, B-251, B-255.
 #[tokio::test]
 async fn a_create_that_will_not_stop_still_never_becomes_an_instance() {
     on_each_store_with(impatient, async |kit| {
@@ -97,7 +97,7 @@ async fn a_bind_that_takes_too_long_is_500_cancelled_and_cleaned_up() {
     .await;
 }
 
-/// Holds: B-037, B-168, B-169.
+/// Holds: B-037, B-091, B-168, B-169.
 #[tokio::test]
 async fn an_update_that_takes_too_long_is_500_and_never_applied() {
     on_each_store_with(impatient, async |kit| {
@@ -137,7 +137,7 @@ async fn an_update_that_was_given_up_is_reported_as_failed() {
     .await;
 }
 
-/// Holds: B-242, B-252.
+/// Holds: B-082, B-087, B-091, B-242, B-252.
 #[tokio::test]
 async fn a_delete_that_takes_too_long_is_500_and_goes_on_and_a_repeat_joins_it() {
     on_each_store_with(impatient, async |kit| {
@@ -179,7 +179,7 @@ async fn a_delete_that_takes_too_long_is_500_and_goes_on_and_a_repeat_joins_it()
     .await;
 }
 
-/// Holds: B-087.
+/// Holds: B-082, B-087, B-091.
 #[tokio::test]
 async fn who_joins_and_waits_too_long_cancels_nothing() {
     on_each_store_with(patient_then_impatient, async |kit| {

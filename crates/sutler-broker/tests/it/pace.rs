@@ -107,7 +107,7 @@ async fn has_slow_things(kit: &Kit) {
     );
 }
 
-/// Holds: B-083, B-127, B-166, B-188, B-244, B-254.
+/// Holds: B-083, B-084, B-127, B-166, B-188, B-244, B-254.
 #[tokio::test]
 async fn what_can_only_be_asynchronous_is_refused_to_who_does_not_accept_that() {
     on_each_store(async |kit| {
@@ -250,7 +250,7 @@ async fn who_repeats_a_request_that_is_answered_with_its_result_waits_and_gets_t
     .await;
 }
 
-/// Holds: B-087.
+/// Holds: B-082, B-087.
 #[tokio::test]
 async fn who_joins_a_request_that_fails_gets_its_failure() {
     on_each_store(async |kit| {
@@ -299,7 +299,7 @@ async fn who_accepts_incomplete_joins_a_waiting_request_with_202() {
     .await;
 }
 
-/// Holds: B-082, B-113.
+/// Holds: B-082, B-087, B-113.
 #[tokio::test]
 async fn a_binding_that_cannot_be_fetched_is_never_answered_with_202() {
     on_each_store(async |kit| {
@@ -358,7 +358,7 @@ async fn a_disconnect_cancels_nothing() {
     .await;
 }
 
-/// Holds: B-080, B-254.
+/// Holds: B-080, B-083, B-084, B-254.
 #[tokio::test]
 async fn each_verb_has_a_pace_of_its_own() {
     on_each_store(async |kit| {

@@ -78,7 +78,7 @@ async fn usable_and_repeatable_are_polled_only_of_the_operations_that_may_say_so
     .await;
 }
 
-/// Holds: B-103, B-110, B-156.
+/// Holds: B-086, B-103, B-110, B-156.
 #[tokio::test]
 async fn an_empty_or_endless_query_value_is_malformed() {
     on_each_store(async |kit| {

@@ -108,7 +108,7 @@ async fn ids_that_are_not_in_the_catalog_or_not_of_one_another_are_a_400() {
     .await;
 }
 
-/// Holds: B-123, D-03.
+/// Holds: B-084, B-123, D-03.
 #[tokio::test]
 async fn the_same_again_is_200_in_both_modes_and_says_the_same() {
     on_each_store(async |kit| {
@@ -270,7 +270,7 @@ async fn parameters_that_break_the_schema_are_a_400_that_says_where_but_not_what
     .await;
 }
 
-/// Holds: B-125, B-129, B-035.
+/// Holds: B-035, B-104, B-125, B-129.
 #[tokio::test]
 async fn an_author_can_refuse_before_anything_is_written_and_in_the_hook() {
     on_each_store(async |kit| {

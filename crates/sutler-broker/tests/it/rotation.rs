@@ -178,7 +178,7 @@ async fn a_repeated_rotation_is_200_even_when_its_predecessor_is_gone_and_anothe
     .await;
 }
 
-/// Holds: B-184, B-202, B-203.
+/// Holds: B-087, B-184, B-202, B-203.
 #[tokio::test]
 async fn a_rotation_can_be_asynchronous() {
     on_each_store(async |kit| {

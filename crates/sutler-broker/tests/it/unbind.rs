@@ -105,7 +105,7 @@ async fn an_unknown_binding_is_deleted_where_that_is_set() {
     .await;
 }
 
-/// Holds: B-242.
+/// Holds: B-110, B-242.
 #[tokio::test]
 async fn an_unbind_that_fails_leaves_the_binding_and_can_be_repeated() {
     on_each_store(async |kit| {
@@ -129,7 +129,7 @@ async fn an_unbind_that_fails_leaves_the_binding_and_can_be_repeated() {
     .await;
 }
 
-/// Holds: B-244.
+/// Holds: B-083, B-244.
 #[tokio::test]
 async fn who_deletes_what_is_only_asynchronous_is_told_so_even_of_an_unknown_binding() {
     on_each_store(async |kit| {

@@ -110,7 +110,7 @@ async fn an_update_without_effect_is_200_and_nothing_is_done() {
     .await;
 }
 
-/// Holds: B-087, B-163, B-168.
+/// Holds: B-087, B-091, B-163, B-168.
 #[tokio::test]
 async fn a_repeated_update_joins_the_running_one_and_is_200_when_that_has_succeeded() {
     on_each_store(async |kit| {

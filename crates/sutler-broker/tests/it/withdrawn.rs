@@ -35,7 +35,7 @@ async fn a_withdrawn_plan_is_not_listed_and_makes_no_new_instances() {
     .await;
 }
 
-/// Holds: B-051, B-167, B-170.
+/// Holds: B-051, B-108, B-167, B-170.
 #[tokio::test]
 async fn an_instance_of_a_withdrawn_plan_can_do_everything_else() {
     on_each_store(async |kit| {
