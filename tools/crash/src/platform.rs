@@ -23,6 +23,8 @@ const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
 const RESTART_WITHIN: Duration = Duration::from_secs(30);
 /// Longest time an operation may take while its victim lives: else its lane is stuck.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+/// How long what a dead victim had sent may be on its way.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 const POLL_EVERY: Duration = Duration::from_millis(3);
 
 /// Where the present victim serves.
@@ -342,7 +344,12 @@ impl Platform {
     }
 
     async fn send(&mut self, method: Method, path: &str, body: &Value) -> Result<Answer, Stop> {
-        match self.wire.send(method, path, body).await {
+        let answer = tokio::select! {
+            biased;
+            answer = self.wire.send(method, path, body) => answer,
+            () = superseded(self.home.clone(), self.generation) => Err(Lost::Line),
+        };
+        match answer {
             Ok(answer) => Ok(answer),
             Err(Lost::Line) => Err(Stop::Dead),
             Err(Lost::Time) => {
@@ -357,6 +364,16 @@ fn unexpected(what: &str, answer: &Answer) -> Violation {
         "{what} was answered {} {}",
         answer.status, answer.body
     ))
+}
+
+/// Ends some time after the victim has a successor: whoever has the port now is not the one that
+/// was asked. What the dead one had still sent has long arrived by then.
+async fn superseded(mut home: Home, generation: u64) {
+    let newer = home.wait_for(|it| it.is_some_and(|target| target.generation > generation));
+    if newer.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(LAST_WORDS_WITHIN).await;
 }
 
 async fn next_target(home: &mut Home, after: u64) -> Checked<Target> {

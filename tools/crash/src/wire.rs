@@ -116,6 +116,10 @@ impl Wire {
 
 async fn connect(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(address).await.ok()?;
+    // Nobody listens there, and the kernel chose that very port for our end: we met ourselves.
+    if stream.local_addr().ok()? == address {
+        return None;
+    }
     stream.set_nodelay(true).ok()?;
     let (line, connection) = handshake(TokioIo::new(stream)).await.ok()?;
     // Ends with the line.
