@@ -52,8 +52,14 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 fn module(path: &Path) -> String {
     let path = path.with_extension("");
     let parts = path.iter().filter_map(|part| part.to_str()).skip(1);
-    let silent = ["src", "tests", "main", "lib", "mod"];
-    let parts: Vec<&str> = parts.filter(|part| !silent.contains(part)).collect();
+    // The folder of the sources and the name of a root are silent; a module called `tests` is not.
+    let is_silent = |(nth, part): &(usize, &str)| match *part {
+        "src" | "tests" => *nth == 1,
+        "main" | "lib" | "mod" => true,
+        _ => false,
+    };
+    let said = parts.enumerate().filter(|part| !is_silent(part));
+    let parts: Vec<&str> = said.map(|(_, part)| part).collect();
     parts.join("::")
 }
 
@@ -163,5 +169,6 @@ mod tests {
         assert_eq!(name("crates/a-b/tests/it/pace.rs"), "a-b::it::pace");
         assert_eq!(name("crates/a-b/src/lib.rs"), "a-b");
         assert_eq!(name("tools/t/src/x/y.rs"), "t::x::y");
+        assert_eq!(name("crates/a-b/src/x/tests/y.rs"), "a-b::x::tests::y");
     }
 }
