@@ -192,10 +192,12 @@ impl Play {
         })
     }
 
-    /// Whether the n-th call was a commit, and the only operation's.
+    /// Whether the n-th call was a commit, in a life where commits come one after the other: a
+    /// delete is accepted beside the create it halts, and a cascade has several under way.
     fn is_lone_commit(&self, n: usize) -> bool {
         let calls = self.calls.lock().unwrap();
-        calls.get(n - 1).copied().unwrap_or(false) && !matches!(self.life, Life::Cascade)
+        let beside = matches!(self.life, Life::Cascade | Life::DeletedWhileCreated);
+        calls.get(n - 1).copied().unwrap_or(false) && !beside
     }
 
     /// What must hold whatever happened.
