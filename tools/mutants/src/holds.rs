@@ -51,24 +51,43 @@ pub(crate) fn is_random(test: &str) -> bool {
 
 /// Reads the sources of all binaries.
 pub(crate) fn read(tree: &Path, binaries: &[Binary]) -> Result<Holds, Fault> {
-    let held = held_by_tests(tree)?;
-    let mut all = Vec::new();
-    for binary in binaries {
-        let crate_name = format!("{}::", crate_of(binary));
-        let mut tests: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for one in &held {
-            let name = one.test.strip_prefix(&crate_name).unwrap_or_default();
-            if binary.tests.iter().any(|test| test == name) {
-                let lines = tests.entry(name.to_owned()).or_default();
-                lines.insert(one.number.clone());
+    let mut all = vec![BTreeMap::new(); binaries.len()];
+    for held in held_by_tests(tree)? {
+        let found = binaries
+            .iter()
+            .position(|it| name_in(it, &held.test).is_some());
+        let Some(nth) = found else {
+            let unknown = binaries
+                .iter()
+                .any(|it| held.test.starts_with(&package_of(it)));
+            if unknown {
+                return Err(
+                    format!("{} holds {}, but does not run", held.test, held.number).into(),
+                );
             }
-        }
+            continue;
+        };
+        let name = name_in(&binaries[nth], &held.test).unwrap_or_default();
+        let lines: &mut BTreeSet<String> = all[nth].entry(name.to_owned()).or_default();
+        lines.insert(held.number);
+    }
+    for (binary, tests) in binaries.iter().zip(&mut all) {
         for (test, lines) in tests.iter_mut().filter(|(it, _)| it.ends_with(TABLE_TEST)) {
             lines.extend(table_of(test, binary)?);
         }
-        all.push(tests);
     }
     Ok(Holds(all))
+}
+
+/// The name of a test in a binary, if it is there; `test` is as `tools/spec-map` writes it.
+fn name_in<'t>(binary: &Binary, test: &'t str) -> Option<&'t str> {
+    let name = test.strip_prefix(&crate_of(binary))?.strip_prefix("::")?;
+    binary.tests.iter().any(|it| it == name).then_some(name)
+}
+
+fn package_of(binary: &Binary) -> String {
+    let folder = binary.package.file_name().unwrap_or_default();
+    format!("{}::", folder.to_string_lossy())
 }
 
 /// A binary's name as `tools/spec-map` writes it: `sutler-broker`, `sutler-broker::it`.
