@@ -24,8 +24,13 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Provision, Self::Update, Self::Deprovision, Self::Bind, Self::Unbind];
+    pub const ALL: [Self; 5] = [
+        Self::Provision,
+        Self::Update,
+        Self::Deprovision,
+        Self::Bind,
+        Self::Unbind,
+    ];
 
     /// Its word: `provision`, `unbind` …
     pub const fn word(self) -> &'static str {

@@ -105,7 +105,9 @@ pub(crate) fn mutated(
             None
         };
         match changed {
-            Some(changed) => bytes = changed,
+            Some(changed) if changed.len() <= INPUT_BYTES_MAX => bytes = changed,
+            // Steps would multiply: what is large enough stays as it is.
+            Some(_) => (),
             None if syntax == Syntax::Lines && chance.one_in(2) => {
                 bytes = on_lines(&bytes, other, chance);
             }
@@ -124,17 +126,17 @@ fn on_bytes(bytes: &mut Vec<u8>, other: &[u8], words: &[&str], chance: &mut Chan
         1 if length > 0 => {
             bytes[at.start.min(length - 1)] = u8::try_from(chance.below(256)).unwrap_or(0);
         }
-        2 => replace(bytes, at.start..at.start, *chance.pick(&ODDITIES)),
-        3 => replace(bytes, at, *chance.pick(&ODDITIES)),
+        2 => replace(bytes, at.start..at.start, chance.pick::<&[u8]>(&ODDITIES)),
+        3 => replace(bytes, at, chance.pick::<&[u8]>(&ODDITIES)),
         4 => replace(bytes, at, b""),
         5 => {
             let piece = bytes[at.clone()].repeat(1 + chance.below(3));
             replace(bytes, at.end..at.end, &piece);
         }
         6 => {
-            let times = *chance.pick(&[16, 130, 600, 3000]);
-            let piece = bytes[at.clone()].repeat(times);
-            replace(bytes, at, &piece[..piece.len().min(INPUT_BYTES_MAX)]);
+            let most = INPUT_BYTES_MAX / at.len().max(1);
+            let piece = bytes[at.clone()].repeat((*chance.pick(&[16, 130, 600, 3000])).min(most));
+            replace(bytes, at, &piece);
         }
         7 if chance.one_in(2) => bytes.truncate(at.start),
         7 => replace(bytes, 0..at.start, b""),

@@ -45,12 +45,7 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
         finished: finished.clone(),
     };
     engine.0.running().insert(id, entry);
-    let run = Run::new(
-        operation,
-        engine.clone(),
-        cancel,
-        incarnation.lost.clone(),
-    );
+    let run = Run::new(operation, engine.clone(), cancel, incarnation.lost.clone());
     let task = engine.clone();
     let done = finished.clone();
     engine.0.tasks.spawn(async move {

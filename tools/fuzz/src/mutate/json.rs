@@ -6,6 +6,9 @@
 use crate::chance::Chance;
 use serde_json::Value;
 
+/// Most bytes that one step adds.
+const BYTES_MAX: usize = 32 * 1024;
+
 /// Depths around which parsers give up.
 const DEPTHS: [usize; 9] = [1, 2, 20, 62, 97, 100, 124, 128, 3000];
 
@@ -121,8 +124,10 @@ fn change_list(items: &mut Vec<Tree>, gift: Tree, chance: &mut Chance) {
         }
         1 => items.push(items[at].clone()),
         2 => {
-            let many = *chance.pick(&[10, 100, 2000]);
             let item = items[at].clone();
+            let mut printed = String::new();
+            item.print(&mut printed);
+            let many = (*chance.pick(&[10, 100, 2000])).min(BYTES_MAX / printed.len().max(1));
             items.extend(std::iter::repeat_n(item, many));
         }
         _ => items.push(gift),
@@ -140,18 +145,19 @@ fn changed(old: Tree, gift: Tree, words: &[&str], chance: &mut Chance) -> Tree {
         6 if !words.is_empty() => Tree::Text((*chance.pick(words)).to_owned()),
         7 => Tree::List(vec![old]),
         8 => Tree::Object(vec![("inner".to_owned(), old)]),
-        9 => wrapped(old, *chance.pick(&DEPTHS), chance.one_in(2)),
+        9 => wrapped(old, *chance.pick(&DEPTHS), chance),
         10 => Tree::Object(Vec::new()),
         _ => gift,
     }
 }
 
-fn wrapped(inner: Tree, depth: usize, in_lists: bool) -> Tree {
+fn wrapped(inner: Tree, depth: usize, chance: &mut Chance) -> Tree {
     // Printed, not nested: dropping a deep tree would recurse.
-    let (open, close) = if in_lists {
-        ("[", "]")
+    let key = "k".repeat(*chance.pick(&[1, 1, 90]));
+    let (open, close) = if chance.one_in(2) {
+        ("[".to_owned(), "]")
     } else {
-        ("{\"a\":", "}")
+        (format!("{{\"{key}\":"), "}")
     };
     let mut text = open.repeat(depth);
     inner.print(&mut text);

@@ -1,7 +1,7 @@
 //! Headers, ids and other short texts: what is read prints as something that reads the same.
 
 use super::Verdict;
-use crate::properties::{refused, same};
+use crate::properties::{kind_of, refused, same, sentence};
 use jiff::Timestamp;
 use sutler_broker::Schedule;
 use sutler_journal::OperationId;
