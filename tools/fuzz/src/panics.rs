@@ -7,13 +7,17 @@ thread_local! {
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// From now on panics are noted, not printed.
-pub(crate) fn note_all() {
+/// Runs something; its panics are noted, not printed.
+pub(crate) fn noted<T>(run: impl FnOnce() -> T) -> T {
     std::panic::set_hook(Box::new(|info| {
         let text = info.payload_as_str().unwrap_or("no message");
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         LAST.with_borrow_mut(|last| *last = Some(format!("panicked at {place}: {text}")));
     }));
+    let result = run();
+    // From here on whoever panics should be read about.
+    drop(std::panic::take_hook());
+    result
 }
 
 /// What panicked since the last look, also if somebody caught it.

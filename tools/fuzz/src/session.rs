@@ -80,7 +80,10 @@ struct Session<'a> {
 /// # Errors
 /// The corpus cannot be read or written.
 pub fn run(target: &Target, seed: u64, limits: &Limits) -> std::io::Result<Report> {
-    panics::note_all();
+    panics::noted(|| fuzz(target, seed, limits))
+}
+
+fn fuzz(target: &Target, seed: u64, limits: &Limits) -> std::io::Result<Report> {
     let seeds: Vec<Vec<u8>> = corpus::entries(target.name)?
         .into_iter()
         .map(|it| it.bytes)

@@ -276,7 +276,9 @@ pub(super) fn schedule(input: &[u8]) -> Verdict {
                 &empty,
                 "is nothing in one way only",
             )?;
-            refused(&error.to_string(), input)
+            // Its text is quoted, and may be: nobody's secret stands there.
+            sentence(&error.to_string())?;
+            Ok(kind_of(&error.reason))
         }
     }
 }
