@@ -121,7 +121,7 @@ async fn the_router_can_stand_under_any_prefix() {
     .await;
 }
 
-/// Holds: B-010, B-013.
+/// Holds: B-010, B-013, B-253.
 #[tokio::test]
 async fn two_platforms_on_one_store_never_see_each_other() {
     on_each_store(async |kit| {
@@ -166,7 +166,7 @@ async fn two_platforms_on_one_store_never_see_each_other() {
     .await;
 }
 
-/// Holds: B-020.
+/// Holds: B-020, B-131.
 #[tokio::test]
 async fn ids_may_contain_anything_and_none_is_taken_for_another() {
     on_each_store(async |kit| {

@@ -151,7 +151,7 @@ async fn the_same_binding_id_of_another_instance_is_another_binding() {
     .await;
 }
 
-/// Holds: B-187.
+/// Holds: B-032, B-187.
 #[tokio::test]
 async fn what_needs_an_application_says_so_and_finds_it_in_either_place() {
     on_each_store(async |kit| {
@@ -215,7 +215,7 @@ async fn every_binding_has_credentials_of_its_own() {
     .await;
 }
 
-/// Holds: B-192.
+/// Holds: B-192, B-231.
 #[tokio::test]
 async fn a_log_drain_says_where_logs_go() {
     on_each_store(async |kit| {

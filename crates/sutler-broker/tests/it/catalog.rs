@@ -54,7 +54,7 @@ async fn the_catalog_is_served_as_it_was_written_time_and_again() {
     .await;
 }
 
-/// Holds: B-050.
+/// Holds: B-050, B-051.
 #[tokio::test]
 async fn a_catalog_may_be_empty_but_services_must_be_there() {
     on_each_store(async |kit| {

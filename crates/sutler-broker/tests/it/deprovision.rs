@@ -30,7 +30,7 @@ async fn service_and_plan_must_be_named() {
     .await;
 }
 
-/// Holds: D-07.
+/// Holds: B-108, D-07.
 #[tokio::test]
 async fn a_query_parameter_may_be_there_twice() {
     on_each_store(async |kit| {
@@ -107,7 +107,7 @@ async fn an_instance_that_is_not_there_is_410() {
     .await;
 }
 
-/// Holds: B-253.
+/// Holds: B-243, B-253.
 #[tokio::test]
 async fn an_unknown_instance_is_deleted_where_that_is_set() {
     let force = |broker: Broker| broker.settings(|it| it.instances.force_delete_unknown = true);

@@ -6,7 +6,7 @@ use serde_json::json;
 use sutler_broker::Policy;
 use sutler_osb::OperationKind;
 
-/// Holds: D-06.
+/// Holds: B-010, B-124, D-06.
 #[tokio::test]
 async fn credentials_then_version_then_body_then_ids_then_catalog() {
     on_each_store(async |kit| {
@@ -55,7 +55,7 @@ async fn slow_large(kit: &Kit) {
     assert_eq!(kit.finish("i", put).await.json["state"], "succeeded");
 }
 
-/// Holds: D-06.
+/// Holds: B-083, B-084, B-127, B-128, D-06.
 #[tokio::test]
 async fn of_a_provision_identity_then_maintenance_then_pace() {
     on_each_store(async |kit| {
@@ -83,7 +83,7 @@ async fn of_a_provision_identity_then_maintenance_then_pace() {
     .await;
 }
 
-/// Holds: D-06.
+/// Holds: B-083, B-084, B-091, B-167, B-168, D-06.
 #[tokio::test]
 async fn of_an_update_the_catalog_then_maintenance_then_pace_then_concurrency() {
     on_each_store(async |kit| {
@@ -220,7 +220,7 @@ async fn a_path_or_method_that_is_none_of_ours_is_404_or_405() {
     .await;
 }
 
-/// Holds: D-10.
+/// Holds: B-010, D-10.
 #[tokio::test]
 async fn what_the_openapi_file_forgot_is_served_all_the_same() {
     on_each_store(async |kit| {

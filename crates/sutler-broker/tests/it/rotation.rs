@@ -145,7 +145,7 @@ async fn a_predecessor_that_has_expired_cannot_be_succeeded() {
     .await;
 }
 
-/// Holds: B-183, B-186, B-202.
+/// Holds: B-183, B-186, B-202, B-203.
 #[tokio::test]
 async fn a_repeated_rotation_is_200_even_when_its_predecessor_is_gone_and_another_is_409() {
     on_each_store(async |kit| {
@@ -178,7 +178,7 @@ async fn a_repeated_rotation_is_200_even_when_its_predecessor_is_gone_and_anothe
     .await;
 }
 
-/// Holds: B-087, B-184, B-202, B-203.
+/// Holds: B-087, B-184, B-202, B-203, B-232.
 #[tokio::test]
 async fn a_rotation_can_be_asynchronous() {
     on_each_store(async |kit| {

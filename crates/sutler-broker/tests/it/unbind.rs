@@ -6,7 +6,7 @@ use serde_json::json;
 use sutler_broker::Broker;
 use sutler_osb::OperationKind;
 
-/// Holds: B-240, D-06.
+/// Holds: B-240, B-243, D-06.
 #[tokio::test]
 async fn service_and_plan_must_be_named_but_what_is_unknown_is_410_first() {
     on_each_store(async |kit| {
@@ -88,7 +88,7 @@ async fn a_binding_that_is_not_there_is_410() {
     .await;
 }
 
-/// Holds: B-243.
+/// Holds: B-243, B-253.
 #[tokio::test]
 async fn an_unknown_binding_is_deleted_where_that_is_set() {
     let force = |broker: Broker| broker.settings(|it| it.bindings.force_delete_unknown = true);
@@ -129,7 +129,7 @@ async fn an_unbind_that_fails_leaves_the_binding_and_can_be_repeated() {
     .await;
 }
 
-/// Holds: B-083, B-244.
+/// Holds: B-083, B-243, B-244.
 #[tokio::test]
 async fn who_deletes_what_is_only_asynchronous_is_told_so_even_of_an_unknown_binding() {
     on_each_store(async |kit| {
@@ -189,7 +189,7 @@ async fn a_delete_during_an_asynchronous_bind_halts_it_and_polls_show_the_delete
     .await;
 }
 
-/// Holds: B-245.
+/// Holds: B-082, B-245.
 #[tokio::test]
 async fn a_delete_that_waits_for_its_result_halts_a_bind_too() {
     on_each_store(async |kit| {

@@ -231,7 +231,7 @@ fn a_binding_that_is_not_there_yet_or_no_more_is_not_found() {
     assert!(fetch(&binding("live")).is_ok());
 }
 
-/// Holds: B-240, D-06.
+/// Holds: B-240, B-243, D-06.
 #[test]
 fn an_unbind_without_service_and_plan_is_invalid_unless_there_is_nothing_to_unbind() {
     let event = || {

@@ -335,7 +335,7 @@ fn a_deprovision_over_a_provision_halts_it_waits_for_its_end_and_then_deletes() 
     }
 }
 
-/// Holds: D-06.
+/// Holds: B-083, B-126, B-254, D-06.
 #[test]
 fn the_reason_that_no_waiting_mends_is_given_first() {
     let stale = UpdateFacts {
