@@ -4,6 +4,7 @@
 //! wrote first, do it again. Nothing is done in the world here. The verbs are in `desk/`; the wire is
 //! in `http/`; what is committed here is carried out by `executor.rs`.
 
+mod answer;
 mod binding;
 mod instance;
 mod poll;

@@ -1,16 +1,14 @@
 //! Bind, rotate, unbind and fetch of a binding.
 
-use super::instance::{STILL_RUNS, ask, joiner_waits, unknown_plan};
-use super::wait::Waited;
-use super::{Applied, Asker, Changed, Desk, Problem, TRIES, crowded, draft};
+use super::instance::{ask, unknown_plan};
+use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
+use crate::lifecycle::Verb;
 use crate::lifecycle::binding::{Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch};
 use crate::lifecycle::instance::{Instance, Thing, parent};
-use crate::lifecycle::{Pace, Reply, Verb};
 use crate::records::Loaded;
 use crate::refusal::{Refusal, Resource};
 use crate::service::{Asked, Policy};
 use std::time::{SystemTime, UNIX_EPOCH};
-use sutler_journal::{Key, OperationId};
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
 
 impl Desk {
@@ -37,9 +35,7 @@ impl Desk {
             // The instance must still be as it was read: no binding to one that is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
             if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
-                return self
-                    .answer_binding(&key, applied, asker, &policy, Verb::Bind)
-                    .await;
+                return self.answer(&key, applied, asker, &policy, Verb::Bind).await;
             }
         }
         Err(crowded())
@@ -165,7 +161,7 @@ impl Desk {
             let reads = above.version.map(|version| (instance_key.clone(), version));
             if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
                 return self
-                    .answer_binding(&key, applied, asker, &policy, Verb::Unbind)
+                    .answer(&key, applied, asker, &policy, Verb::Unbind)
                     .await;
             }
         }
@@ -211,73 +207,6 @@ impl Desk {
         let stored = FetchBindingResponse::of_bind(given, parameters.cloned());
         let fetched = service.fetch_binding(instance, id, stored).await;
         fetched.map_err(|error| self.hook_problem(error, Verb::Bind))
-    }
-
-    async fn answer_binding(
-        &self,
-        key: &Key,
-        applied: Applied<Binding>,
-        asker: &Asker,
-        policy: &Policy,
-        verb: Verb,
-    ) -> Result<Changed<Binding>, Problem> {
-        let Applied {
-            state,
-            reply,
-            result,
-        } = applied;
-        let (id, waits, mine) = match reply {
-            Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
-            Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
-            Reply::Joined(id) => (id, joiner_waits(asker, policy), false),
-        };
-        if !waits {
-            return Ok(Changed::Running(id, state));
-        }
-        let known = match self.wait_for(key, id, result, verb).await? {
-            Waited::Succeeded(known) => known,
-            Waited::Overdue if mine => {
-                let stopped = self.give_up_binding(key, id).await?;
-                // What could not be stopped may have ended between the last look and now: its
-                // caller must hear that, and not that nothing came of it.
-                match self.result_of(key, id, verb).await? {
-                    Some(ended) if !stopped => ended.map(|()| None)?,
-                    Some(_) | None => return Err(Problem::Overdue { verb }),
-                }
-            }
-            Waited::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
-        };
-        let state = match known {
-            Some(state) => state,
-            None => self.load_changed::<Binding>(key).await?,
-        };
-        Ok(if mine {
-            Changed::Done(state)
-        } else {
-            Changed::AlreadyDone(state)
-        })
-    }
-
-    /// As for an instance: says whether there was anything to stop.
-    async fn give_up_binding(&self, key: &Key, late: OperationId) -> Result<bool, Problem> {
-        let draft = draft(&"overdue", &Asker::default());
-        for _ in 0..TRIES {
-            let was = self.stock.records.load::<Binding>(key).await?;
-            let event = Event::Overdue {
-                operation: late,
-                cleanup: OperationId::fresh(),
-            };
-            let decision = decide(was.state.clone(), event)?;
-            let stops = !decision.effects.is_empty();
-            if self
-                .apply(key, &was, decision, &draft, None)
-                .await?
-                .is_some()
-            {
-                return Ok(stops);
-            }
-        }
-        Err(crowded())
     }
 }
 

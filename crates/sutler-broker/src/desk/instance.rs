@@ -1,11 +1,10 @@
 //! Provision, update, deprovision and fetch of an instance.
 
-use super::wait::Waited;
 use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::instance::{
     Change, Event, Instance, InstanceSpec, Provision, Thing, Update, UpdateFacts, decide, fetch,
 };
-use crate::lifecycle::{Ask, Asynchrony, Reply, Verb};
+use crate::lifecycle::{Ask, Asynchrony, Verb};
 use crate::plans::OfferedPlan;
 use crate::records::Loaded;
 use crate::refusal::{Refusal, Resource};
@@ -269,75 +268,6 @@ impl Desk {
         fetched.map_err(|error| self.hook_problem(error, Verb::Provision))
     }
 
-    /// Answers a change of an instance: at once, with 202, or with the result.
-    async fn answer(
-        &self,
-        key: &Key,
-        applied: super::Applied<Instance>,
-        asker: &Asker,
-        policy: &Policy,
-        verb: Verb,
-    ) -> Result<Changed<Instance>, Problem> {
-        let super::Applied {
-            state,
-            reply,
-            result,
-        } = applied;
-        let (id, waits, mine) = match reply {
-            Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
-            Reply::Started(id, pace) => (id, pace == crate::lifecycle::Pace::Inline, true),
-            Reply::Joined(id) => (id, joiner_waits(asker, policy), false),
-        };
-        if !waits {
-            return Ok(Changed::Running(id, state));
-        }
-        let known = match self.wait_for(key, id, result, verb).await? {
-            Waited::Succeeded(known) => known,
-            Waited::Overdue if mine => {
-                let stopped = self.give_up_instance(key, id).await?;
-                // What could not be stopped may have ended between the last look and now: its
-                // caller must hear that, and not that nothing came of it.
-                match self.result_of(key, id, verb).await? {
-                    Some(ended) if !stopped => ended.map(|()| None)?,
-                    Some(_) | None => return Err(Problem::Overdue { verb }),
-                }
-            }
-            Waited::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
-        };
-        let state = match known {
-            Some(state) => state,
-            None => self.load_changed::<Instance>(key).await?,
-        };
-        Ok(if mine {
-            Changed::Done(state)
-        } else {
-            Changed::AlreadyDone(state)
-        })
-    }
-
-    /// The caller is told it failed: what it asked for must not come true later. Says whether there
-    /// was anything to stop.
-    async fn give_up_instance(&self, key: &Key, late: OperationId) -> Result<bool, Problem> {
-        let draft = draft(&"overdue", &Asker::default());
-        for _ in 0..TRIES {
-            let was = self.stock.records.load::<Instance>(key).await?;
-            let event = Event::Overdue {
-                operation: late,
-                cleanup: OperationId::fresh(),
-            };
-            let decision = decide(was.state.clone(), event)?;
-            let stops = !decision.effects.is_empty();
-            if self
-                .apply(key, &was, decision, &draft, None)
-                .await?
-                .is_some()
-            {
-                return Ok(stops);
-            }
-        }
-        Err(crowded())
-    }
-
     pub(super) fn service(
         &self,
         plan: &OfferedPlan,
@@ -362,20 +292,12 @@ impl Desk {
     }
 }
 
-pub(super) const STILL_RUNS: &str = "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
-
 pub(super) fn ask(asker: &Asker, rule: Asynchrony) -> Ask {
     Ask {
         operation: OperationId::fresh(),
         accepts_incomplete: asker.accepts_incomplete,
         rule,
     }
-}
-
-/// Whether one who asks for what already runs is answered with its result. What always works at once
-/// never answers 202 (B-085), also because nobody could fetch such a binding later (B-113).
-pub(super) fn joiner_waits(asker: &Asker, policy: &Policy) -> bool {
-    !asker.accepts_incomplete || policy.asynchrony == Asynchrony::Never
 }
 
 pub(super) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {
