@@ -111,6 +111,7 @@ fn one(
     Ok(Verdict {
         mutation: mutation.clone(),
         holders,
+        all_ran: !fast,
         red,
     })
 }

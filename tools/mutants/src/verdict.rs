@@ -18,6 +18,8 @@ pub(crate) struct Verdict {
     pub mutation: Mutation,
     /// How many tests hold its line.
     pub holders: usize,
+    /// Whether tests of other lines ran, too.
+    pub all_ran: bool,
     pub red: Vec<Red>,
 }
 
@@ -40,6 +42,9 @@ impl Verdict {
             self.strangers().count(),
         );
         let of = self.holders;
+        if self.killed() && !self.all_ran {
+            return "killed".to_owned();
+        }
         match (self.killed(), strange, &self.mutation.broad) {
             (false, 0, _) => format!("SURVIVED all of its {of} tests"),
             (false, _, _) => {
@@ -80,7 +85,7 @@ pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
 
 /// Shows what is not as it should be; whether all is well.
 pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) -> bool {
-    let (mut exact, mut broad, mut inexact, mut survived) = (0, 0, 0, 0);
+    let (mut fast, mut exact, mut broad, mut inexact, mut survived) = (0, 0, 0, 0, 0);
     for verdict in verdicts {
         let strange: Vec<&str> = verdict.strangers().collect();
         match (
@@ -89,6 +94,7 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
             &verdict.mutation.broad,
         ) {
             (false, _, _) => survived += 1,
+            (true, _, _) if !verdict.all_ran => fast += 1,
             (true, true, _) => exact += 1,
             (true, false, Some(_)) => broad += 1,
             (true, false, None) => inexact += 1,
@@ -102,14 +108,15 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
     missing(without);
     say("\n");
     let rows = [
-        ("mutants", verdicts.len()),
-        ("killed, and no other test is red", exact),
-        ("killed, where other lines stand on the same", broad),
-        ("killed, and other tests are red", inexact),
-        ("survived", survived),
-        ("MUST lines without a mutation", without.len()),
+        (verdicts.len(), "mutants"),
+        (fast, "killed (tests of other lines did not run)"),
+        (exact, "killed, and no other test is red"),
+        (broad, "killed, where other lines stand on the same"),
+        (inexact, "killed, and other tests are red"),
+        (survived, "survived"),
+        (without.len(), "MUST lines without a mutation"),
     ];
-    for (words, count) in rows {
+    for (count, words) in rows {
         say(&format!("{count:>5}  {words}\n"));
     }
     survived == 0 && without.is_empty()
