@@ -6,7 +6,7 @@
 //! shuffled, bytes broken. And what a parser *answered* is the guide (`session.rs`): an input with
 //! an answer not seen before, be it a new refusal or a new shape of success, is mutated further.
 //! What must hold for each parser is in `targets/`; the seeds and all regressions, in `corpus/`.
-//! Run it with `cargo run -p sutler-fuzz --release -- --seconds 30`; read `targets.rs` next.
+//! Run it with `cargo run -p sutler-fuzz --profile bench -- --seconds 30`; read `targets.rs` next.
 
 mod chance;
 mod corpus;

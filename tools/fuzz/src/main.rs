@@ -1,4 +1,4 @@
-//! `cargo run -p sutler-fuzz --release -- --seconds 30`: every target for so long, some at a time.
+//! `cargo run -p sutler-fuzz --profile bench -- --seconds 30`: every target for so long, some at a time.
 //!
 //! Each target runs in a process of its own: a stack that overflows ends that one, and a second run
 //! with the same seed writes every input down first, so that the one that did it is kept.
