@@ -37,6 +37,10 @@ pub(crate) struct Conclusion<S, M> {
     pub result: Option<oneshot::Sender<Concluded<S>>>,
 }
 
+/// Most operations between their commit and their start. Beyond that some never started here, because
+/// a lease ran out in between: they are read from the store, and nothing is lost.
+const LEFT_MAX: usize = 10_000;
+
 /// Operations between their commit and their start.
 #[derive(Default)]
 pub(crate) struct Handover(Mutex<HashMap<OperationId, Box<dyn Any + Send>>>);
@@ -44,6 +48,9 @@ pub(crate) struct Handover(Mutex<HashMap<OperationId, Box<dyn Any + Send>>>);
 impl Handover {
     pub(crate) fn leave<S: Send + 'static>(&self, id: OperationId, fresh: Fresh<S>) {
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.len() >= LEFT_MAX {
+            left.clear();
+        }
         left.insert(id, Box::new(fresh));
     }
 
