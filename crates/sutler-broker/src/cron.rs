@@ -19,6 +19,12 @@ const EXPRESSION_BYTES_MAX: usize = 1024;
 /// Months searched for the n-th last day: after 400 years the calendar repeats.
 const MONTHS_SEARCHED_MAX: usize = 12 * 400;
 
+/// Where the last 400 years begin that croner knows: what does not come in them never comes.
+const LAST_CYCLE: DateTime = jiff::civil::date(4600, 1, 1).at(0, 0, 0, 0);
+
+/// Most days of the month with `L` or `W`. Each is searched for by itself.
+const SPECIAL_DAYS_MAX: usize = 8;
+
 /// How Spring spells a schedule that never runs.
 const DISABLED: &str = "-";
 
@@ -65,15 +71,16 @@ impl Schedule {
             return Err(refuse(reason));
         }
         let expanded = expand_macro(&trimmed.to_uppercase()).map_err(refuse)?;
-        let alternatives = alternatives(&expanded).map_err(refuse)?;
-        let schedule = Self {
-            expression: trimmed.to_owned(),
-            alternatives,
-        };
-        if schedule.next_after(Timestamp::UNIX_EPOCH).is_none() {
+        let mut alternatives = alternatives(&expanded).map_err(refuse)?;
+        // Looking for a date that never comes takes long: once, and not far from where croner stops.
+        alternatives.retain(|one| one.next_after(LAST_CYCLE).is_some());
+        if alternatives.is_empty() {
             return Err(refuse("no date will ever match it".to_owned()));
         }
-        Ok(schedule)
+        Ok(Self {
+            expression: trimmed.to_owned(),
+            alternatives,
+        })
     }
 
     /// Reads an expression, where `-` and an empty text mean that nothing is scheduled.
@@ -137,6 +144,11 @@ impl Alternative {
                 let found = found.ok()?;
                 if found.date() == day {
                     return Some(found);
+                }
+                // Nothing comes before it, so no month before its own needs a look.
+                month = found.date().first_of_month().max(month);
+                if month > day {
+                    continue;
                 }
             }
             month = month.checked_add(1.month()).ok()?;
@@ -231,6 +243,11 @@ fn split_days(field: &str) -> Result<Vec<(String, Option<i8>)>, String> {
     let is_special = |item: &&str| item.contains('L') || item.contains('W');
     let (special, plain): (Vec<&str>, Vec<&str>) = field.split(',').partition(is_special);
     let mut days = Vec::new();
+    if special.len() > SPECIAL_DAYS_MAX {
+        return Err(format!(
+            "it has more than {SPECIAL_DAYS_MAX} days with `L` or `W`"
+        ));
+    }
     if !plain.is_empty() {
         days.push((plain.join(","), None));
     }
