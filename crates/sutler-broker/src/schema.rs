@@ -35,6 +35,9 @@ const COMPILED_MAX: usize = 1024;
 /// Most faults named in one sentence.
 const FAULTS_NAMED_MAX: usize = 5;
 
+/// Most bytes that they take in it.
+const FAULTS_BYTES_MAX: usize = 1_500;
+
 /// Most rules that may be applied to the parameters of one request: some tenths of a second.
 const APPLICATIONS_MAX: u64 = 10_000_000;
 
@@ -249,8 +252,14 @@ fn check(schema: Option<&Compiled>, parameters: &Parameters) -> Result<(), Strin
             .map(|error| sentence::broken_rule(&error, &parameters))
             .collect()
     };
-    if faults.len() > FAULTS_NAMED_MAX {
-        faults.truncate(FAULTS_NAMED_MAX);
+    let mut bytes = 0;
+    let short = faults.iter().take_while(|fault| {
+        bytes += fault.len();
+        bytes <= FAULTS_BYTES_MAX
+    });
+    let named = short.count().clamp(1, FAULTS_NAMED_MAX);
+    if faults.len() > named {
+        faults.truncate(named);
         faults.push("and more".to_owned());
     }
     Err(format!(

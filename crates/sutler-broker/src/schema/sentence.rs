@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 /// Longest name or rule that is quoted, in characters.
 const QUOTED_CHARS_MAX: usize = 100;
 
+/// Longest way to a parameter that is written out, in characters.
+const PATH_CHARS_MAX: usize = 150;
+
 /// Most unexpected names that are listed.
 const NAMES_MAX: usize = 3;
 
@@ -96,9 +99,12 @@ fn path(location: &Location, last: Option<&str>) -> String {
         push_name(&mut path, name);
     }
     if path.is_empty() {
-        "the parameters as a whole".to_owned()
-    } else {
-        format!("`{path}`")
+        return "the parameters as a whole".to_owned();
+    }
+    // Of a long way the end says more than the beginning.
+    match path.char_indices().rev().nth(PATH_CHARS_MAX) {
+        Some((start, _)) => format!("`…{}`", &path[start..]),
+        None => format!("`{path}`"),
     }
 }
 
