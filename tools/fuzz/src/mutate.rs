@@ -8,7 +8,7 @@ mod json;
 use crate::chance::Chance;
 
 /// Longest input, in bytes. Longer ones only take time; `hostile.rs` of the broker has those.
-const INPUT_BYTES_MAX: usize = 64 * 1024;
+const INPUT_BYTES_MAX: usize = 16 * 1024;
 
 /// What an input mostly is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::chance::Chance;
 use serde_json::Value;
 
 /// Most bytes that one step adds.
-const BYTES_MAX: usize = 32 * 1024;
+const BYTES_MAX: usize = 8 * 1024;
 
 /// Depths around which parsers give up.
 const DEPTHS: [usize; 9] = [1, 2, 20, 62, 97, 100, 124, 128, 3000];
