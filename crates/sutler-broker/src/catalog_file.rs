@@ -22,6 +22,7 @@ pub use yaml::Place;
 
 use crate::schema;
 use fields::Findings;
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 use sutler_osb::{Catalog, CatalogFault, ServiceSpec};
@@ -110,14 +111,9 @@ impl CatalogFile {
         if let Err(faults) = &loaded {
             let found = faults.faults.iter().map(|fault| services.located(fault));
             // A value of the wrong kind was read as absent: that it is required has been said.
-            let news: Vec<FileFault> = found.filter(|new| !is_known(new, &findings)).collect();
-            findings.faults.extend(news);
+            add_news(found.collect(), &mut findings);
         }
-        let news: Vec<FileFault> = uncompilable
-            .into_iter()
-            .filter(|new| !is_known(new, &findings))
-            .collect();
-        findings.faults.extend(news);
+        add_news(uncompilable, &mut findings);
         findings.faults.sort_by_key(|fault| fault.place);
         let Findings {
             faults,
@@ -263,7 +259,9 @@ fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileFault
     faults
 }
 
-/// Whether something has been said about the same thing already.
-fn is_known(fault: &FileFault, findings: &Findings) -> bool {
-    findings.faults.iter().any(|known| known.path == fault.path)
+/// Adds the faults of things about which nothing has been said yet.
+fn add_news(faults: Vec<FileFault>, findings: &mut Findings) {
+    let known: HashSet<String> = findings.faults.iter().map(|it| it.path.clone()).collect();
+    let news = faults.into_iter().filter(|it| !known.contains(&it.path));
+    findings.faults.extend(news);
 }
