@@ -28,6 +28,6 @@ pub use platform::{Act, Home, Pace, Platform, SCRIPT, Target};
 pub use points::{PointsReport, kill_at_every_point, live_through};
 pub use process::{Launch, VictimProcess};
 pub use rounds::{Rounds, RoundsReport, kill_at_random};
-pub use trace::{Left, TRACER, TraceReport, read_trace};
+pub use trace::{Left, TRACER, TraceReport, ends_with_kill_of, read_trace};
 pub use violation::{Checked, Violation};
 pub use wire::{Answer, Lost, Wire};

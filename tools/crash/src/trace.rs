@@ -70,13 +70,23 @@ struct Reader {
 /// Judges a trace.
 pub fn read_trace(text: &str) -> TraceReport {
     let mut reader = Reader::default();
-    for line in text.lines() {
-        let Some((thread, rest)) = line.split_once(' ') else {
-            continue;
-        };
-        reader.line(thread, rest.trim_start());
+    for (thread, rest) in text.lines().filter_map(thread_and_rest) {
+        reader.line(thread, rest);
     }
     reader.report
+}
+
+/// Whether the trace has come to the kill of a process.
+pub fn ends_with_kill_of(text: &str, pid: u32) -> bool {
+    let pid = pid.to_string();
+    text.lines()
+        .any(|line| thread_and_rest(line) == Some((&pid, "+++ killed by SIGKILL +++")))
+}
+
+/// A line's two parts. Process ids are padded to five characters.
+fn thread_and_rest(line: &str) -> Option<(&str, &str)> {
+    let (thread, rest) = line.split_once(' ')?;
+    Some((thread, rest.trim_start()))
 }
 
 impl Reader {
@@ -161,7 +171,7 @@ fn status_of(arguments: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Left, read_trace};
+    use super::{Left, ends_with_kill_of, read_trace};
 
     const WRITE: &str = "7 pwrite64(13</d/v.db-wal>, \"\"..., 24, 0) = 24\n";
     const SYNC: &str = "7 fdatasync(13</d/v.db-wal>) = 0\n";
@@ -170,6 +180,18 @@ mod tests {
 
     fn early(lines: &[&str]) -> usize {
         read_trace(&lines.concat()).early().len()
+    }
+
+    #[test]
+    fn the_kill_is_seen_whether_its_process_id_is_short_or_long() {
+        for pid in ["1524  ", "31524 "] {
+            let text = format!("{WRITE}{pid}+++ killed by SIGKILL +++\n");
+            assert!(ends_with_kill_of(
+                &text,
+                pid.trim().parse().expect("a number")
+            ));
+            assert!(!ends_with_kill_of(&text, 152));
+        }
     }
 
     #[test]

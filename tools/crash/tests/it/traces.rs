@@ -4,7 +4,7 @@ use crate::permission::can_trace;
 use crate::scene::{PLAN, SERVICE, Scene, provision_body, until};
 use serde_json::{Value, json};
 use std::path::Path;
-use sutler_crash::{TRACER, TraceReport, read_trace};
+use sutler_crash::{TRACER, TraceReport, ends_with_kill_of, read_trace};
 
 /// Changes in the sequence below.
 const CHANGES: usize = 6;
@@ -64,11 +64,10 @@ async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
             .status,
     ];
     assert_eq!(statuses, [200, 200, 200]);
-    let pid = scene.victim.pid().expect("a process").to_string();
+    let pid = scene.victim.pid().expect("a process");
     scene.victim.kill().await.expect("it was alive");
-    let ended = format!("{pid} +++ killed by SIGKILL +++");
     until("the end of the trace", async || {
-        read(&trace).lines().any(|line| line == ended)
+        ends_with_kill_of(&read(&trace), pid)
     })
     .await;
     read_trace(&read(&trace))
