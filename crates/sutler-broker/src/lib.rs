@@ -4,6 +4,7 @@
 //! `lifecycle/` decides, `desk/` takes requests in, `executor/` carries them out, `http/` speaks the
 //! protocol, `records.rs` keeps everything in a journal.
 
+mod audit;
 mod auth;
 mod broker;
 mod catalog_file;
@@ -16,6 +17,7 @@ mod executor;
 mod handover;
 mod http;
 mod lifecycle;
+pub mod measure;
 mod plans;
 mod records;
 mod refusal;
@@ -26,6 +28,7 @@ mod settings;
 mod stock;
 mod typed;
 
+pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
     CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,

@@ -212,6 +212,11 @@ impl Engine {
         self.0.running().len()
     }
 
+    /// Whether the lease holds, as far as is known here.
+    pub fn holds_lease(&self) -> bool {
+        !self.0.incarnation().lost.is_cancelled()
+    }
+
     /// Looks for work now.
     pub fn look(&self) {
         self.0.look.notify_one();

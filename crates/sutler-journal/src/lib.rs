@@ -12,7 +12,9 @@ mod document;
 mod engine;
 mod key;
 mod key_file;
+pub mod measure;
 mod memory;
+mod observed;
 mod operation;
 mod query;
 mod seal;
@@ -32,6 +34,7 @@ pub use engine::{
 pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};
 pub use key_file::KeyFileError;
 pub use memory::MemoryStore;
+pub use observed::ObservedStore;
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, Polled, Queue, State, WorkerId,
 };

@@ -6,6 +6,7 @@
 use super::run::{Lost, Run};
 use super::{Ended, Engine, Finished, Incarnation, Inner, Permit, Running};
 use crate::commit::{Due, Next};
+use crate::measure;
 use crate::operation::{Operation, OperationId, State, WorkerId};
 use crate::store::LeaseError;
 use std::future::Future;
@@ -165,6 +166,9 @@ impl Engine {
             Ok(claimed) => {
                 let full = claimed.len() == wanted.iter().map(|(_, n)| n).sum::<usize>();
                 for operation in claimed {
+                    if operation.row.takeovers > 0 {
+                        measure::taken_over();
+                    }
                     self.take(operation, worker);
                 }
                 if full {
@@ -205,7 +209,10 @@ impl Inner {
         let left = match result {
             Ok(Ended::Finished) => Ok(()),
             Ok(Ended::Yield(wait)) => self.put_back(&run, Next::Ready(Due::In(wait)), wait).await,
-            Ok(Ended::Retry(wait)) => self.put_back(&run, Next::Retry(Due::In(wait)), wait).await,
+            Ok(Ended::Retry(wait)) => {
+                measure::retried();
+                self.put_back(&run, Next::Retry(Due::In(wait)), wait).await
+            }
             Err(Lost) => Err(Lost),
         };
         if left == Err(Lost) {
@@ -245,6 +252,7 @@ impl Inner {
     /// Everything this worker ran is somebody else's now.
     fn lose(&self, incarnation: &Incarnation) {
         tracing::warn!("the lease ran out; starting again under a new name");
+        measure::lease_lost();
         incarnation.lost.cancel();
     }
 
