@@ -6,22 +6,25 @@ use crate::auth::Auth;
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::cleanup;
 use crate::desk::Desk;
-use crate::executor::BrokerExecutor;
+use crate::executor::{BrokerExecutor, Executors};
+use crate::front::{Front, Served, router};
 use crate::handover::Handover;
-use crate::http::{Endpoint, Http, Replacement, router};
+use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Plans, Services};
+use crate::platform::{Admitted, Platform, PrefixFault, admit};
 use crate::records::Records;
 use crate::schema::SchemaFault;
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
-use crate::stock::{QUEUE, Stock};
+use crate::stock::{Stock, queue_of};
 use crate::typed::Typed;
 use secrecy::SecretString;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Engine, EngineSettings, KeyRing, Kind, MemoryStore, Place, Realm, Store,
+    Commit, CommitError, Engine, EngineSettings, KeyRing, Kind, MemoryStore, Place, QueueSettings,
+    Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
 
@@ -67,6 +70,17 @@ pub enum BuildError {
     /// The realm's name cannot be used.
     #[error("the realm's name cannot be used: {0}")]
     Realm(#[from] sutler_journal::InvalidKey),
+    /// A platform's prefix cannot be used.
+    #[error("the prefix {0:?} cannot be used: {1}")]
+    Prefix(String, #[source] PrefixFault),
+    /// Two platforms would share their records.
+    #[error("two platforms have the realm {0:?}; give each its own with .realm(…)")]
+    RealmTwice(String),
+    /// A platform without authentication.
+    #[error(
+        "the platform at {0} needs authentication: call .basic_auth(user, password) on it, or .without_auth() to serve everybody"
+    )]
+    PlatformWithoutAuth(String),
     /// The key ring does not open the store.
     #[error("the key ring does not open this store: {0}")]
     Keys(#[from] sutler_journal::SealError),
@@ -89,6 +103,7 @@ pub struct Broker {
     store: Option<(Arc<dyn Store>, KeyRing)>,
     auth: Option<Auth>,
     realm: String,
+    platforms: Vec<Platform>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
 }
 
@@ -108,6 +123,7 @@ impl Broker {
             store: None,
             auth: None,
             realm: "broker".to_owned(),
+            platforms: Vec::new(),
             replaced: HashMap::new(),
         }
     }
@@ -169,6 +185,14 @@ impl Broker {
         self
     }
 
+    /// Serves a platform of its own: other records, other users, under a path prefix. The platform
+    /// at `/` is there too if the broker itself has authentication.
+    #[must_use]
+    pub fn platform(mut self, platform: Platform) -> Self {
+        self.platforms.push(platform);
+        self
+    }
+
     /// Keeps this broker's records apart from others in the same store.
     #[must_use]
     pub fn realm(mut self, name: &str) -> Self {
@@ -196,38 +220,48 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<Running, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        let auth = self.auth.ok_or(BuildError::NoAuth)?;
-        let plans = Plans::new(self.catalog, self.services)?;
-        let realm = Realm::new(self.realm)?;
-        let records = Arc::new(Records {
-            store: store.clone(),
-            keys: Arc::new(keys),
-            realm,
-        });
-        prove_keys(&records).await?;
-        plans.keep_copies(&records, &plans.offer()).await?;
-        let settings = self.settings;
-        let mut engine_settings = EngineSettings::for_queue(QUEUE, settings.workers);
-        engine_settings.lease = settings.lease;
-        let stock = Arc::new(Stock {
-            records,
+        let mut platforms = self.platforms;
+        match self.auth {
+            None if platforms.is_empty() => return Err(BuildError::NoAuth),
+            None => {}
+            auth @ Some(_) => platforms.push(Platform {
+                prefix: "/".to_owned(),
+                realm: Some(self.realm),
+                auth,
+            }),
+        }
+        let platforms = admit(platforms)?;
+        let plans = Arc::new(Plans::new(self.catalog, self.services)?);
+        let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
+        let mut shelves = Vec::with_capacity(platforms.len());
+        for platform in &platforms {
+            let records = Arc::new(Records {
+                store: store.clone(),
+                keys: keys.clone(),
+                realm: platform.realm.clone(),
+            });
+            shelves.push(stock(records, &plans, &settings).await?);
+        }
+        let engine = engine_of(store, &shelves, &settings).await?;
+        let replaced = Arc::new(self.replaced);
+        let served = |(platform, stock): (Admitted, Arc<Stock>)| {
+            let engine = engine.clone();
+            let http = Http {
+                desk: Desk { stock, engine },
+                auth: platform.auth,
+                replaced: replaced.clone(),
+            };
+            let prefix = platform.prefix;
+            Served { prefix, http }
+        };
+        let platforms = platforms.into_iter().zip(shelves).map(served).collect();
+        let front = Front {
+            platforms,
+            engine,
             plans,
             settings,
-            handover: Handover::default(),
-        });
-        cleanup::plan_all(&stock)
-            .await
-            .map_err(|error| BuildError::Store(error.into()))?;
-        let executor = Arc::new(BrokerExecutor(stock.clone()));
-        let engine = Engine::start(store, executor, engine_settings)
-            .await
-            .map_err(|error| BuildError::Store(error.into()))?;
-        let http = Http {
-            desk: Desk { stock, engine },
-            auth,
-            replaced: self.replaced,
         };
-        Ok(Running(Arc::new(http)))
+        Ok(Running(Arc::new(front)))
     }
 
     /// Starts the broker as a plain router: nest it, add layers, call it in tests.
@@ -241,12 +275,12 @@ impl Broker {
 
 /// A broker at work. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(pub(crate) Arc<Http>);
+pub struct Running(pub(crate) Arc<Front>);
 
 impl Running {
     /// The broker as a router.
     pub fn router(&self) -> axum::Router {
-        router(self.0.clone())
+        router(&self.0)
     }
 
     /// Replaces the whole catalog. What vanishes is withdrawn: instances go on with their copy.
@@ -254,27 +288,65 @@ impl Running {
     /// # Errors
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
-        let stock = &self.0.desk.stock;
-        stock.plans.replace(&stock.records, catalog).await
+        let shelves = self.0.stocks().map(|stock| stock.records.as_ref());
+        self.0.plans.replace(shelves, catalog).await
     }
 
     /// How many operations run here.
     pub fn running(&self) -> usize {
-        self.0.desk.engine.running()
+        self.0.engine.running()
     }
 
     /// Stops claiming, waits for what runs, gives the rest back.
     pub async fn shut_down(&self) {
-        self.0
-            .desk
-            .engine
-            .shut_down(self.0.desk.stock.settings.drain)
-            .await;
+        self.0.engine.shut_down(self.drain()).await;
     }
 
     pub(crate) fn drain(&self) -> Duration {
-        self.0.desk.stock.settings.drain
+        self.0.settings.drain
     }
+}
+
+/// What one platform needs: proved keys, copies of the plans, its scheduled work.
+async fn stock(
+    records: Arc<Records>,
+    plans: &Arc<Plans>,
+    settings: &Arc<Settings>,
+) -> Result<Arc<Stock>, BuildError> {
+    prove_keys(&records).await?;
+    plans.keep_copies(&records, &plans.offer()).await?;
+    let queue = queue_of(&records.realm);
+    let stock = Stock {
+        records,
+        plans: plans.clone(),
+        settings: settings.clone(),
+        handover: Handover::default(),
+        queue,
+    };
+    let planned = cleanup::plan_all(&stock).await;
+    planned.map_err(|error| BuildError::Store(error.into()))?;
+    Ok(Arc::new(stock))
+}
+
+/// One engine for all platforms, with a queue for each.
+async fn engine_of(
+    store: Arc<dyn Store>,
+    shelves: &[Arc<Stock>],
+    settings: &Settings,
+) -> Result<Engine, BuildError> {
+    let queue = |stock: &Arc<Stock>| QueueSettings {
+        queue: stock.queue.clone(),
+        limit: settings.workers,
+    };
+    let engine_settings = EngineSettings {
+        lease: settings.lease,
+        queues: shelves.iter().map(queue).collect(),
+        ..EngineSettings::default()
+    };
+    let executors = shelves.iter().map(|stock| BrokerExecutor(stock.clone()));
+    let executor = Arc::new(Executors(executors.collect()));
+    let started = Engine::start(store, executor, engine_settings).await;
+    started.map_err(|error| BuildError::Store(error.into()))
 }
 
 /// Opens a known text, so that a wrong key ring is found now and not with the first request.

@@ -11,7 +11,7 @@ use crate::records::{
 };
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::stock::{QUEUE, Stock};
+use crate::stock::Stock;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
@@ -165,7 +165,7 @@ fn next_turn(
         id,
         lane: key.clone(),
         verb: VERB,
-        queue: QUEUE,
+        queue: stock.queue.clone(),
         start: Start::Ready(Due::In(task.until_next()?)),
         detail: stock.records.seal_detail(id, &Detail::default()),
         request: stock.records.seal_request(

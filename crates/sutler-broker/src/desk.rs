@@ -17,7 +17,7 @@ use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
 use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, asked};
 use crate::refusal::Refusal;
 use crate::service::Policy;
-use crate::stock::{QUEUE, Stock};
+use crate::stock::Stock;
 use serde::Serialize;
 use std::sync::Arc;
 use sutler_journal::{
@@ -169,7 +169,9 @@ impl Desk {
         for effect in &decision.effects {
             commit = match *effect {
                 Effect::Start(verb, id) => {
-                    let permit = claim.then(|| self.engine.permit(&QUEUE)).flatten();
+                    let permit = claim
+                        .then(|| self.engine.permit(&self.stock.queue))
+                        .flatten();
                     let inline = matches!(decision.reply, Reply::Started(_, Pace::Inline));
                     // Somebody waits for it, or there is room: it starts with this commit.
                     let here = claim && (inline || permit.is_some());
@@ -250,7 +252,7 @@ impl Desk {
             id,
             lane: lane.clone(),
             verb: verb.word(),
-            queue: QUEUE,
+            queue: self.stock.queue.clone(),
             start,
             detail: records.seal_detail(id, &detail),
             request: records.seal_request(id, &draft.request),

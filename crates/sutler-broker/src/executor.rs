@@ -32,7 +32,40 @@ const BACKOFF_MAX: Duration = Duration::from_secs(300);
 /// Longest message of a hook that callers are shown, in characters.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
+/// Carries out the operations of one platform.
 pub(crate) struct BrokerExecutor(pub Arc<Stock>);
+
+/// Carries out the operations of every platform: the realm of a lane says whose it is.
+pub(crate) struct Executors(pub Vec<BrokerExecutor>);
+
+/// When an operation of a platform that is not served is looked at again. Its queue is not claimed
+/// from, so this is only for what another broker put into ours.
+const STRANGER_AGAIN: Duration = Duration::from_secs(60);
+
+impl Executors {
+    fn of(&self, run: &Run) -> Option<&BrokerExecutor> {
+        let realm = run.operation().row.lane.realm();
+        let mut all = self.0.iter();
+        all.find(|it| it.0.records.realm.as_str() == realm)
+    }
+}
+
+#[async_trait]
+impl Executor for Executors {
+    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+        match self.of(&run) {
+            Some(executor) => executor.execute(run).await,
+            None => Ok(Ended::Yield(STRANGER_AGAIN)),
+        }
+    }
+
+    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+        match self.of(&run) {
+            Some(executor) => executor.give_up(run).await,
+            None => Err(Lost),
+        }
+    }
+}
 
 /// What a hook's run came to.
 pub(super) enum Ran<T> {
@@ -50,8 +83,7 @@ pub(super) struct Job {
     pub policy: Policy,
 }
 
-#[async_trait]
-impl Executor for BrokerExecutor {
+impl BrokerExecutor {
     async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
         let row = &run.operation().row;
         match Verb::of(&row.verb) {

@@ -9,11 +9,11 @@ mod error;
 mod route;
 
 pub use route::Endpoint;
+pub(crate) use route::PATHS;
 
 use crate::auth::Auth;
 use crate::desk::{Asker, Desk};
 use async_trait::async_trait;
-use axum::body::Body;
 use bytes::Bytes;
 use error::Answer;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -38,11 +38,11 @@ pub trait Replacement: Send + Sync + 'static {
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes>;
 }
 
-/// The broker as a function of requests.
+/// One platform of the broker as a function of requests.
 pub(crate) struct Http {
     pub desk: Desk,
     pub auth: Auth,
-    pub replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
+    pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
 }
 
 /// A request whose headers, path and query were understood.
@@ -54,8 +54,9 @@ struct Understood {
 }
 
 impl Http {
-    /// Answers one request. Never fails, never panics.
-    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Reply
+    /// Answers one request, whose path is this platform's from byte `at` on. Never fails, never
+    /// panics.
+    pub(crate) async fn handle<B>(&self, request: Request<B>, at: usize) -> Reply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -63,7 +64,7 @@ impl Http {
         // B-006: the same header comes back, whatever the answer.
         let name = HeaderName::from_static(REQUEST_IDENTITY_HEADER);
         let identity = request.headers().get(&name).cloned();
-        let answered = sutler_journal::catch_panic(self.answer(request)).await;
+        let answered = sutler_journal::catch_panic(self.answer(request, at)).await;
         let mut reply = answered.unwrap_or_else(|()| error::panicked());
         if let Some(identity) = identity {
             reply.headers_mut().insert(name, identity);
@@ -71,13 +72,13 @@ impl Http {
         reply
     }
 
-    async fn answer<B>(&self, request: Request<B>) -> Reply
+    async fn answer<B>(&self, request: Request<B>, at: usize) -> Reply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let understood = match self.understand(&parts) {
+        let understood = match self.understand(&parts, at) {
             Ok(understood) => understood,
             Err(answer) => return answer.into(),
         };
@@ -105,8 +106,13 @@ impl Http {
     }
 
     /// D-06: path, authentication, version, identities, query.
-    fn understand(&self, parts: &hyper::http::request::Parts) -> Result<Understood, Answer> {
-        let (endpoint, ids) = match route::route(&parts.method, parts.uri.path()) {
+    fn understand(
+        &self,
+        parts: &hyper::http::request::Parts,
+        at: usize,
+    ) -> Result<Understood, Answer> {
+        let path = parts.uri.path().get(at..).unwrap_or_default();
+        let (endpoint, ids) = match route::route(&parts.method, path) {
             Routed::To(endpoint, ids) => (endpoint, ids),
             Routed::Nowhere => return Err(Answer::no_such_path()),
             Routed::OtherMethod(allowed) => {
@@ -222,15 +228,7 @@ fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answ
         .map_err(|error| Answer::invalid(error.to_string()))
 }
 
-/// The broker as a plain router: nest it, add layers, call it in tests.
-pub(crate) fn router(http: Arc<Http>) -> axum::Router {
-    let answer = move |request: axum::extract::Request| {
-        let http = http.clone();
-        async move { http.handle(request).await.map(Body::new) }
-    };
-    route::PATHS
-        .iter()
-        .fold(axum::Router::new(), |router, path| {
-            router.route(path, axum::routing::any(answer.clone()))
-        })
+/// What is answered where no platform is.
+pub(crate) fn nowhere() -> Reply {
+    Answer::no_such_path().into()
 }

@@ -87,13 +87,15 @@ impl Plans {
     }
 
     /// Replaces the whole catalog; copies of its plans are written before it is shown.
-    pub(crate) async fn replace(
+    pub(crate) async fn replace<'a>(
         &self,
-        records: &Records,
+        shelves: impl Iterator<Item = &'a Records>,
         catalog: Catalog,
     ) -> Result<(), BuildError> {
         let offer = Arc::new(prepare(catalog, &self.services)?);
-        self.keep_copies(records, &offer).await?;
+        for records in shelves {
+            self.keep_copies(records, &offer).await?;
+        }
         *self.offer.write().unwrap_or_else(PoisonError::into_inner) = offer;
         Ok(())
     }

@@ -72,7 +72,7 @@ impl Running {
         // Small answers must not wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
         let http = self.0.clone();
-        let headers_within = http.desk.stock.settings.headers_within;
+        let headers_within = http.settings.headers_within;
         let asked = Arc::new(Notify::new());
         let first = asked.clone();
         let service = service_fn(move |request: Request<Incoming>| {

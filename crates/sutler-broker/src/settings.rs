@@ -18,7 +18,7 @@ pub struct Settings {
     pub headers_within: Duration,
     /// How long a client may take to send the body of a request.
     pub body_within: Duration,
-    /// How many operations one process runs at a time.
+    /// How many operations one process runs at a time, for each platform.
     pub workers: usize,
     /// How long a lease lasts without renewal.
     pub lease: Duration,

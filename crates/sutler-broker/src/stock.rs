@@ -12,17 +12,29 @@ use crate::service::{Bound, Policy, Provisioned, UntypedService};
 use crate::settings::Settings;
 use async_trait::async_trait;
 use std::sync::Arc;
-use sutler_journal::Queue;
+use sutler_journal::{Queue, Realm};
 use sutler_osb::{Parameters, PinnedPlan};
 
-/// Where the broker's own operations wait.
-pub(crate) const QUEUE: Queue = Queue::named("broker");
+/// Where the operations of the default platform wait.
+const DEFAULT_QUEUE: Queue = Queue::named("broker");
 
+/// What there is for one platform: its own records, and the plans and settings of all.
 pub(crate) struct Stock {
     pub records: Arc<Records>,
-    pub plans: Plans,
-    pub settings: Settings,
+    pub plans: Arc<Plans>,
+    pub settings: Arc<Settings>,
     pub handover: Handover,
+    /// Where its operations wait: one platform's work never waits for another's, and whoever does
+    /// not serve a platform does not claim its work.
+    pub queue: Queue,
+}
+
+/// The queue of a realm.
+pub(crate) fn queue_of(realm: &Realm) -> Queue {
+    if realm.as_str() == DEFAULT_QUEUE.as_str() {
+        return DEFAULT_QUEUE;
+    }
+    Queue::of(format!("broker:{}", realm.as_str()))
 }
 
 impl Stock {

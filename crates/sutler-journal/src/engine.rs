@@ -75,10 +75,20 @@ impl EngineSettings {
     /// The defaults for one queue.
     pub fn for_queue(queue: Queue, limit: usize) -> Self {
         Self {
+            queues: vec![QueueSettings { queue, limit }],
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for EngineSettings {
+    /// No queue at all: say which.
+    fn default() -> Self {
+        Self {
             lease: Duration::from_secs(30),
             look_every: Duration::from_secs(1),
             takeovers_max: 5,
-            queues: vec![QueueSettings { queue, limit }],
+            queues: Vec::new(),
         }
     }
 }

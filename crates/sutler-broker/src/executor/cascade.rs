@@ -7,7 +7,6 @@ use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
 use crate::lifecycle::{Ask, Asynchrony, Effect};
 use crate::records::{BINDING, BUSY, Detail, Loaded, OF, Request, Steps, asked};
-use crate::stock::QUEUE;
 use std::time::Duration;
 use sutler_journal::{
     Commit, Due, Key, List, Lost, NewOperation, OperationId, Page, Place, Run, Start, Write,
@@ -109,7 +108,7 @@ impl BrokerExecutor {
                         id,
                         lane: key.clone(),
                         verb: verb.word(),
-                        queue: QUEUE,
+                        queue: self.0.queue.clone(),
                         start: if waits {
                             Start::Waiting
                         } else {

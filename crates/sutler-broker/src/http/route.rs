@@ -7,8 +7,8 @@ use hyper::Method;
 use sutler_osb::{BindingId, InstanceId};
 
 /// The paths as a router matches them: all below `/v2`, so that what is not there, an empty id for
-/// instance, is answered with a sentence too.
-pub(super) const PATHS: [&str; 3] = ["/v2", "/v2/", "/v2/{*rest}"];
+/// instance, is answered with a sentence too; also behind a URL that ends in a slash.
+pub(crate) const PATHS: [&str; 4] = ["/v2", "/v2/", "/v2/{*rest}", "//v2/{*rest}"];
 
 /// The ten endpoints of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,6 +20,7 @@ mod hostile;
 mod order;
 mod overdue;
 mod pace;
+mod platforms;
 mod poll;
 mod provision;
 mod rotation;

@@ -1,0 +1,71 @@
+//! The front of the broker: which platform a request is for.
+//!
+//! One front for all platforms, one [`Http`] for each. The port is in `server.rs`; what a platform
+//! answers is in `http.rs`.
+
+use crate::http::{self, Http, PATHS, Reply};
+use crate::plans::Plans;
+use crate::platform::Prefix;
+use crate::settings::Settings;
+use crate::stock::Stock;
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::Request;
+use std::sync::Arc;
+use sutler_journal::Engine;
+
+/// One platform as it is served.
+pub(crate) struct Served {
+    pub prefix: Prefix,
+    pub http: Http,
+}
+
+/// The broker as a function of requests.
+pub(crate) struct Front {
+    /// Longest prefix first.
+    pub platforms: Vec<Served>,
+    pub engine: Engine,
+    pub plans: Arc<Plans>,
+    pub settings: Arc<Settings>,
+}
+
+impl Front {
+    /// Answers one request. Never fails, never panics.
+    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Reply
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let path = request.uri().path();
+        let mut platforms = self.platforms.iter();
+        let found = platforms.find_map(|it| Some((it, it.prefix.ends_at(path)?)));
+        match found {
+            Some((platform, at)) => platform.http.handle(request, at).await,
+            None => http::nowhere(),
+        }
+    }
+
+    /// What each platform has on its shelf.
+    pub(crate) fn stocks(&self) -> impl Iterator<Item = &Arc<Stock>> {
+        self.platforms.iter().map(|it| &it.http.desk.stock)
+    }
+}
+
+/// The broker as a plain router: nest it, add layers, call it in tests.
+pub(crate) fn router(front: &Arc<Front>) -> axum::Router {
+    let answering = front.clone();
+    let answer = move |request: axum::extract::Request| {
+        let front = answering.clone();
+        async move { front.handle(request).await.map(Body::new) }
+    };
+    let mut router = axum::Router::new();
+    for platform in &front.platforms {
+        let prefix = platform.prefix.to_string();
+        let prefix = prefix.trim_end_matches('/');
+        for path in PATHS {
+            let path = format!("{prefix}{path}");
+            router = router.route(&path, axum::routing::any(answer.clone()));
+        }
+    }
+    router
+}
