@@ -2,7 +2,7 @@
 //!
 //! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
 
-use crate::auth::Auth;
+use crate::auth::{Auth, AuthFault};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::cleanup;
 use crate::desk::Desk;
@@ -11,7 +11,7 @@ use crate::front::{Front, Served, router};
 use crate::handover::Handover;
 use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Plans, Services};
-use crate::platform::{Admitted, Platform, PrefixFault, admit};
+use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
 use crate::schema::SchemaFault;
 use crate::service::{Service, UntypedService};
@@ -64,6 +64,9 @@ pub enum BuildError {
         "a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody"
     )]
     NoAuth,
+    /// Authentication cannot be set up as asked.
+    #[error(transparent)]
+    Auth(#[from] AuthFault),
     /// Credentials from the environment are not there.
     #[error("set {0} to serve with basic authentication")]
     NoCredentials(&'static str),
@@ -101,7 +104,7 @@ pub struct Broker {
     services: Services,
     settings: Settings,
     store: Option<(Arc<dyn Store>, KeyRing)>,
-    auth: Option<Auth>,
+    auth: Option<Result<Auth, AuthFault>>,
     realm: String,
     platforms: Vec<Platform>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
@@ -168,6 +171,14 @@ impl Broker {
         self
     }
 
+    /// Demands what an [`Auth`] asks for: several users, for instance. Keep a clone of it to change
+    /// it while the broker runs.
+    #[must_use]
+    pub fn auth(mut self, auth: Auth) -> Self {
+        self.auth = Some(Ok(auth));
+        self
+    }
+
     /// Demands the user of `BROKER_USERNAME` and `BROKER_PASSWORD`.
     ///
     /// # Errors
@@ -181,7 +192,7 @@ impl Broker {
     /// Serves everybody. For tests, and behind something that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
-        self.auth = Some(Auth::Open);
+        self.auth = Some(Ok(Auth::open()));
         self
     }
 
@@ -290,6 +301,14 @@ impl Running {
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
         let shelves = self.0.stocks().map(|stock| stock.records.as_ref());
         self.0.plans.replace(shelves, catalog).await
+    }
+
+    /// Who may come in to the platform at a prefix, `/` for the only one. [`Auth::replace`] changes
+    /// it from now on.
+    pub fn auth(&self, prefix: &str) -> Option<Auth> {
+        let prefix = Prefix::parse(prefix).ok()?;
+        let served = self.0.platforms.iter().find(|it| it.prefix == prefix);
+        served.map(|it| it.http.auth.clone())
     }
 
     /// How many operations run here.

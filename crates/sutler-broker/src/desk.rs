@@ -12,6 +12,7 @@ mod wait;
 
 pub(crate) use poll::LastOperation;
 
+use crate::auth::Caller;
 use crate::handover::{Concluded, Fresh};
 use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
 use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, asked};
@@ -33,6 +34,8 @@ const TRIES: u32 = 32;
 /// Who asks, and how.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
+    /// Who was let in; nobody where the broker itself asks.
+    pub caller: Option<Caller>,
     pub accepts_incomplete: bool,
     pub identity: Option<OriginatingIdentity>,
     pub request_identity: Option<RequestIdentity>,

@@ -11,13 +11,13 @@ mod route;
 pub use route::Endpoint;
 pub(crate) use route::PATHS;
 
-use crate::auth::Auth;
+use crate::auth::{Auth, Caller};
 use crate::desk::{Asker, Desk};
 use async_trait::async_trait;
 use bytes::Bytes;
 use error::Answer;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::{Request, Response};
 use route::{Ids, Routed};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ use sutler_osb::{
 pub(crate) type Reply = Response<Full<Bytes>>;
 
 /// An endpoint of the author's own in place of one of the ten. Authentication and the version
-/// header were checked before.
+/// header were checked before; the [`Caller`] is in the request's extensions.
 #[async_trait]
 pub trait Replacement: Send + Sync + 'static {
     /// Answers a request.
@@ -77,8 +77,8 @@ impl Http {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (parts, body) = request.into_parts();
-        let understood = match self.understand(&parts, at) {
+        let (mut parts, body) = request.into_parts();
+        let understood = match self.understand(&parts, at).await {
             Ok(understood) => understood,
             Err(answer) => return answer.into(),
         };
@@ -93,6 +93,9 @@ impl Http {
             Bytes::new()
         };
         if let Some(replacement) = replaced {
+            if let Some(caller) = understood.asker.caller {
+                parts.extensions.insert(caller);
+            }
             let answered = replacement.answer(Request::from_parts(parts, bytes)).await;
             return answered.map(Full::new);
         }
@@ -106,7 +109,7 @@ impl Http {
     }
 
     /// D-06: path, authentication, version, identities, query.
-    fn understand(
+    async fn understand(
         &self,
         parts: &hyper::http::request::Parts,
         at: usize,
@@ -116,20 +119,21 @@ impl Http {
             Routed::To(endpoint, ids) => (endpoint, ids),
             Routed::Nowhere => return Err(Answer::no_such_path()),
             Routed::OtherMethod(allowed) => {
-                self.admit(&parts.headers)?;
+                self.admit(parts).await?;
                 return Err(Answer::method_not_allowed(allowed));
             }
             Routed::BadId(sentence) => {
-                self.admit(&parts.headers)?;
+                self.admit(parts).await?;
                 self.check_version(&parts.headers)?;
                 return Err(Answer::invalid(sentence));
             }
         };
-        self.admit(&parts.headers)?;
+        let caller = self.admit(parts).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
             .map_err(|error| Answer::invalid(error.to_string()))?;
         let asker = Asker {
+            caller: Some(caller),
             accepts_incomplete: query.accepts_incomplete,
             identity: originating_identity(&parts.headers)?,
             request_identity: request_identity(&parts.headers)?,
@@ -142,13 +146,10 @@ impl Http {
         })
     }
 
-    fn admit(&self, headers: &HeaderMap) -> Result<(), Answer> {
-        let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        if self.auth.admits(header) {
-            Ok(())
-        } else {
-            Err(Answer::unauthorized())
-        }
+    /// B-010.
+    async fn admit(&self, parts: &hyper::http::request::Parts) -> Result<Caller, Answer> {
+        let admitted = self.auth.admit(&parts.headers).await;
+        admitted.map_err(Answer::from)
     }
 
     /// B-001, B-002, B-003: any minor version of ours will do.

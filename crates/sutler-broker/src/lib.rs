@@ -31,6 +31,7 @@ mod stock;
 mod typed;
 
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
+pub use auth::{Auth, AuthFault, Caller, Users, Via, hash_password};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
     CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,

@@ -4,7 +4,7 @@
 //! the catalog and the engine and never see each other's instances. Which one a request is for is
 //! found in `front.rs`.
 
-use crate::auth::Auth;
+use crate::auth::{Auth, AuthFault};
 use crate::broker::BuildError;
 use secrecy::SecretString;
 use std::fmt;
@@ -18,7 +18,7 @@ const RESERVED: [&str; 5] = ["admin", "healthz", "readyz", "livez", "metrics"];
 pub struct Platform {
     pub(crate) prefix: String,
     pub(crate) realm: Option<String>,
-    pub(crate) auth: Option<Auth>,
+    pub(crate) auth: Option<Result<Auth, AuthFault>>,
 }
 
 impl Platform {
@@ -46,10 +46,17 @@ impl Platform {
         self
     }
 
+    /// Demands what an [`Auth`] asks for. Keep a clone of it to change it while the broker runs.
+    #[must_use]
+    pub fn auth(mut self, auth: Auth) -> Self {
+        self.auth = Some(Ok(auth));
+        self
+    }
+
     /// Serves everybody who knows the path. For tests, and behind something that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
-        self.auth = Some(Auth::Open);
+        self.auth = Some(Ok(Auth::open()));
         self
     }
 }
@@ -77,7 +84,7 @@ pub(crate) fn admit(platforms: Vec<Platform>) -> Result<Vec<Admitted>, BuildErro
         }
         let auth = platform
             .auth
-            .ok_or_else(|| BuildError::PlatformWithoutAuth(prefix.to_string()))?;
+            .ok_or_else(|| BuildError::PlatformWithoutAuth(prefix.to_string()))??;
         admitted.push(Admitted {
             prefix,
             realm,

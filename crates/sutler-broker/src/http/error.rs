@@ -3,6 +3,7 @@
 //! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
 
 use super::Reply;
+use crate::auth::Rejection;
 use crate::desk::Problem;
 use crate::lifecycle::Verb;
 use crate::records::Detail;
@@ -13,6 +14,7 @@ use http_body_util::Full;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use std::time::Duration;
 use sutler_osb::{ApiVersion, ErrorBody, ErrorCode};
 
 /// What callers read when something is wrong that is not theirs to mend.
@@ -24,7 +26,7 @@ pub(super) struct Answer(Box<Parts>);
 struct Parts {
     status: StatusCode,
     body: ErrorBody,
-    header: Option<(HeaderName, HeaderValue)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Answer {
@@ -32,12 +34,20 @@ impl Answer {
         Self(Box::new(Parts {
             status,
             body,
-            header: None,
+            headers: Vec::new(),
         }))
     }
 
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.0.header = Some((name, HeaderValue::from_static(value)));
+        self.0.headers.push((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    /// Rounded up: whoever comes back then is not sent away again.
+    fn again_after(mut self, wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let value = HeaderValue::from(seconds.max(1));
+        self.0.headers.push((RETRY_AFTER, value));
         self
     }
 
@@ -57,13 +67,6 @@ impl Answer {
             ErrorBody::described(sentence),
         )
         .with(ALLOW, allowed)
-    }
-
-    pub(super) fn unauthorized() -> Self {
-        let sentence =
-            "Authenticate with the user name and password agreed for this service broker.";
-        Self::new(StatusCode::UNAUTHORIZED, ErrorBody::described(sentence))
-            .with(WWW_AUTHENTICATE, "Basic realm=\"service broker\"")
     }
 
     pub(super) fn version_missing(setting: MissingVersion) -> Self {
@@ -101,6 +104,29 @@ impl Answer {
             StatusCode::PAYLOAD_TOO_LARGE,
             ErrorBody::described(sentence),
         )
+    }
+}
+
+impl From<Rejection> for Answer {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::Unproven(ways) => {
+                let body = ErrorBody::described(ways.sentence());
+                let answer = Self::new(StatusCode::UNAUTHORIZED, body);
+                let challenges = ways.challenges().into_iter();
+                challenges.fold(answer, |answer, it| answer.with(WWW_AUTHENTICATE, it))
+            }
+            Rejection::TooManyGuesses { again } => {
+                let sentence = "Too many wrong passwords were sent for this user; wait as long as Retry-After says, then send the right one.";
+                let body = ErrorBody::described(sentence);
+                Self::new(StatusCode::TOO_MANY_REQUESTS, body).again_after(again)
+            }
+            Rejection::Busy => {
+                let sentence = "Too many passwords wait to be checked; repeat the request later.";
+                let body = ErrorBody::described(sentence);
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "1")
+            }
+        }
     }
 }
 
@@ -206,8 +232,8 @@ pub(super) fn panicked() -> Reply {
 impl From<Answer> for Reply {
     fn from(answer: Answer) -> Self {
         let mut reply = json(answer.0.status, &answer.0.body);
-        if let Some((name, value)) = answer.0.header {
-            reply.headers_mut().insert(name, value);
+        for (name, value) in answer.0.headers {
+            reply.headers_mut().append(name, value);
         }
         reply
     }

@@ -1,0 +1,90 @@
+//! What a request brings to prove itself, read from its `Authorization` header.
+//!
+//! Only read here; whether it proves anything is for `users.rs`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use secrecy::zeroize::Zeroizing;
+
+/// Longest header of basic authentication that is looked at, in bytes.
+const BASIC_BYTES_MAX: usize = 4096;
+
+/// A user name, a colon and a password: wiped when it is no longer needed.
+pub(super) type Pair = Zeroizing<Vec<u8>>;
+
+/// What was brought.
+pub(super) enum Given {
+    Nothing,
+    Basic(Pair),
+    /// Something that nobody here can read, or more than one thing.
+    Unreadable,
+}
+
+/// Reads the one `Authorization` header. With two of them nobody could say which one counts.
+pub(super) fn given(headers: &HeaderMap) -> Given {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    match (all.next().map(HeaderValue::as_bytes), all.next()) {
+        (None, _) => Given::Nothing,
+        (Some(_), Some(_)) => Given::Unreadable,
+        (Some(header), None) => basic(header).map_or(Given::Unreadable, Given::Basic),
+    }
+}
+
+fn basic(header: &[u8]) -> Option<Pair> {
+    if header.len() > BASIC_BYTES_MAX {
+        return None;
+    }
+    let rest = after_scheme(header, b"basic ")?;
+    STANDARD.decode(rest).ok().map(Zeroizing::new)
+}
+
+/// What follows the scheme, which is written in any case.
+fn after_scheme<'a>(header: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = header.split_at_checked(scheme.len())?;
+    start
+        .eq_ignore_ascii_case(scheme)
+        .then(|| rest.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Given, given};
+    use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+
+    fn read(lines: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            let value = HeaderValue::from_str(line).expect("a header value");
+            headers.append(AUTHORIZATION, value);
+        }
+        match given(&headers) {
+            Given::Nothing => "nothing".to_owned(),
+            Given::Basic(pair) => format!("basic {}", String::from_utf8_lossy(&pair)),
+            Given::Unreadable => "unreadable".to_owned(),
+        }
+    }
+
+    /// Holds: B-010.
+    #[test]
+    fn a_header_is_read_by_its_scheme() {
+        assert_eq!(read(&[]), "nothing");
+        assert_eq!(read(&["Basic dTpw"]), "basic u:p");
+        assert_eq!(read(&["bASIC   dTpw "]), "basic u:p");
+        assert_eq!(read(&["Basic"]), "unreadable");
+        assert_eq!(read(&["Basic ***"]), "unreadable");
+        assert_eq!(read(&["dTpw"]), "unreadable");
+        assert_eq!(read(&["Digest dTpw"]), "unreadable");
+    }
+
+    #[test]
+    fn two_headers_are_none() {
+        assert_eq!(read(&["Basic dTpw", "Basic dTpw"]), "unreadable");
+    }
+
+    #[test]
+    fn an_overlong_header_is_not_even_decoded() {
+        let long = format!("Basic {}", "A".repeat(10_000));
+        assert_eq!(read(&[&long]), "unreadable");
+    }
+}
