@@ -1,6 +1,6 @@
 //! A catalog from a YAML file, as Spring Cloud Open Service Broker's users have it.
 //!
-//! [`CatalogFile::parse`] is the way in: text to tree (`yaml.rs`), tree to offerings (`offering.rs`,
+//! [`CatalogFile::parse`] is the way in: text to tree (`sutler-yaml`), tree to offerings (`offering.rs`,
 //! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), schemas compiled once to
 //! see that they can be (`schema.rs`). Settings of the framework in the same file: `settings.rs`.
 
@@ -8,17 +8,15 @@ mod duration;
 mod error;
 mod fields;
 mod icon;
-mod keys;
 mod metadata;
 mod offering;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod yaml;
 
 pub use error::{CatalogFileError, FileFault};
 pub use settings::{CleanupSettings, FileSettings, KindSettings};
-pub use yaml::Place;
+pub use sutler_yaml::Place;
 
 use crate::schema;
 use fields::Findings;
@@ -26,7 +24,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 use sutler_osb::{Catalog, CatalogFault, ServiceSpec};
-use yaml::{Kind, Node, YAML_BYTES_MAX};
+use sutler_yaml::{Kind, Node, YAML_BYTES_MAX, YamlFault};
 
 /// Where the offerings may stand. Without a root the file is a catalog and nothing else.
 const SERVICES: [&[&str]; 4] = [
@@ -89,9 +87,7 @@ impl CatalogFile {
     /// # Errors
     /// What is no YAML, with its place; otherwise every fault there is, each with its place and path.
     pub fn parse(yaml: &str, base_dir: Option<&Path>) -> Result<Self, CatalogFileError> {
-        let documents = yaml::parse(yaml).map_err(|yaml::YamlFault { place, reason }| {
-            CatalogFileError::Yaml { place, reason }
-        })?;
+        let documents = documents(yaml)?;
         let mut findings = Findings::default();
         let documents = unconditional(&documents, &mut findings);
         let settings = settings::read(&documents, &mut findings);
@@ -126,12 +122,37 @@ impl CatalogFile {
                 Ok(Self {
                     catalog,
                     settings,
-                    warnings: warnings.iter().map(|it| yaml::one_line(it)).collect(),
+                    warnings: warnings
+                        .iter()
+                        .map(|it| sutler_yaml::one_line(it))
+                        .collect(),
                 })
             }
             Ok(_) | Err(_) => Err(CatalogFileError::Faulty(faults)),
         }
     }
+}
+
+impl FileSettings {
+    /// Reads the settings alone, of a file that may have no catalog. Gives warnings too.
+    ///
+    /// # Errors
+    /// What is no YAML, with its place; otherwise every fault there is.
+    pub fn parse(yaml: &str) -> Result<(Self, Vec<String>), CatalogFileError> {
+        let documents = documents(yaml)?;
+        let mut findings = Findings::default();
+        let documents = unconditional(&documents, &mut findings);
+        let settings = settings::read(&documents, &mut findings);
+        match findings.faults.is_empty() {
+            true => Ok((settings, findings.warnings)),
+            false => Err(CatalogFileError::Faulty(findings.faults)),
+        }
+    }
+}
+
+fn documents(yaml: &str) -> Result<Vec<Node>, CatalogFileError> {
+    sutler_yaml::parse(yaml)
+        .map_err(|YamlFault { place, reason }| CatalogFileError::Yaml { place, reason })
 }
 
 /// A catalog made in code, with the settings that a file without any would have.
@@ -151,7 +172,7 @@ fn unconditional<'a>(documents: &'a [Node], findings: &mut Findings) -> Vec<&'a 
     for document in documents {
         let profiles = PROFILES
             .iter()
-            .flat_map(|path| keys::values_at(document, path));
+            .flat_map(|path| sutler_yaml::values_at(document, path));
         match profiles.into_iter().next() {
             // `spring.profiles` is a mapping in a document that names the active profiles.
             Some(profile) if profile.entries().is_none() => findings.warnings.push(format!(
@@ -174,7 +195,7 @@ fn services<'a>(documents: &[&'a Node], findings: &mut Findings) -> Option<Servi
     let mut found = Vec::new();
     for path in SERVICES {
         for document in documents {
-            found.extend(keys::values_at(document, path));
+            found.extend(sutler_yaml::values_at(document, path));
         }
     }
     let rule = Some("B-050");
@@ -215,7 +236,7 @@ impl Services<'_> {
     }
 
     /// Where `services[0].plans[1].id` stands, or the nearest thing around it that there is.
-    fn place_of(&self, path: &str) -> yaml::Place {
+    fn place_of(&self, path: &str) -> Place {
         let mut node = self.node;
         let steps = path.strip_prefix("services").unwrap_or_default();
         for step in steps.split(['.', '[']).filter(|step| !step.is_empty()) {
@@ -224,8 +245,10 @@ impl Services<'_> {
                     nth.parse().ok().and_then(|nth: usize| items.get(nth))
                 }
                 (Kind::Mapping(entries), None) => {
-                    let plain = keys::plain(step);
-                    let found = entries.iter().find(|(key, _)| keys::plain(key) == plain);
+                    let plain = sutler_yaml::plain(step);
+                    let found = entries
+                        .iter()
+                        .find(|(key, _)| sutler_yaml::plain(key) == plain);
                     found.map(|(_, value)| value)
                 }
                 _ => None,

@@ -1,6 +1,7 @@
 //! The commands, and how an error of any of them is shown.
 
 pub(crate) mod broker;
+pub(crate) mod config;
 
 use std::io::Write as _;
 

@@ -20,6 +20,9 @@ struct Cli {
 enum Command {
     /// Serve a catalog file as a service broker, with a built-in demo service behind every plan
     Broker(commands::broker::BrokerArgs),
+    /// Check, show and describe configurations
+    #[command(subcommand)]
+    Config(commands::config::ConfigCommand),
 }
 
 #[tokio::main]
@@ -27,6 +30,7 @@ async fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let result = match command {
         Command::Broker(args) => commands::broker::run(args).await,
+        Command::Config(command) => commands::config::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 //! Why a catalog file did not load: all of it at once, each fault with its place.
 
-use super::yaml::{Place, one_line};
 use std::fmt;
 use std::path::PathBuf;
+use sutler_yaml::{Place, one_line};
 
 /// Why a catalog file did not load.
 #[derive(Debug, thiserror::Error)]

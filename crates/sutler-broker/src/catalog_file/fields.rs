@@ -4,8 +4,7 @@
 //! becomes a warning with the key that was probably meant.
 
 use super::error::FileFault;
-use super::keys;
-use super::yaml::{Kind, Node, Place};
+use sutler_yaml::{Kind, Node, Place};
 
 /// A key of the specification, and the checklist's line about it.
 pub(super) type Key = (&'static str, &'static str);
@@ -55,8 +54,11 @@ impl<'a> Fields<'a> {
         };
         let mut values: Vec<(Key, &Node)> = Vec::new();
         for (written, value) in entries {
-            let plain = keys::plain(written);
-            match known.iter().find(|(name, _)| keys::plain(name) == plain) {
+            let plain = sutler_yaml::plain(written);
+            match known
+                .iter()
+                .find(|(name, _)| sutler_yaml::plain(name) == plain)
+            {
                 Some(&key) if values.iter().any(|(other, _)| *other == key) => {
                     let path = format!("{path}.{}", key.0);
                     let reason = format!("is given twice, the second time as `{written}`");
@@ -86,7 +88,7 @@ impl<'a> Fields<'a> {
     /// A text; numbers and booleans count as what was written.
     pub(super) fn text(&self, name: &str, findings: &mut Findings) -> Option<String> {
         let (key, node) = self.get(name)?;
-        let text = text(node);
+        let text = node.text();
         if text.is_none() {
             self.wrong(key, node, "text", findings);
         }
@@ -96,7 +98,7 @@ impl<'a> Fields<'a> {
     /// True or false.
     pub(super) fn boolean(&self, name: &str, findings: &mut Findings) -> Option<bool> {
         let (key, node) = self.get(name)?;
-        let boolean = boolean(node);
+        let boolean = node.boolean();
         if boolean.is_none() {
             self.wrong(key, node, "true or false", findings);
         }
@@ -106,7 +108,7 @@ impl<'a> Fields<'a> {
     /// A whole number, perhaps in quotes.
     pub(super) fn integer(&self, name: &str, findings: &mut Findings) -> Option<i64> {
         let (key, node) = self.get(name)?;
-        let integer = text(node).and_then(|text| text.trim().parse().ok());
+        let integer = node.text().and_then(|text| text.trim().parse().ok());
         if integer.is_none() {
             self.wrong(key, node, "a whole number", findings);
         }
@@ -117,7 +119,7 @@ impl<'a> Fields<'a> {
     pub(super) fn texts(&self, name: &str, findings: &mut Findings) -> Option<Vec<String>> {
         let (key, node) = self.get(name)?;
         let texts: Option<Vec<String>> = match &node.kind {
-            Kind::List(items) => items.iter().map(text).collect(),
+            Kind::List(items) => items.iter().map(Node::text).collect(),
             Kind::Text(text) => Some(text.split(',').map(|one| one.trim().to_owned()).collect()),
             Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Mapping(_) => None,
         };
@@ -156,25 +158,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What was written, unless it has parts.
-pub(super) fn text(node: &Node) -> Option<String> {
-    match &node.kind {
-        Kind::Text(text) => Some(text.clone()),
-        Kind::Number(_, spelling) => Some(spelling.clone()),
-        Kind::Bool(value) => Some(value.to_string()),
-        Kind::Null | Kind::List(_) | Kind::Mapping(_) => None,
-    }
-}
-
-/// True or false in any spelling that Spring takes.
-pub(super) fn boolean(node: &Node) -> Option<bool> {
-    match text(node)?.trim().to_ascii_lowercase().as_str() {
-        "true" | "yes" | "on" => Some(true),
-        "false" | "no" | "off" => Some(false),
-        _ => None,
-    }
-}
-
 fn warn_of_unknown(
     written: &str,
     place: Place,
@@ -184,7 +167,7 @@ fn warn_of_unknown(
 ) {
     let shown: String = written.chars().take(80).collect();
     let mut warning = format!("{place}: {path} has the unknown key `{shown}`, which is ignored");
-    if let Some(meant) = keys::nearest(written, known.iter().map(|(name, _)| *name)) {
+    if let Some(meant) = sutler_yaml::nearest(written, known.iter().map(|(name, _)| *name)) {
         // In the style of the file.
         let meant = if written.contains('_') {
             meant.to_owned()

@@ -4,12 +4,11 @@
 //! its case and its shape: `amount: {USD: 1}` is not `amount: {usd: 1}`. What stands under `properties`
 //! is metadata too, the way Spring Cloud Open Service Broker serves it.
 
-use super::fields::{self, Findings};
+use super::fields::Findings;
 use super::icon::{self, Icon};
-use super::keys;
-use super::yaml::{Kind, Node};
 use serde_json::{Map, Value};
 use std::path::Path;
+use sutler_yaml::{Kind, Node};
 
 /// Names of the profile and of Cloud Foundry, as they are served (B-065).
 const OFFERING_NAMES: [&str; 7] = [
@@ -45,7 +44,7 @@ pub(super) fn of_offering(
     let mut metadata = Map::new();
     let mut resource = None;
     for (key, value) in entries {
-        if keys::plain(key) == ICON {
+        if sutler_yaml::plain(key) == ICON {
             resource = Some(value);
         } else {
             insert(key, value, &OFFERING_NAMES, &mut metadata);
@@ -104,8 +103,8 @@ fn insert(key: &str, value: &Node, names: &[&str], metadata: &mut Map<String, Va
         }
         return;
     }
-    let plain = keys::plain(key);
-    let known = names.iter().find(|name| keys::plain(name) == plain);
+    let plain = sutler_yaml::plain(key);
+    let known = names.iter().find(|name| sutler_yaml::plain(name) == plain);
     let name = known.map_or(key, |name| *name);
     metadata.insert(name.to_owned(), value.to_json());
 }
@@ -116,7 +115,7 @@ fn image_url(
     icons: Option<&Path>,
     findings: &mut Findings,
 ) -> Option<String> {
-    let Some(resource) = fields::text(node) else {
+    let Some(resource) = node.text() else {
         let reason = format!("must be a file's name, but is {}", node.kind_name());
         findings.fault(node.place, path, reason, Some("B-065"));
         return None;

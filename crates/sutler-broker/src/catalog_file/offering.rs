@@ -5,13 +5,13 @@
 
 use super::fields::{Fields, Findings, Key};
 use super::metadata;
-use super::yaml::Node;
 use serde_json::Value;
 use std::path::Path;
 use sutler_osb::{
     BindingSchemas, DashboardClientSpec, InstanceSchemas, MaintenanceInfo, OperationSchema,
     PlanSpec, Schemas, ServiceSpec,
 };
+use sutler_yaml::Node;
 
 const OFFERING: [Key; 13] = [
     ("name", "B-055"),

@@ -3,11 +3,10 @@
 //! They stand under `com.equalities.osbapi`, nested or dotted, beside the catalog.
 
 use super::duration;
-use super::fields::{self, Findings};
-use super::keys;
-use super::yaml::{Kind, Node};
+use super::fields::Findings;
 use crate::cron::Schedule;
 use std::time::Duration;
+use sutler_yaml::{Kind, Node};
 
 /// Where the settings stand.
 const ROOT: [&str; 3] = ["com", "equalities", "osbapi"];
@@ -74,7 +73,7 @@ pub(super) fn read(documents: &[&Node], findings: &mut Findings) -> FileSettings
     let mut settings = FileSettings::default();
     let mut seen: Vec<String> = Vec::new();
     for document in documents {
-        for (path, node) in keys::leaves(document) {
+        for (path, node) in sutler_yaml::leaves(document) {
             let Some(path) = below_root(&path) else {
                 continue;
             };
@@ -107,16 +106,16 @@ fn below_root(path: &[&str]) -> Option<String> {
     let same = root
         .iter()
         .zip(ROOT)
-        .all(|(one, other)| keys::plain(one) == other);
+        .all(|(one, other)| sutler_yaml::plain(one) == other);
     (same && !rest.is_empty()).then(|| rest.join("."))
 }
 
 fn known(path: &str) -> Option<(&'static str, &'static str)> {
-    let plain = keys::plain(path);
+    let plain = sutler_yaml::plain(path);
     let kinds = [INSTANCES, BINDINGS].into_iter();
     kinds
         .flat_map(|kind| KEYS.into_iter().map(move |key| (kind, key)))
-        .find(|(kind, key)| keys::plain(&format!("{kind}.{key}")) == plain)
+        .find(|(kind, key)| sutler_yaml::plain(&format!("{kind}.{key}")) == plain)
 }
 
 fn warn_of_unknown(path: &str, node: &Node, findings: &mut Findings) {
@@ -131,7 +130,7 @@ fn warn_of_unknown(path: &str, node: &Node, findings: &mut Findings) {
     let (root, place) = (ROOT.join("."), node.place);
     let shown: String = path.chars().take(120).collect();
     let mut warning = format!("{place}: the unknown key `{root}.{shown}` is ignored");
-    if let Some(meant) = keys::nearest(path, all.iter().map(String::as_str)) {
+    if let Some(meant) = sutler_yaml::nearest(path, all.iter().map(String::as_str)) {
         warning.push_str(&format!("; did you mean `{root}.{meant}`?"));
     }
     findings.warnings.push(warning);
@@ -141,7 +140,7 @@ fn set(settings: &mut KindSettings, key: &str, node: &Node) -> Result<(), String
     if matches!(node.kind, Kind::Null) {
         return Ok(());
     }
-    let Some(text) = fields::text(node) else {
+    let Some(text) = node.text() else {
         return Err(format!(
             "must be a single value, but is {}",
             node.kind_name()
@@ -153,7 +152,7 @@ fn set(settings: &mut KindSettings, key: &str, node: &Node) -> Result<(), String
     let wrong = |reason: String| format!("is `{shown}`, but {reason}");
     match key {
         "force-delete-unknown" => {
-            let flag = fields::boolean(node);
+            let flag = node.boolean();
             let reason = "must be true or false".to_owned();
             settings.force_delete_unknown = flag.ok_or(reason).map_err(wrong)?;
         }

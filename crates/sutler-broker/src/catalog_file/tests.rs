@@ -4,6 +4,7 @@ mod faulty;
 mod icons;
 mod metadata;
 mod settings;
+mod settings_alone;
 mod spelling;
 
 use super::{CatalogFile, CatalogFileError, FileFault};

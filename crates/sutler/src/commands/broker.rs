@@ -1,40 +1,40 @@
-//! `sutler broker`: a catalog file, served.
+//! `sutler broker`: a configuration, served.
+//!
+//! What is configured and where it comes from is the library's affair (`sutler::load`); `broker/`
+//! turns it into a broker.
+
+mod build;
 
 use super::CommandResult;
-use crate::demo::Demo;
 use clap::Args;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use sutler_broker::{Broker, CatalogFile, DeletedPoll, MissingVersion};
-use sutler_journal::KeyRing;
-use sutler_store_sqlite::SqliteStore;
-use tracing_subscriber::EnvFilter;
+use sutler::Flag;
 
-/// Serve a catalog file as a service broker.
+/// Serve a catalog as a service broker.
 #[derive(Args)]
 pub(crate) struct BrokerArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// The configuration: a file, and flags that win over it.
+#[derive(Args)]
+pub(crate) struct ConfigArgs {
+    /// The configuration: YAML, or an `application.yaml` of Spring Cloud Open Service Broker
+    #[arg(long, value_name = "FILE", env = "SUTLER_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
     /// The catalog: YAML with `services:`, or an `application.yaml` of Spring Cloud Open Service Broker [default: a demo catalog]
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
 
-    /// Where to listen
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:8080",
-        env = "SUTLER_LISTEN"
-    )]
-    listen: String,
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
 
-    /// The database; made if it is not there
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "sutler.db",
-        conflicts_with = "in_memory"
-    )]
-    db: PathBuf,
+    /// The database; made if it is not there [default: sutler.db]
+    #[arg(long, value_name = "FILE", conflicts_with = "in_memory")]
+    db: Option<PathBuf>,
 
     /// The keys that seal the database; made if they are not there [default: the database's name with .key]
     #[arg(long, value_name = "FILE", conflicts_with = "in_memory")]
@@ -44,7 +44,7 @@ pub(crate) struct BrokerArgs {
     #[arg(long)]
     in_memory: bool,
 
-    /// Serve everybody; otherwise BROKER_USERNAME and BROKER_PASSWORD must be set
+    /// Serve everybody; otherwise the configuration must name users, or BROKER_USERNAME and BROKER_PASSWORD be set
     #[arg(long)]
     no_auth: bool,
 
@@ -57,51 +57,45 @@ pub(crate) struct BrokerArgs {
     compat_deleted_gone: bool,
 }
 
+impl ConfigArgs {
+    /// The flags as values of the configuration.
+    pub(crate) fn flags(&self) -> Vec<Flag> {
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|it| it.display().to_string());
+        let word = |given: bool, word: &str| given.then(|| word.to_owned());
+        let database = file(&self.db).map(|path| format!("sqlite:{path}"));
+        let all = [
+            ("--catalog", "catalog.file", file(&self.catalog)),
+            ("--listen", "listen", self.listen.clone()),
+            ("--db", "store.url", database),
+            ("--key-file", "store.key_file", file(&self.key_file)),
+            ("--in-memory", "store.url", word(self.in_memory, "memory:")),
+            ("--no-auth", "auth", word(self.no_auth, "none")),
+            (
+                "--compat-missing-version",
+                "compat.missing_version",
+                word(self.compat_missing_version, "412"),
+            ),
+            (
+                "--compat-deleted-gone",
+                "compat.deleted_poll",
+                word(self.compat_deleted_gone, "gone"),
+            ),
+        ];
+        let given = all.into_iter();
+        given
+            .filter_map(|(name, path, value)| value.map(|value| Flag { name, path, value }))
+            .collect()
+    }
+}
+
 pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
-    let filter = EnvFilter::try_from_env("SUTLER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        // A log in a file is read by programs too.
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-    let file = match &args.catalog {
-        Some(path) => CatalogFile::read(path)?,
-        None => CatalogFile::parse(include_str!("../demo-catalog.yaml"), None)?,
-    };
-    for warning in &file.warnings {
+    let flags = args.config.flags();
+    let loaded = sutler::load(args.config.config.as_deref(), &flags)?;
+    build::log(&loaded.config.log)?;
+    for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let offerings: Vec<String> = file
-        .catalog
-        .services()
-        .iter()
-        .map(|it| it.id.as_str().to_owned())
-        .collect();
-    let mut broker = Broker::new(file).settings(|settings| {
-        if args.compat_missing_version {
-            settings.missing_version = MissingVersion::PreconditionFailed;
-        }
-        if args.compat_deleted_gone {
-            settings.deleted_poll = DeletedPoll::Gone;
-        }
-    });
-    for id in offerings {
-        broker = broker.untyped_service(&id, Arc::new(Demo));
-    }
-    let broker = if args.no_auth {
-        broker.without_auth()
-    } else {
-        broker.auth_from_env()?
-    };
-    let broker = if args.in_memory {
-        broker.in_memory()
-    } else {
-        let keys = args
-            .key_file
-            .unwrap_or_else(|| args.db.with_extension("key"));
-        broker.store(SqliteStore::open(&args.db).await?, KeyRing::file(keys)?)
-    };
-    broker.serve(&args.listen).await?;
+    let listen = loaded.config.listen.to_string();
+    build::broker(&loaded).await?.serve(&listen).await?;
     Ok(())
 }

@@ -13,14 +13,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn sutler(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sutler"));
     command.current_dir(folder);
-    for variable in [
-        "BROKER_USERNAME",
-        "BROKER_PASSWORD",
-        "SUTLER_LISTEN",
-        "SUTLER_LOG",
-        "COLUMNS",
-    ] {
+    for variable in ["BROKER_USERNAME", "BROKER_PASSWORD", "COLUMNS"] {
         command.env_remove(variable);
+    }
+    let ours = std::env::vars_os().map(|(name, _)| name);
+    for name in ours.filter(|it| it.to_string_lossy().starts_with("SUTLER_")) {
+        command.env_remove(name);
     }
     command
 }

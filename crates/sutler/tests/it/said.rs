@@ -5,13 +5,13 @@ use crate::process::{Broker, sutler};
 use std::path::Path;
 
 /// What a command wrote, and how it ended.
-struct Said {
-    stdout: String,
-    stderr: String,
-    code: Option<i32>,
+pub(crate) struct Said {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: Option<i32>,
 }
 
-fn said(folder: &Path, arguments: &[&str]) -> Said {
+pub(crate) fn said(folder: &Path, arguments: &[&str]) -> Said {
     let output = sutler(folder)
         .args(arguments)
         .output()
@@ -23,7 +23,7 @@ fn said(folder: &Path, arguments: &[&str]) -> Said {
     }
 }
 
-fn folder() -> tempfile::TempDir {
+pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
@@ -63,14 +63,14 @@ fn wrong_usage_is_told_apart_from_failure() {
 }
 
 #[test]
-fn a_broker_without_credentials_says_which_variable_to_set() {
-    let sentence = "sutler: set BROKER_USERNAME to serve with basic authentication\n";
+fn a_broker_without_credentials_says_how_to_have_some_and_how_to_do_without() {
+    let sentence = "sutler: the configuration has 1 fault:\n  auth needs `users` or `bearer`, or BROKER_USERNAME and BROKER_PASSWORD in the environment; to serve everybody, say `auth: none` or --no-auth\n";
     refuses(folder().path(), &["broker", "--in-memory"], sentence);
 }
 
 #[test]
 fn a_catalog_that_is_not_there_is_named() {
-    let sentence = "sutler: the catalog file none.yaml cannot be read\n  because: No such file or directory (os error 2)\n";
+    let sentence = "sutler: the configuration has 1 fault:\n  none.yaml: cannot be read: No such file or directory (os error 2)\n";
     let arguments = [
         "broker",
         "--in-memory",

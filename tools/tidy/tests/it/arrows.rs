@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 5] = [
+const ALLOWED: [(&str, &[&str]); 6] = [
+    ("sutler-yaml", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
-    ("sutler-broker", &["sutler-osb", "sutler-journal"]),
+    (
+        "sutler-broker",
+        &["sutler-osb", "sutler-journal", "sutler-yaml"],
+    ),
     (
         "sutler",
         &[
@@ -17,12 +21,14 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "sutler-journal",
             "sutler-store-sqlite",
             "sutler-broker",
+            "sutler-yaml",
         ],
     ),
 ];
 
 /// Crates of others that only some of the product may depend on: each marks a seam.
-const RESERVED: [(&str, &[&str]); 6] = [
+const RESERVED: [(&str, &[&str]); 7] = [
+    ("serde-saphyr", &["sutler-yaml"]),
     ("axum", &["sutler-broker"]),
     ("hyper", &["sutler-broker"]),
     ("hyper-util", &["sutler-broker"]),

@@ -4,14 +4,16 @@
 //! that `no` in a free-form value stays the word it is; fields that want a boolean take the other
 //! spellings themselves. Sizes, nesting and aliases are bounded here.
 
+use crate::fault::one_line;
+use crate::node::{Kind, Node, Place};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
 use serde_saphyr::Spanned;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use std::fmt;
 
 /// Longest file, in bytes. The largest catalogs in the field have some 200 kB.
-pub(crate) const YAML_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const YAML_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Deepest nesting. A schema inside a catalog begins about ten levels down.
 const DEPTH_MAX: usize = 64;
@@ -25,92 +27,20 @@ const ALIASES_MAX: usize = 1_000;
 /// Most documents in a file.
 const DOCUMENTS_MAX: usize = 64;
 
-/// A line and a column, both counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The line.
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
-
 /// Why a text is not YAML, or not YAML we read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct YamlFault {
-    pub(crate) place: Option<Place>,
-    pub(crate) reason: String,
-}
-
-/// A value and where it stood.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) place: Place,
-    pub(crate) kind: Kind,
-}
-
-/// What a value is. Keys of a mapping stay in their order and spelling.
-#[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    Null,
-    Bool(bool),
-    /// A number, and how it was written: `1.10` is 1.1 as a number and something else as a name.
-    Number(Number, String),
-    Text(String),
-    List(Vec<Node>),
-    Mapping(Vec<(String, Node)>),
-}
-
-impl Node {
-    /// The same value as JSON.
-    pub(crate) fn to_json(&self) -> Value {
-        match &self.kind {
-            Kind::Null => Value::Null,
-            Kind::Bool(value) => Value::Bool(*value),
-            Kind::Number(number, _) => Value::Number(number.clone()),
-            Kind::Text(text) => Value::String(text.clone()),
-            Kind::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
-            Kind::Mapping(entries) => {
-                let entries = entries.iter();
-                let object: Map<String, Value> = entries
-                    .map(|(key, value)| (key.clone(), value.to_json()))
-                    .collect();
-                Value::Object(object)
-            }
-        }
-    }
-
-    /// What it is, for a sentence about what it should have been.
-    pub(crate) fn kind_name(&self) -> &'static str {
-        match &self.kind {
-            Kind::Null => "nothing",
-            Kind::Bool(_) => "true or false",
-            Kind::Number(..) => "a number",
-            Kind::Text(_) => "text",
-            Kind::List(_) => "a list",
-            Kind::Mapping(_) => "a mapping",
-        }
-    }
-
-    /// The entries, if it is a mapping.
-    pub(crate) fn entries(&self) -> Option<&[(String, Node)]> {
-        match &self.kind {
-            Kind::Mapping(entries) => Some(entries),
-            Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Text(_) | Kind::List(_) => None,
-        }
-    }
+pub struct YamlFault {
+    /// Where the reader stopped.
+    pub place: Option<Place>,
+    /// What it found there.
+    pub reason: String,
 }
 
 /// Reads every document of a text.
 ///
 /// # Errors
 /// The text is too long, no YAML, has a key twice, or is larger than it looks (aliases, nesting).
-pub(crate) fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
+pub fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
     if text.len() > YAML_BYTES_MAX {
         let reason = format!(
             "the text must not be longer than {YAML_BYTES_MAX} bytes, but has {}",
@@ -143,19 +73,6 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
         .collect())
 }
 
-/// Longest part of a sentence that may come from the file, in characters.
-const QUOTED_CHARS_MAX: usize = 400;
-
-/// Fit for one line of a message.
-pub(crate) fn one_line(text: &str) -> String {
-    let one_line = |c: char| if c.is_control() { ' ' } else { c };
-    let mut line: String = text.chars().take(QUOTED_CHARS_MAX).map(one_line).collect();
-    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
-        line.push('…');
-    }
-    line
-}
-
 fn fault(error: &serde_saphyr::Error) -> YamlFault {
     let place = error.location().map(place);
     let reason = error.without_snippet().to_string();
@@ -184,7 +101,7 @@ enum Written {
     Number(Number),
     Text(String),
     List(Vec<Spanned<Written>>),
-    Mapping(Vec<(String, Spanned<Written>)>),
+    Mapping(Vec<(Spanned<String>, Spanned<Written>)>),
 }
 
 fn node(written: Spanned<Written>, source: &str) -> Node {
@@ -202,12 +119,18 @@ fn node(written: Spanned<Written>, source: &str) -> Node {
         Written::Mapping(entries) => Kind::Mapping(
             entries
                 .into_iter()
-                .map(|(key, value)| (key, node(value, source)))
+                .map(|(key, value)| {
+                    let at = place(key.referenced);
+                    let mut value = node(value, source);
+                    value.key = (at.line > 0).then_some(at);
+                    (key.value, value)
+                })
                 .collect(),
         ),
     };
     Node {
         place: place(written.referenced),
+        key: None,
         kind,
     }
 }
@@ -285,9 +208,41 @@ impl<'de> Visitor<'de> for WrittenVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Written, A::Error> {
         let mut mapping = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            mapping.push(entry);
+        // One after the other, so that a level of nesting takes little of the stack.
+        while let Some(key) = key(&mut entries)? {
+            let value = entries.next_value()?;
+            mapping.push((key, value));
         }
         Ok(Written::Mapping(mapping))
+    }
+}
+
+#[inline(never)]
+fn key<'de, A: MapAccess<'de>>(entries: &mut A) -> Result<Option<Spanned<String>>, A::Error> {
+    entries.next_key()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DEPTH_MAX, parse};
+
+    fn nested(levels: usize) -> String {
+        let level = |nth: usize| format!("{}a:\n", " ".repeat(nth));
+        (0..levels).map(level).collect()
+    }
+
+    #[test]
+    fn the_deepest_nesting_fits_on_the_stack_of_a_thread() {
+        assert!(parse(&nested(DEPTH_MAX - 2)).is_ok());
+        assert!(parse(&nested(500)).is_err());
+    }
+
+    #[test]
+    fn keys_and_values_know_their_places() {
+        let documents = parse("a: 1\nb:\n  'c d': [x]\n").expect("YAML");
+        let inner = documents[0].get("b").and_then(|it| it.get("c d"));
+        let inner = inner.expect("it is there");
+        assert_eq!(inner.begins().to_string(), "line 3, column 3");
+        assert_eq!(inner.place.to_string(), "line 3, column 10");
     }
 }

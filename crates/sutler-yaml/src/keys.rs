@@ -3,19 +3,19 @@
 //!
 //! Only keys whose meaning is known are treated so. What is free-form is never looked at here.
 
-use super::yaml::Node;
+use crate::node::Node;
 
 /// Longest key for which a nearest one is looked for; a longer one is no slip of the pen.
 const COMPARED_BYTES_MAX: usize = 64;
 
 /// A key without what people spell differently.
-pub(super) fn plain(key: &str) -> String {
+pub fn plain(key: &str) -> String {
     let significant = key.chars().filter(|c| !matches!(c, '-' | '_'));
     significant.flat_map(char::to_lowercase).collect()
 }
 
 /// Every value under this path, where any number of segments may be written as one dotted key.
-pub(super) fn values_at<'a>(node: &'a Node, path: &[&str]) -> Vec<&'a Node> {
+pub fn values_at<'a>(node: &'a Node, path: &[&str]) -> Vec<&'a Node> {
     if path.is_empty() {
         return vec![node];
     }
@@ -35,7 +35,7 @@ pub(super) fn values_at<'a>(node: &'a Node, path: &[&str]) -> Vec<&'a Node> {
 }
 
 /// Every value that is no mapping, with the path that leads to it.
-pub(super) fn leaves(node: &Node) -> Vec<(Vec<&str>, &Node)> {
+pub fn leaves(node: &Node) -> Vec<(Vec<&str>, &Node)> {
     let Some(entries) = node.entries() else {
         return vec![(Vec::new(), node)];
     };
@@ -49,7 +49,7 @@ pub(super) fn leaves(node: &Node) -> Vec<(Vec<&str>, &Node)> {
 }
 
 /// The known key that was probably meant, if one is near.
-pub(super) fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let key = plain(key);
     if key.len() > COMPARED_BYTES_MAX {
         return None;
@@ -62,18 +62,47 @@ pub(super) fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -
     (distance <= allowed).then_some(candidate)
 }
 
-/// How many letters must be changed, added or removed to make one from the other.
+/// How many letters must be changed, added, removed or swapped with the next to make one from the
+/// other.
 fn distance(one: &str, other: &str) -> usize {
+    let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (nth, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = nth + 1;
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for (nth, letter) in one.iter().enumerate() {
+        let mut row = vec![nth + 1];
         for (column, compared) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *compared);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+            let replaced = above[column] + usize::from(letter != compared);
+            let mut least = replaced.min(row[column] + 1).min(above[column + 1] + 1);
+            let swapped =
+                nth > 0 && column > 0 && *letter == other[column - 1] && one[nth - 1] == *compared;
+            if swapped {
+                least = least.min(before[column - 1] + 1);
+            }
+            row.push(least);
         }
+        before = std::mem::replace(&mut above, row);
     }
-    row[other.len()]
+    above[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, nearest};
+
+    #[test]
+    fn two_letters_swapped_are_one_slip() {
+        assert_eq!(distance("lisetn", "listen"), 1);
+        assert_eq!(distance("listen", "listen"), 0);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", ""), 3);
+        assert_eq!(distance("ca", "abc"), 3);
+    }
+
+    #[test]
+    fn what_is_far_from_everything_is_near_nothing() {
+        assert_eq!(nearest("lisen", ["listen", "users"]), Some("listen"));
+        assert_eq!(nearest("elephant", ["listen", "users"]), None);
+        assert_eq!(nearest(&"x".repeat(1_000), ["listen"]), None);
+    }
 }

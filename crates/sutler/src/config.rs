@@ -1,0 +1,35 @@
+//! The configuration of a broker: what may be written, where it comes from, what is said about it.
+//!
+//! `model.rs` has the types; `load.rs` merges file, environment and flags, purely; `settle.rs` looks
+//! at the files they name. `show.rs` and `reference.rs` print it. Starting a broker with it is the
+//! affair of the executable (`commands/broker.rs`).
+
+mod check;
+mod environment;
+mod load;
+mod model;
+mod reference;
+mod schema;
+mod secret;
+mod settle;
+mod show;
+mod sources;
+mod spring;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod words;
+
+pub use load::{Draft, Flag, Input, draft};
+pub use model::{
+    Access, Admin, Audit, AuthMode, Bearer, CatalogSource, CleanupTimes, ClientAuth, Compat,
+    Config, DeletedPollAnswer, Format, Inline, Limits, Log, MissingVersionAnswer, Platform,
+    Records, StoreSource, StoreUrl, Timeouts, Tls, User,
+};
+pub use reference::reference;
+pub use schema::schema;
+pub use secret::{HIDDEN, Secret, Variables};
+pub use settle::{Loaded, load};
+pub use show::show;
+pub use sources::{ConfigFault, ConfigFaults, Origin, Sources};
+pub use words::{Address, File, Size, Span, Url, When};

@@ -1,0 +1,277 @@
+//! What does not go together: rules about several values of a configuration. Pure.
+//!
+//! Each finding names the path it is about; where that is written, `sources.rs` knows.
+
+use super::model::{Access, AuthMode, Bearer, ClientAuth, Config, StoreUrl, User};
+use std::collections::HashSet;
+
+/// The path that serves the protocol; no prefix may end in it.
+const PROTOCOL: &str = "/v2";
+
+/// The realm of the platform at `/`.
+pub(crate) const REALM: &str = "broker";
+
+/// Where the operators' API is, unless said otherwise.
+pub(crate) const ADMIN_PREFIX: &str = "/admin";
+
+/// Most operations at a time. Each may hold a connection to what it makes.
+const WORKERS_MAX: usize = 10_000;
+
+/// What was found, by path.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) faults: Vec<(String, String)>,
+    pub(super) warnings: Vec<(String, String)>,
+}
+
+impl Findings {
+    fn fault(&mut self, path: impl Into<String>, reason: impl Into<String>) {
+        self.faults.push((path.into(), reason.into()));
+    }
+
+    fn warn(&mut self, path: impl Into<String>, reason: impl Into<String>) {
+        self.warnings.push((path.into(), reason.into()));
+    }
+}
+
+/// Looks at everything.
+pub(super) fn check(config: &Config) -> Findings {
+    let mut findings = Findings::default();
+    authentication(config, &mut findings);
+    platforms(config, &mut findings);
+    admin(config, &mut findings);
+    tls(config, &mut findings);
+    sources(config, &mut findings);
+    amounts(config, &mut findings);
+    exposure(config, &mut findings);
+    findings
+}
+
+impl Config {
+    /// Who may come in at `/`, if there is a platform there.
+    pub fn front(&self) -> Option<Access<'_>> {
+        let access = Access {
+            auth: self.auth,
+            users: &self.users,
+            bearer: self.bearer.as_ref(),
+        };
+        (self.platforms.is_empty() || !access.is_nobody()).then_some(access)
+    }
+}
+
+fn authentication(config: &Config, findings: &mut Findings) {
+    let needs = "needs `users` or `bearer`, or BROKER_USERNAME and BROKER_PASSWORD in the \
+                 environment; to serve everybody, say `auth: none` or --no-auth";
+    if config.front().is_some_and(|access| access.is_nobody()) {
+        findings.fault("auth", needs);
+    }
+    if config.auth == AuthMode::None && !(config.users.is_empty() && config.bearer.is_none()) {
+        findings.warn(
+            "auth",
+            "is none, so nobody is asked for `users` or `bearer`",
+        );
+    }
+    users(&config.users, "", findings);
+    bearer(config.bearer.as_ref(), "", findings);
+    for (nth, platform) in config.platforms.iter().enumerate() {
+        let path = format!("platforms[{nth}]");
+        let nobody = platform.users.is_empty() && platform.bearer.is_none();
+        if nobody && platform.auth == AuthMode::Required {
+            let needs = "needs `users` or `bearer`; to serve everybody, say `auth: none`";
+            findings.fault(&path, needs);
+        }
+        users(&platform.users, &format!("{path}."), findings);
+        bearer(platform.bearer.as_ref(), &format!("{path}."), findings);
+    }
+}
+
+fn users(users: &[User], before: &str, findings: &mut Findings) {
+    let mut names = HashSet::new();
+    for (nth, user) in users.iter().enumerate() {
+        let path = format!("{before}users[{nth}]");
+        let name = &user.name;
+        if name.is_empty() || name.contains(':') || name.chars().any(char::is_control) {
+            let reason = "must not be empty, and must have no colon in it";
+            findings.fault(format!("{path}.name"), reason);
+        }
+        if !names.insert(name) {
+            let reason = "is a user's already; give each user another name";
+            findings.fault(format!("{path}.name"), reason);
+        }
+        match (&user.password, &user.password_hash) {
+            (Some(_), None) | (None, Some(_)) => {}
+            (None, None) => findings.fault(path, "needs `password` or `password_hash`"),
+            (Some(_), Some(_)) => {
+                findings.fault(
+                    path,
+                    "has `password` and `password_hash`; remove one of them",
+                );
+            }
+        }
+    }
+}
+
+fn bearer(bearer: Option<&Bearer>, before: &str, findings: &mut Findings) {
+    let Some(bearer) = bearer else {
+        return;
+    };
+    if bearer.issuer.is_empty() {
+        let reason = "must not be empty; it is `iss` of the tokens";
+        findings.fault(format!("{before}bearer.issuer"), reason);
+    }
+    if bearer.audience.is_empty() || bearer.audience.iter().any(String::is_empty) {
+        let reason = "must name who the tokens are for; it is `aud` of the tokens";
+        findings.fault(format!("{before}bearer.audience"), reason);
+    }
+}
+
+fn platforms(config: &Config, findings: &mut Findings) {
+    let mut prefixes = HashSet::new();
+    let mut realms = HashSet::new();
+    if config.front().is_some() {
+        prefixes.insert("");
+        realms.insert(REALM);
+    }
+    for (nth, platform) in config.platforms.iter().enumerate() {
+        let path = format!("platforms[{nth}].prefix");
+        match prefix_fault(&platform.prefix) {
+            Some(reason) => findings.fault(path, reason),
+            None if !prefixes.insert(platform.prefix.trim_end_matches('/')) => {
+                findings.fault(path, "is another platform's already; give each its own");
+            }
+            None => {}
+        }
+        let path = format!("platforms[{nth}].realm");
+        if platform.realm.is_empty() || platform.realm.contains('\0') {
+            findings.fault(path, "must not be empty");
+        } else if !realms.insert(&platform.realm) {
+            findings.fault(path, "is another platform's already; give each its own");
+        }
+    }
+}
+
+/// Why a prefix cannot be one.
+fn prefix_fault(prefix: &str) -> Option<&'static str> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    let inner = match prefix {
+        "/" => return None,
+        _ => prefix.strip_prefix('/'),
+    };
+    let Some(inner) = inner else {
+        return Some("must begin with a slash, such as `/cf`");
+    };
+    let good = |part: &str| !part.is_empty() && part.chars().all(fine) && !part.starts_with('.');
+    if !inner.split('/').all(good) {
+        return Some("must be a path such as `/cf` or `/eu/cf`, of letters, digits, `-`, `_`, `~`");
+    }
+    if prefix.split('/').any(|part| format!("/{part}") == PROTOCOL) {
+        return Some("must not contain `/v2`, which follows it anyway");
+    }
+    None
+}
+
+fn admin(config: &Config, findings: &mut Findings) {
+    let Some(admin) = &config.admin else {
+        return;
+    };
+    if admin.users.is_empty() && admin.bearer.is_none() {
+        findings.fault("admin", "needs `users` or `bearer` of its own");
+    }
+    users(&admin.users, "admin.", findings);
+    bearer(admin.bearer.as_ref(), "admin.", findings);
+    if let (Some(_), Some(_)) = (&admin.prefix, &admin.listen) {
+        let reason = "is for an API on the broker's address; remove it or `listen`";
+        findings.fault("admin.prefix", reason);
+    }
+    if admin.listen.as_ref() == Some(&config.listen) {
+        let reason = "is the broker's address; give another, or `prefix` instead of it";
+        findings.fault("admin.listen", reason);
+    }
+    let prefix = admin.prefix.as_deref().unwrap_or(ADMIN_PREFIX);
+    let taken = config.platforms.iter().any(|it| it.prefix == prefix);
+    match prefix_fault(prefix) {
+        Some(reason) => findings.fault("admin.prefix", reason),
+        None if taken || prefix == "/" => {
+            findings.fault("admin.prefix", "is a platform's already; give another");
+        }
+        None => {}
+    }
+}
+
+fn tls(config: &Config, findings: &mut Findings) {
+    let Some(tls) = &config.tls else {
+        return;
+    };
+    match (&tls.certificate, &tls.key) {
+        (Some(_), Some(_)) => {}
+        (Some(_), None) => findings.fault("tls", "has a certificate, but no `key`: give both"),
+        (None, Some(_)) => findings.fault("tls", "has a key, but no `certificate`: give both"),
+        (None, None) => findings.fault("tls", "needs `certificate` and `key`"),
+    }
+    match (tls.client_auth, &tls.client_ca) {
+        (ClientAuth::Optional | ClientAuth::Required, None) => {
+            let reason = "needs `client_ca`, to know which certificates to trust";
+            findings.fault("tls.client_auth", reason);
+        }
+        (ClientAuth::None, Some(_)) => {
+            let reason =
+                "means nothing while `client_auth` is `none`; say `optional` or `required`";
+            findings.fault("tls.client_ca", reason);
+        }
+        (ClientAuth::None, None) | (ClientAuth::Optional | ClientAuth::Required, Some(_)) => {}
+    }
+}
+
+fn sources(config: &Config, findings: &mut Findings) {
+    if config.catalog.file.is_some() && config.catalog.services.is_some() {
+        findings.fault("catalog", "has `file` and `services`; remove one of them");
+    }
+    if config.store.url == StoreUrl::Memory && config.store.key_file.is_some() {
+        let reason = "means nothing for a store in memory; remove it";
+        findings.fault("store.key_file", reason);
+    }
+}
+
+fn amounts(config: &Config, findings: &mut Findings) {
+    if config.workers == 0 || config.workers > WORKERS_MAX {
+        findings.fault("workers", format!("must be from 1 to {WORKERS_MAX}"));
+    }
+    if config.limits.body.0 < 1024 {
+        findings.fault("limits.body", "must be at least 1KiB");
+    }
+    let timeouts = [
+        ("timeouts.headers", config.timeouts.headers),
+        ("timeouts.body", config.timeouts.body),
+        ("timeouts.sync_wait", config.timeouts.sync_wait),
+    ];
+    for (path, span) in timeouts {
+        if span.0.is_zero() {
+            findings.fault(path, "must be longer than nothing");
+        }
+    }
+    if config.timeouts.lease.0.as_secs() < 1 {
+        findings.fault("timeouts.lease", "must be at least 1s");
+    }
+    let level = tracing_subscriber::EnvFilter::try_new(&config.log.level);
+    if level.is_err() || config.log.level.trim().is_empty() {
+        let reason = "must be `error`, `warn`, `info`, `debug` or `trace`, or several such as \
+                      `info,sutler_broker=debug`";
+        findings.fault("log.level", reason);
+    }
+}
+
+/// What outsiders could see or do.
+fn exposure(config: &Config, findings: &mut Findings) {
+    if config.listen.is_loopback() {
+        return;
+    }
+    let open = config.platforms.iter().any(|it| it.auth == AuthMode::None);
+    if open || config.auth == AuthMode::None {
+        let reason = "lets other machines in, and nobody is asked who they are";
+        findings.warn("listen", reason);
+    } else if config.tls.is_none() {
+        let reason = "lets other machines in, and passwords travel unencrypted: set `tls`, or \
+                      put something in front that does";
+        findings.warn("listen", reason);
+    }
+}

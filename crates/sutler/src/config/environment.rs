@@ -1,0 +1,152 @@
+//! Variables of the environment as values of the configuration: `SUTLER_LOG__LEVEL` is `log.level`.
+//!
+//! Which there are follows from the schema, so that a slip of the pen is an error and not a setting
+//! that never was. Values of secrets are never quoted. Pure: the environment is handed in.
+
+use super::schema::{is_composite, properties, resolve};
+use super::sources::{ConfigFault, Origin};
+use super::tree::{Path, Step, put};
+use serde_json::Value;
+use sutler_yaml::{Kind, Node, nearest};
+
+/// What all of them begin with.
+const PREFIX: &str = "SUTLER_";
+
+/// Between the levels.
+const LEVELS: &str = "__";
+
+/// Variables with that beginning that are no settings of a broker.
+const OTHERS: [&str; 1] = ["SUTLER_CONFIG"];
+
+/// Beginnings of variables that are for other commands and for tests.
+const OTHER_BEGINNINGS: [&str; 2] = ["SUTLER_TEST_", "SUTLER_ADMIN_CLIENT_"];
+
+/// Variables that were there before the others, and what they mean.
+const SHORT: [(&str, &str); 1] = [("SUTLER_LOG", "log.level")];
+
+/// Longest value, in bytes.
+const VALUE_BYTES_MAX: usize = 64 * 1024;
+
+/// Puts every variable that is a setting into a tree, and notes which path it changed.
+pub(super) fn overlay(
+    root: &mut Node,
+    variables: &[(String, String)],
+    schema: &Value,
+    changed: &mut Vec<(String, Origin)>,
+) -> Vec<ConfigFault> {
+    let mut faults = Vec::new();
+    for (name, value) in variables {
+        let Some(rest) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
+        let other = OTHER_BEGINNINGS.iter().any(|it| name.starts_with(it));
+        if other || OTHERS.contains(&name.as_str()) {
+            continue;
+        }
+        let done = setting(name, rest, schema).and_then(|(path, part)| {
+            let node = node(value, part)?;
+            put(root, &path.0, node)?;
+            changed.push((path.to_string(), Origin::Variable(name.clone())));
+            Ok(())
+        });
+        if let Err(reason) = done {
+            faults.push(ConfigFault {
+                at: name.chars().take(120).collect(),
+                path: String::new(),
+                reason,
+            });
+        }
+    }
+    faults
+}
+
+/// The path that a variable stands for, and the schema there.
+fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(Path, &'a Value), String> {
+    if let Some((_, path)) = SHORT.iter().find(|(short, _)| *short == name) {
+        let path = Path::of_keys(path);
+        let text = &schema["$defs"]["Log"]["properties"]["level"];
+        return Ok((path, text));
+    }
+    let mut path = Path::default();
+    let mut part = resolve(schema, schema);
+    let mut written = PREFIX.to_owned();
+    for segment in rest.split(LEVELS) {
+        part = match (properties(part), part.get("items")) {
+            (Some(known), _) => {
+                let key = segment.to_ascii_lowercase();
+                let exact = segment.to_ascii_uppercase() == segment;
+                let Some(next) = known.get(&key).filter(|it| exact && is_settable(it)) else {
+                    return Err(unknown(&written, &key, known));
+                };
+                path.0.push(Step::Key(key));
+                next
+            }
+            (None, Some(items)) => {
+                let nth = segment.parse().map_err(|_| {
+                    format!("must have the number of an item after `{written}`, from 0")
+                })?;
+                path.0.push(Step::Nth(nth));
+                items
+            }
+            (None, None) => return Err("goes deeper than there are settings".to_owned()),
+        };
+        part = resolve(part, schema);
+        written = format!("{written}{segment}{LEVELS}");
+    }
+    Ok((path, part))
+}
+
+/// Catalogs are files; the sections of Spring are for files too.
+fn is_settable(part: &Value) -> bool {
+    let is_open = part["type"] == "object" && part.get("properties").is_none();
+    part["format"] != "catalog" && !is_open
+}
+
+fn unknown(before: &str, key: &str, known: &serde_json::Map<String, Value>) -> String {
+    let names: Vec<&str> = known
+        .iter()
+        .filter(|(_, part)| is_settable(part))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let variable = |name: &str| format!("{before}{}", name.to_ascii_uppercase());
+    match nearest(key, names.iter().copied()) {
+        Some(near) => format!("is no setting; did you mean {}?", variable(near)),
+        None => {
+            let all: Vec<String> = names.iter().map(|name| variable(name)).collect();
+            format!(
+                "is no setting; unset it, or use one of {}, with {LEVELS} before what is below",
+                all.join(", ")
+            )
+        }
+    }
+}
+
+/// A value: text where text is wanted, else YAML such as `[a, b]`.
+fn node(value: &str, part: &Value) -> Result<Node, String> {
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(format!("must not be longer than {VALUE_BYTES_MAX} bytes"));
+    }
+    if !is_composite(part) {
+        return Ok(Node::text_from_elsewhere(value));
+    }
+    let documents = sutler_yaml::parse(value).ok();
+    let mut documents = documents.into_iter().flatten();
+    match (documents.next(), documents.next()) {
+        (Some(mut node), None) => {
+            forget_places(&mut node);
+            Ok(node)
+        }
+        _ => Err("must be YAML on one line, such as `[a, b]` or `{name: value}`".to_owned()),
+    }
+}
+
+/// Lines of a variable are no lines of the file.
+fn forget_places(node: &mut Node) {
+    let Node { place, key, kind } = node;
+    (place.line, place.column, *key) = (0, 0, None);
+    match kind {
+        Kind::List(items) => items.iter_mut().for_each(forget_places),
+        Kind::Mapping(entries) => entries.iter_mut().for_each(|(_, it)| forget_places(it)),
+        Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Text(_) => {}
+    }
+}

@@ -1,0 +1,87 @@
+//! The configuration as types: the only source of what may be written, of its schema and of the
+//! reference in `docs/configuration.md`. Doc comments of fields are what operators read.
+//!
+//! Nothing is decided here: `check.rs` says what does not go together, `load.rs` where values come
+//! from. Who may come in: `model/access.rs`. What the broker does and how much: `model/service.rs`.
+
+mod access;
+mod service;
+
+pub use access::{Access, Admin, AuthMode, Bearer, ClientAuth, Platform, Tls, User};
+pub use service::{
+    Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Limits, Log,
+    MissingVersionAnswer, Records, StoreSource, StoreUrl, Timeouts,
+};
+
+use super::words::{Address, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The configuration of `sutler broker`. Every key may be left out.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where the broker listens. Only this machine can reach the default.
+    pub listen: Address,
+    /// Whether requests must prove who they are: `required`, or `none` to serve everybody.
+    pub auth: AuthMode,
+    /// Who may come in with a name and a password, unless `platforms` say otherwise.
+    pub users: Vec<User>,
+    /// Who may come in with a bearer token, unless `platforms` say otherwise.
+    pub bearer: Option<Bearer>,
+    /// Platforms with a path, a realm and users of their own. What `users` and `bearer` say above
+    /// is then the platform at `/`; without them there is none there.
+    pub platforms: Vec<Platform>,
+    /// Encrypted connections. Without it the broker speaks plain HTTP.
+    pub tls: Option<Tls>,
+    /// What is offered; without it, a demo catalog.
+    pub catalog: CatalogSource,
+    /// Where instances, bindings and operations are kept.
+    pub store: StoreSource,
+    /// The API of operators, and who may use it. Without it there is none.
+    pub admin: Option<Admin>,
+    /// How much of everything a client may have.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How many operations run at a time.
+    pub workers: usize,
+    /// How long a shut-down waits for what runs.
+    pub drain: Span,
+    /// Service instances: unknown ones, and how long their operations are kept.
+    pub instances: Records,
+    /// Service bindings: unknown ones, and how long their operations are kept.
+    pub bindings: Records,
+    /// Answers of older versions of the specification.
+    pub compat: Compat,
+    /// What the broker writes about its work, on standard error.
+    pub log: Log,
+    /// Who changed what, one line of JSON each.
+    pub audit: Audit,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let settings = sutler_broker::Settings::default();
+        Self {
+            listen: Address::parse("127.0.0.1:8080").expect("it is an address"),
+            auth: AuthMode::Required,
+            users: Vec::new(),
+            bearer: None,
+            platforms: Vec::new(),
+            tls: None,
+            catalog: CatalogSource::default(),
+            store: StoreSource::default(),
+            admin: None,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            workers: settings.workers,
+            drain: Span(settings.drain),
+            instances: Records::default(),
+            bindings: Records::default(),
+            compat: Compat::default(),
+            log: Log::default(),
+            audit: Audit::default(),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What the broker offers, where it keeps it, how much and how long: everything but who may come in.
+
+use crate::config::words::{File, Size, Span, When};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+use sutler_broker::{CleanupSettings, Settings};
+
+/// What is offered: in a file of its own, or here.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CatalogSource {
+    /// A file with `services`, or an `application.yaml` of Spring Cloud Open Service Broker. Read
+    /// again at a reload.
+    pub file: Option<File>,
+    /// The offerings, as `GET /v2/catalog` lists them. Read again at a reload.
+    pub services: Option<Inline>,
+}
+
+/// A list of offerings in the file itself. It is read with the rules of a catalog; here it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inline(pub usize);
+
+impl<'de> Deserialize<'de> for Inline {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Count)
+    }
+}
+
+struct Count;
+
+impl<'de> Visitor<'de> for Count {
+    type Value = Inline;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of offerings")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Inline, A::Error> {
+        let mut count = 0;
+        while items.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(Inline(count))
+    }
+}
+
+impl Serialize for Inline {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("({} in the file)", self.0))
+    }
+}
+
+impl JsonSchema for Inline {
+    fn schema_name() -> Cow<'static, str> {
+        "Offerings".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "array", "format": "catalog", "items": { "type": "object" } })
+    }
+}
+
+/// Where everything is kept.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSource {
+    /// `sqlite:FILE`, made if it is not there; or `memory:`, forgotten at the end.
+    pub url: StoreUrl,
+    /// The keys that seal what is kept; made if they are not there. The database's name with `.key`,
+    /// if none is given.
+    pub key_file: Option<File>,
+}
+
+impl Default for StoreSource {
+    fn default() -> Self {
+        Self {
+            url: StoreUrl::Sqlite("sutler.db".into()),
+            key_file: None,
+        }
+    }
+}
+
+/// Which store.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum StoreUrl {
+    /// A file of SQLite.
+    Sqlite(PathBuf),
+    /// Nothing that lasts.
+    Memory,
+}
+
+impl TryFrom<String> for StoreUrl {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.trim().split_once(':') {
+            Some(("sqlite", file)) if !file.is_empty() && !file.contains('\0') => {
+                Ok(Self::Sqlite(file.into()))
+            }
+            Some(("memory", "")) => Ok(Self::Memory),
+            Some(_) | None => Err("must be `sqlite:FILE` or `memory:`".to_owned()),
+        }
+    }
+}
+
+impl From<StoreUrl> for String {
+    fn from(url: StoreUrl) -> String {
+        match url {
+            StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
+            StoreUrl::Memory => "memory:".to_owned(),
+        }
+    }
+}
+
+impl JsonSchema for StoreUrl {
+    fn schema_name() -> Cow<'static, str> {
+        "StoreUrl".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "store", "examples": ["sqlite:sutler.db"] })
+    }
+}
+
+/// How much of everything a client may have.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Longest body of a request.
+    pub body: Size,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: Size(Settings::default().body_bytes_max),
+        }
+    }
+}
+
+/// How long things may take.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// How long a client may take to send the headers of a request.
+    pub headers: Span,
+    /// How long a client may take to send the body of a request.
+    pub body: Span,
+    /// How long a request without `accepts_incomplete` waits for its operation.
+    pub sync_wait: Span,
+    /// How long a claim on an operation lasts when the process is not heard of.
+    pub lease: Span,
+    /// How long a deleted id is remembered.
+    pub tombstones: Span,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let settings = Settings::default();
+        Self {
+            headers: Span(settings.headers_within),
+            body: Span(settings.body_within),
+            sync_wait: Span(settings.sync_wait),
+            lease: Span(settings.lease),
+            tombstones: Span(settings.tombstones),
+        }
+    }
+}
+
+/// Unknown ids, and how long operations are kept.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Records {
+    /// Whether deleting an id that nobody knows succeeds.
+    pub force_delete_unknown: bool,
+    /// When finished operations are removed. Without a schedule they are kept.
+    pub cleanup: CleanupTimes,
+}
+
+/// When finished operations are removed.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CleanupTimes {
+    /// How long an operation must have been finished.
+    pub age: Span,
+    /// When all operations of that age are removed.
+    pub all: Option<When>,
+    /// When those that succeeded are removed.
+    pub succeeded: Option<When>,
+    /// When those that failed are removed.
+    pub failed: Option<When>,
+}
+
+impl Default for CleanupTimes {
+    fn default() -> Self {
+        Self {
+            age: Span(CleanupSettings::default().age),
+            all: None,
+            succeeded: None,
+            failed: None,
+        }
+    }
+}
+
+/// Answers of older versions of the specification.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Compat {
+    /// What a request without `X-Broker-API-Version` is answered with (D-01).
+    pub missing_version: MissingVersionAnswer,
+    /// What a poll of a finished asynchronous delete is answered with (D-02).
+    pub deleted_poll: DeletedPollAnswer,
+}
+
+/// What a missing version header is answered with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum MissingVersionAnswer {
+    /// Bad request, as the specification says since 2.16.
+    #[default]
+    #[serde(rename = "400")]
+    BadRequest,
+    /// Precondition failed, as it said before.
+    #[serde(rename = "412")]
+    PreconditionFailed,
+}
+
+/// What a poll of a finished delete is answered with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeletedPollAnswer {
+    /// 200, and 410 once the operation is cleaned up.
+    #[default]
+    Succeeded,
+    /// 410 at once.
+    Gone,
+}
+
+/// What the broker writes about its work.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// How much: `error`, `warn`, `info`, `debug`, `trace`, or several such as
+    /// `info,sutler_broker=debug`. Taken over at a reload.
+    pub level: String,
+    /// One line of text for people, or of JSON for programs.
+    pub format: Format,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: Format::Text,
+        }
+    }
+}
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Who changed what.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Audit {
+    /// The file that lines are added to; none, if none is given.
+    pub file: Option<File>,
+}

@@ -1,0 +1,226 @@
+//! From a draft to what a broker can be started with: the half that looks at files.
+
+use super::load::{Draft, Flag, Input, catalog_faults, draft};
+use super::model::{Bearer, Config, User};
+use super::sources::{ConfigFault, ConfigFaults, Sources};
+use super::words::File;
+use std::io::Read as _;
+use std::path::Path;
+use sutler_broker::CatalogFile;
+
+/// Longest configuration file, in bytes. A catalog inside may be large.
+const CONFIG_BYTES_MAX: u64 = sutler_yaml::YAML_BYTES_MAX as u64;
+
+/// What is offered where nothing is said.
+const DEMO_CATALOG: &str = include_str!("../demo-catalog.yaml");
+
+/// A configuration that a broker can be started with.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What is configured.
+    pub config: Config,
+    /// Where each value came from.
+    pub sources: Sources,
+    /// What is offered.
+    pub catalog: CatalogFile,
+    /// What is probably not meant.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a configuration: the file, if one is given, the environment, and flags.
+///
+/// # Errors
+/// Every fault there is: in the file, in the environment, in the catalog, in files it names.
+pub fn load(file: Option<&Path>, flags: &[Flag]) -> Result<Loaded, ConfigFaults> {
+    let mut input = Input {
+        flags: flags.to_vec(),
+        ..Input::default()
+    };
+    for (name, value) in std::env::vars_os() {
+        // What is no text has no name or no value of ours; values are shown nowhere.
+        let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else {
+            continue;
+        };
+        input.variables.push((name, value));
+    }
+    if let Some(path) = file {
+        let name = path.display().to_string();
+        let text = read(path).map_err(|reason| {
+            ConfigFaults(vec![ConfigFault {
+                at: name.clone(),
+                path: String::new(),
+                reason,
+            }])
+        })?;
+        input.file = Some((name, text));
+    }
+    let drafted = draft(&input)?;
+    settle(drafted, &input, file)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let unreadable = |error| format!("cannot be read: {error}");
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(CONFIG_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > CONFIG_BYTES_MAX {
+        return Err(format!("must not be longer than {CONFIG_BYTES_MAX} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "must be text in UTF-8".to_owned())
+}
+
+fn settle(draft: Draft, input: &Input, path: Option<&Path>) -> Result<Loaded, ConfigFaults> {
+    let Draft {
+        mut config,
+        sources,
+        mut warnings,
+        catalog_inside,
+    } = draft;
+    let mut faults = Vec::new();
+    let catalog = match catalog(&config, catalog_inside, input, path) {
+        Ok(catalog) => Some(catalog),
+        Err(found) => {
+            faults.extend(found);
+            None
+        }
+    };
+    faults.extend(unreadable(&config, &sources));
+    if let Some(plain) = plain_secret(&config)
+        && let Some(path) = path
+        && others_can_read(path)
+        && matches!(sources.origin(&plain), super::Origin::File(..))
+    {
+        let reason = format!(
+            "stands in a file that others can read: run `chmod 600 {}`, or write `${{file:…}}`",
+            path.display()
+        );
+        warnings.push(sources.fault(&plain, reason).to_string());
+    }
+    match (catalog, faults.is_empty()) {
+        (Some(catalog), true) => {
+            warnings.extend(catalog.warnings.iter().cloned());
+            take_over(&mut config, &sources, &catalog);
+            Ok(Loaded {
+                config,
+                sources,
+                catalog,
+                warnings,
+            })
+        }
+        (Some(_) | None, _) => Err(ConfigFaults(faults)),
+    }
+}
+
+fn catalog(
+    config: &Config,
+    inside: bool,
+    input: &Input,
+    path: Option<&Path>,
+) -> Result<CatalogFile, Vec<ConfigFault>> {
+    if let Some(File(file)) = &config.catalog.file {
+        let name = file.display().to_string();
+        return CatalogFile::read(file).map_err(|error| catalog_faults(&error, &name));
+    }
+    match &input.file {
+        Some((name, text)) if inside => {
+            let folder = path.and_then(Path::parent);
+            let folder = folder.filter(|it| !it.as_os_str().is_empty());
+            CatalogFile::parse(text, Some(folder.unwrap_or(Path::new("."))))
+                .map_err(|error| catalog_faults(&error, name))
+        }
+        Some(_) | None => CatalogFile::parse(DEMO_CATALOG, None)
+            .map_err(|error| catalog_faults(&error, "the demo catalog")),
+    }
+}
+
+/// Settings beside a catalog in a file of its own count where the configuration says nothing.
+fn take_over(config: &mut Config, sources: &Sources, catalog: &CatalogFile) {
+    if config.catalog.file.is_some() {
+        let settings = &catalog.settings;
+        if !sources.says("instances") && settings.instances != Default::default() {
+            config.instances = super::load::records(&settings.instances);
+        }
+        if !sources.says("bindings") && settings.bindings != Default::default() {
+            config.bindings = super::load::records(&settings.bindings);
+        }
+    }
+}
+
+/// Every list of users and every provider, with the path before it.
+fn accesses(config: &Config) -> Vec<(String, &[User], Option<&Bearer>)> {
+    let mut all = vec![(String::new(), &config.users[..], config.bearer.as_ref())];
+    for (nth, platform) in config.platforms.iter().enumerate() {
+        let before = format!("platforms[{nth}].");
+        all.push((before, &platform.users, platform.bearer.as_ref()));
+    }
+    if let Some(admin) = &config.admin {
+        all.push(("admin.".to_owned(), &admin.users, admin.bearer.as_ref()));
+    }
+    all
+}
+
+/// Secrets that are not where they should be, and files that cannot be read.
+fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
+    let mut faults = Vec::new();
+    let mut files: Vec<(String, &File)> = Vec::new();
+    for (before, users, bearer) in accesses(config) {
+        for (nth, user) in users.iter().enumerate() {
+            let secrets = [
+                ("password", &user.password),
+                ("password_hash", &user.password_hash),
+            ];
+            for (key, secret) in secrets {
+                let found = secret.as_ref().map(|it| it.reveal(&variable));
+                if let Some(Err(reason)) = found {
+                    faults.push(sources.fault(&format!("{before}users[{nth}].{key}"), reason));
+                }
+            }
+        }
+        if let Some(ca) = bearer.and_then(|it| it.ca.as_ref()) {
+            files.push((format!("{before}bearer.ca"), ca));
+        }
+    }
+    if let Some(tls) = &config.tls {
+        let named = [
+            ("tls.certificate", &tls.certificate),
+            ("tls.key", &tls.key),
+            ("tls.client_ca", &tls.client_ca),
+        ];
+        files.extend(
+            named
+                .into_iter()
+                .filter_map(|(path, file)| file.as_ref().map(|it| (path.to_owned(), it))),
+        );
+    }
+    for (path, File(file)) in files {
+        if let Err(error) = std::fs::File::open(file) {
+            let reason = format!("is {}, which cannot be read: {error}", file.display());
+            faults.push(sources.fault(&path, reason));
+        }
+    }
+    faults
+}
+
+/// A variable of the environment.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The first secret that is written as it is.
+fn plain_secret(config: &Config) -> Option<String> {
+    for (before, users, _) in accesses(config) {
+        for (nth, user) in users.iter().enumerate() {
+            if let Some(super::Secret::Plain(_)) = user.password {
+                return Some(format!("{before}users[{nth}].password"));
+            }
+        }
+    }
+    None
+}
+
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0)
+}

@@ -1,0 +1,133 @@
+//! The `application.yaml` of a Spring broker as a configuration file.
+//!
+//! Its catalog and its framework's settings are read where they are (`sutler-broker`,
+//! `catalog_file`). What else Spring reads from it means nothing here, and is left out with a
+//! warning. Keys of ours may stand beside them, in any document that holds under every profile.
+
+use super::sources::{ConfigFault, at};
+use sutler_yaml::{Kind, Node, plain, values_at};
+
+/// Roots whose contents are read: the catalog, and the settings of the framework.
+const READ: [&str; 2] = ["spring", "com"];
+
+/// Roots that mean something to Spring only.
+const IGNORED: [&str; 8] = [
+    "server",
+    "management",
+    "logging",
+    "info",
+    "eureka",
+    "springdoc",
+    "debug",
+    "trace",
+];
+
+/// A document with one of these holds only under some profile.
+const PROFILES: [&[&str]; 2] = [
+    &["spring", "config", "activate", "on-profile"],
+    &["spring", "profiles"],
+];
+
+/// Where a catalog may stand in a configuration file.
+const CATALOGS: [&[&str]; 3] = [
+    &[
+        "spring",
+        "cloud",
+        "openservicebroker",
+        "catalog",
+        "services",
+    ],
+    &["spring", "cloud", "openservicebroker", "services"],
+    &["catalog", "services"],
+];
+
+/// A file, taken apart.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// Our own keys, of all documents.
+    pub(super) own: Node,
+    /// Whether there is a catalog in the file.
+    pub(super) catalog: bool,
+    /// Whether there is anything of Spring's.
+    pub(super) spring: bool,
+    pub(super) warnings: Vec<String>,
+    pub(super) faults: Vec<ConfigFault>,
+}
+
+/// Takes the documents of a file apart.
+pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> Parts {
+    let conditional = |document: &Node| {
+        let mut profiles = PROFILES.iter().flat_map(|path| values_at(document, path));
+        profiles.any(|profile| profile.entries().is_none())
+    };
+    let documents: Vec<Node> = documents
+        .into_iter()
+        .filter(|it| !conditional(it))
+        .collect();
+    let is_catalog = |it: &Node| CATALOGS.iter().any(|path| !values_at(it, path).is_empty());
+    let roots = documents
+        .iter()
+        .flat_map(|it| it.entries().unwrap_or_default());
+    let spring = roots
+        .into_iter()
+        .any(|(key, _)| READ.contains(&root(key).as_str()));
+    let mut parts = Parts {
+        own: Node::from_elsewhere(Kind::Mapping(Vec::new())),
+        catalog: documents.iter().any(is_catalog),
+        spring,
+        warnings: Vec::new(),
+        faults: Vec::new(),
+    };
+    let mut own: Vec<(String, Node)> = Vec::new();
+    for document in documents {
+        let place = document.place;
+        let entries = match document.kind {
+            Kind::Mapping(entries) => entries,
+            Kind::Null => continue,
+            kind @ (Kind::Bool(_) | Kind::Number(..) | Kind::Text(_) | Kind::List(_)) => {
+                parts.own = Node {
+                    place,
+                    key: None,
+                    kind,
+                };
+                return parts;
+            }
+        };
+        if parts.own.place.line == 0 {
+            parts.own.place = place;
+        }
+        for (key, value) in entries {
+            parts.sort_out(key, value, name, &mut own);
+        }
+    }
+    parts.own.kind = Kind::Mapping(own);
+    parts
+}
+
+impl Parts {
+    fn sort_out(&mut self, key: String, value: Node, name: &str, own: &mut Vec<(String, Node)>) {
+        let first = root(&key);
+        if READ.contains(&first.as_str()) {
+            return;
+        }
+        let place = at(name, Some(value.begins()));
+        if self.spring && IGNORED.contains(&first.as_str()) {
+            self.warnings.push(format!(
+                "{place}: {key} is a setting of Spring, and is ignored"
+            ));
+        } else if own.iter().any(|(known, _)| *known == key) {
+            self.faults.push(ConfigFault {
+                at: place,
+                path: key,
+                reason: "is in two documents of the file; remove one of them".to_owned(),
+            });
+        } else {
+            own.push((key, value));
+        }
+    }
+}
+
+/// The first part of a key that may be dotted.
+fn root(key: &str) -> String {
+    plain(key.split('.').next().unwrap_or_default())
+}

@@ -1,0 +1,63 @@
+//! What configurations say, and what is said about faulty ones.
+
+mod faulty;
+mod layers;
+mod spring;
+
+use super::{ConfigFaults, Draft, Flag, Input, draft};
+
+const NAME: &str = "sutler.yaml";
+
+fn of_file(text: &str) -> Input {
+    Input {
+        file: Some((NAME.to_owned(), text.to_owned())),
+        ..Input::default()
+    }
+}
+
+fn with_variables(text: &str, variables: &[(&str, &str)]) -> Input {
+    let variables = variables.iter();
+    Input {
+        variables: variables
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..of_file(text)
+    }
+}
+
+fn flag(name: &'static str, path: &'static str, value: &str) -> Flag {
+    Flag {
+        name,
+        path,
+        value: value.to_owned(),
+    }
+}
+
+#[track_caller]
+fn good(input: &Input) -> Draft {
+    match draft(input) {
+        Ok(draft) => draft,
+        Err(faults) => panic!("{faults}"),
+    }
+}
+
+fn faults(input: &Input) -> ConfigFaults {
+    match draft(input) {
+        Ok(_) => ConfigFaults(Vec::new()),
+        Err(faults) => faults,
+    }
+}
+
+/// Compares with what is kept; writes it anew when SUTLER_TEST_WRITE is set.
+#[track_caller]
+fn kept(name: &str, kept: &str, told: &str) {
+    if std::env::var_os("SUTLER_TEST_WRITE").is_some() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/tests");
+        std::fs::write(format!("{folder}/{name}"), told).expect("it is written");
+        return;
+    }
+    assert_eq!(
+        kept, told,
+        "{name}: if this is meant, set SUTLER_TEST_WRITE=1, run the test again and read the difference"
+    );
+}

@@ -1,0 +1,104 @@
+//! Changing a tree at a path: how variables and flags get above what a file says.
+
+use std::fmt;
+use sutler_yaml::{Kind, Node};
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Key(String),
+    Nth(usize),
+}
+
+/// A path from the top, printed as `users[0].name`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Path(pub(super) Vec<Step>);
+
+impl Path {
+    /// Of keys with dots between them.
+    pub(super) fn of_keys(dotted: &str) -> Self {
+        Self(
+            dotted
+                .split('.')
+                .map(|key| Step::Key(key.to_owned()))
+                .collect(),
+        )
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Key(key) if nth == 0 => f.write_str(key)?,
+                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Nth(nth) => write!(f, "[{nth}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts a value at a path, making what is missing on the way.
+///
+/// # Errors
+/// An item of a list is named that comes after one that is not there.
+pub(super) fn put(node: &mut Node, path: &[Step], value: Node) -> Result<(), String> {
+    let Some((step, rest)) = path.split_first() else {
+        *node = value;
+        return Ok(());
+    };
+    match step {
+        Step::Key(key) => {
+            if !matches!(node.kind, Kind::Mapping(_)) {
+                node.kind = Kind::Mapping(Vec::new());
+            }
+            let Kind::Mapping(entries) = &mut node.kind else {
+                return Ok(());
+            };
+            let known = entries.iter().position(|(name, _)| name == key);
+            let at = known.unwrap_or_else(|| {
+                entries.push((key.clone(), Node::from_elsewhere(Kind::Null)));
+                entries.len() - 1
+            });
+            put(&mut entries[at].1, rest, value)
+        }
+        Step::Nth(nth) => {
+            if !matches!(node.kind, Kind::List(_)) {
+                node.kind = Kind::List(Vec::new());
+            }
+            let Kind::List(items) = &mut node.kind else {
+                return Ok(());
+            };
+            if *nth > items.len() {
+                return Err(format!(
+                    "names item {nth}, but the next one is {}: number the items from 0 without a gap",
+                    items.len()
+                ));
+            }
+            if *nth == items.len() {
+                items.push(Node::from_elsewhere(Kind::Null));
+            }
+            put(&mut items[*nth], rest, value)
+        }
+    }
+}
+
+/// The node at a printed path, or the last one on the way that is there.
+pub(super) fn nearest_to<'a>(root: &'a Node, path: &str) -> (&'a Node, bool) {
+    let mut node = root;
+    for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
+        let next = match (&node.kind, step.strip_suffix(']')) {
+            (Kind::List(items), Some(nth)) => {
+                nth.parse().ok().and_then(|nth: usize| items.get(nth))
+            }
+            (Kind::Mapping(_), None) => node.get(step),
+            _ => None,
+        };
+        match next {
+            Some(next) => node = next,
+            None => return (node, false),
+        }
+    }
+    (node, true)
+}

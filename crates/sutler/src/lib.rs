@@ -1,0 +1,14 @@
+//! What the executable reads: the configuration of a broker, as types.
+//!
+//! A library only so that tools can reach it; it promises nothing to others. Start with [`Config`] and
+//! [`load`].
+
+mod config;
+
+pub use config::{
+    Access, Address, Admin, Audit, AuthMode, Bearer, CatalogSource, CleanupTimes, ClientAuth,
+    Compat, Config, ConfigFault, ConfigFaults, DeletedPollAnswer, Draft, File, Flag, Format,
+    HIDDEN, Inline, Input, Limits, Loaded, Log, MissingVersionAnswer, Origin, Platform, Records,
+    Secret, Size, Sources, Span, StoreSource, StoreUrl, Timeouts, Tls, Url, User, Variables, When,
+    draft, load, reference, schema, show,
+};
