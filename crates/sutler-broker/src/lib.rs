@@ -62,5 +62,5 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
     pub use serde_json::json;
     pub use sutler_journal::KeyRing;
-    pub use sutler_osb::OperationKind;
+    pub use sutler_osb::{OperationKind, PinnedPlan};
 }
