@@ -1,0 +1,110 @@
+//! The broker is killed while the server works for it, and goes on where it was.
+//!
+//! Where it is killed is no matter of luck: the test holds a lock that the server needs, looks until the
+//! server waits for it, and kills then.
+
+use crate::cluster::Cluster;
+use crate::estate::Estate;
+use crate::program::{LOOK_EVERY, PATIENCE, Start};
+use crate::sql::Session;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Waits until the server carries a statement out for the broker and cannot go on with it.
+async fn until_it_is_stuck(operator: &mut Session, statement: &str) {
+    let stuck = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sutler' \
+         AND wait_event_type = 'Lock' AND query LIKE '{statement}%'"
+    );
+    let began = Instant::now();
+    while operator.number(&stuck).await == 0 {
+        assert!(began.elapsed() < PATIENCE, "no {statement}");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+impl Estate {
+    fn kill_and_start_again(&mut self) {
+        self.broker.kill_and_wait();
+        let start = Start::new(&self.cluster, self.prefix, self.folder.path());
+        self.broker = start.run();
+    }
+}
+
+#[tokio::test]
+async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinished_statement() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let mut estate = Estate::on(Arc::new(cluster), "killed");
+    let mut operator = estate.operator().await;
+    operator
+        .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")
+        .await
+        .expect("it may");
+    assert_eq!(estate.broker.start_provision("one").await.0, 202);
+    let mut watch = estate.operator().await;
+    until_it_is_stuck(&mut watch, "CREATE DATABASE").await;
+    // The role is there, its memo too, the database is not.
+    assert_eq!(estate.left().await, (0, 1));
+    estate.kill_and_start_again();
+    operator.run("ROLLBACK").await.expect("it may");
+    let (_, ended) = estate.broker.until_it_ends("one").await;
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    assert_eq!(estate.left().await, (1, 1));
+    Session::with(&estate.bind("one", "app").await).await;
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_broker_killed_while_a_login_is_made_hands_out_credentials_that_work() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let mut estate = Estate::on(Arc::new(cluster), "login");
+    estate.provision("one").await;
+    let mut operator = estate.operator().await;
+    operator
+        .run("BEGIN; LOCK TABLE pg_auth_members IN SHARE MODE")
+        .await
+        .expect("it may");
+    let bind = estate.broker.start_bind("one", "app").await;
+    assert_eq!(bind.0, 202, "{}", bind.1);
+    let mut watch = estate.operator().await;
+    until_it_is_stuck(&mut watch, "CREATE ROLE").await;
+    estate.kill_and_start_again();
+    operator.run("ROLLBACK").await.expect("it may");
+    let (_, ended) = estate
+        .broker
+        .until_it_ends("one/service_bindings/app")
+        .await;
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    let (status, fetched) = estate.broker.fetch_binding("one", "app").await;
+    assert_eq!(status, 200);
+    Session::with(&fetched["credentials"]).await;
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_delete_during_a_creation_that_was_killed_leaves_nothing() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let mut estate = Estate::on(Arc::new(cluster), "undone");
+    let mut operator = estate.operator().await;
+    operator
+        .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")
+        .await
+        .expect("it may");
+    assert_eq!(estate.broker.start_provision("one").await.0, 202);
+    let mut watch = estate.operator().await;
+    until_it_is_stuck(&mut watch, "CREATE DATABASE").await;
+    assert_eq!(estate.broker.start_deprovision("one").await.0, 202);
+    estate.kill_and_start_again();
+    operator.run("ROLLBACK").await.expect("it may");
+    let (_, ended) = estate.broker.until_it_ends("one").await;
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    assert_eq!(estate.left().await, (0, 0));
+}

@@ -1,0 +1,65 @@
+//! One test's part of a server: a broker with a prefix of its own, and a look at what it left there.
+
+use crate::cluster::Cluster;
+use crate::program::{Program, Start};
+use crate::sql::Session;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+pub(crate) struct Estate {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) folder: TempDir,
+    pub(crate) prefix: &'static str,
+    pub(crate) broker: Program,
+}
+
+impl Estate {
+    /// On the server that the tests share. The prefix belongs to one test.
+    pub(crate) fn shared(prefix: &'static str) -> Option<Self> {
+        Some(Self::on(Cluster::shared()?, prefix))
+    }
+
+    pub(crate) fn on(cluster: Arc<Cluster>, prefix: &'static str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let broker = Start::new(&cluster, prefix, folder.path()).run();
+        Self {
+            cluster,
+            folder,
+            prefix,
+            broker,
+        }
+    }
+
+    /// The server's operator.
+    pub(crate) async fn operator(&self) -> Session {
+        let session = Session::open(&self.cluster.url()).await;
+        session.expect("the operator may come in")
+    }
+
+    /// How many databases and roles of this test there are.
+    pub(crate) async fn left(&self) -> (i64, i64) {
+        let mut operator = self.operator().await;
+        let prefix = self.prefix;
+        let count = |of: &str| format!("SELECT count(*) FROM {of} LIKE '{prefix}\\_%'");
+        let databases = operator.number(&count("pg_database WHERE datname")).await;
+        let roles = operator.number(&count("pg_roles WHERE rolname")).await;
+        (databases, roles)
+    }
+
+    pub(crate) async fn provision(&self, instance: &str) {
+        let answer = self.broker.provision(instance, json!({})).await;
+        assert_eq!(answer, (201, json!({})));
+    }
+
+    /// Credentials of a new binding.
+    pub(crate) async fn bind(&self, instance: &str, binding: &str) -> Value {
+        let (status, body) = self.broker.bind(instance, binding).await;
+        assert_eq!(status, 201, "{body}");
+        body["credentials"].clone()
+    }
+
+    pub(crate) async fn deprovision(&self, instance: &str) {
+        assert_eq!(self.broker.deprovision(instance).await, (200, json!({})));
+    }
+}

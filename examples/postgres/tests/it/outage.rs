@@ -1,0 +1,66 @@
+//! The server is away: operations wait for it, fail visibly when it does not come back, and never lose
+//! what they began.
+
+use crate::cluster::Cluster;
+use crate::estate::Estate;
+use crate::program::{LOOK_EVERY, PATIENCE, Start};
+use crate::sql::Session;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Instant;
+
+const NO_ANSWER: &str = "does not answer";
+
+async fn until_it_was_tried(estate: &Estate) {
+    let began = Instant::now();
+    while !estate.broker.log().contains(NO_ANSWER) {
+        assert!(began.elapsed() < PATIENCE, "it was not tried");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+#[tokio::test]
+async fn operations_wait_for_a_server_that_comes_back() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let estate = Estate::on(Arc::new(cluster), "wait");
+    estate.cluster.stop();
+    assert_eq!(estate.broker.start_provision("one").await.0, 202);
+    until_it_was_tried(&estate).await;
+    estate.cluster.start();
+    let (_, ended) = estate.broker.until_it_ends("one").await;
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    Session::with(&estate.bind("one", "app").await).await;
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_server_that_stays_away_fails_the_operation_with_a_sentence_and_a_way_on() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let mut estate = Estate::on(Arc::new(cluster), "away");
+    let mut start = Start::new(&estate.cluster, "away", estate.folder.path());
+    start.attempts = 2;
+    estate.broker.kill_and_wait();
+    estate.broker = start.run();
+    estate.provision("there").await;
+    estate.cluster.stop();
+    // One that must be made, and one that must be removed.
+    let (status, body) = estate.broker.provision("one", json!({})).await;
+    assert_eq!(status, 500);
+    let said = body["description"].as_str().expect("a sentence");
+    assert!(said.contains(NO_ANSWER), "{said}");
+    let (status, body) = estate.broker.deprovision("there").await;
+    assert_eq!(status, 500);
+    let said = body["description"].as_str().expect("a sentence");
+    assert!(said.contains(NO_ANSWER), "{said}");
+    estate.cluster.start();
+    // The way on: delete what failed, or ask for it again.
+    estate.deprovision("there").await;
+    assert_eq!(estate.broker.provision("one", json!({})).await.0, 201);
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}

@@ -1,0 +1,96 @@
+//! Removing what is in use: a deletion always ends, and leaves nothing.
+
+use crate::estate::Estate;
+use crate::program::{PATIENCE, Start};
+use crate::sql::Session;
+use serde_json::json;
+use tokio::time::timeout;
+
+#[tokio::test]
+async fn a_database_is_removed_although_sessions_are_open_and_busy() {
+    let Some(estate) = Estate::shared("busy") else {
+        return;
+    };
+    estate.provision("one").await;
+    let credentials = estate.bind("one", "app").await;
+    let mut idle = Session::with(&credentials).await;
+    idle.run("CREATE TABLE t (n int); CREATE TEMP TABLE mine (n int)")
+        .await
+        .expect("it may");
+    idle.run("BEGIN; LOCK TABLE t").await.expect("it may");
+    let mut busy = Session::with(&credentials).await;
+    let waiting = tokio::spawn(async move { busy.run("SELECT * FROM t").await });
+    let deprovision = timeout(PATIENCE, estate.broker.deprovision("one")).await;
+    assert_eq!(deprovision.expect("it ends"), (200, json!({})));
+    let thrown_out = waiting.await.expect("it ends");
+    assert!(thrown_out.is_err(), "{thrown_out:?}");
+    assert!(idle.run("SELECT 1").await.is_err());
+    assert_eq!(estate.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn what_a_login_left_in_other_databases_does_not_keep_it() {
+    let Some(estate) = Estate::shared("strewn") else {
+        return;
+    };
+    estate.provision("one").await;
+    let credentials = estate.bind("one", "app").await;
+    let login = credentials["username"].as_str().expect("a name");
+    let owner = credentials["database"].as_str().expect("a name");
+    let mut operator = estate.operator().await;
+    // As anybody could, on servers before version 15.
+    operator
+        .run(&format!(
+            "CREATE TABLE strewn_login (n int); ALTER TABLE strewn_login OWNER TO {login}; \
+             CREATE TABLE strewn_owner (n int); ALTER TABLE strewn_owner OWNER TO {owner}; \
+             GRANT SELECT ON pg_catalog.pg_authid TO {login}; \
+             GRANT CONNECT ON DATABASE postgres TO {login}"
+        ))
+        .await
+        .expect("it may");
+    assert_eq!(estate.broker.unbind("one", "app").await, (200, json!({})));
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+    let strewn = "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'strewn%'";
+    assert_eq!(operator.number(strewn).await, 0);
+}
+
+#[tokio::test]
+async fn what_somebody_else_removed_already_is_removed_without_a_fuss() {
+    let Some(estate) = Estate::shared("missing") else {
+        return;
+    };
+    estate.provision("one").await;
+    let credentials = estate.bind("one", "app").await;
+    let (login, database) = (&credentials["username"], &credentials["database"]);
+    let (login, database) = (login.as_str(), database.as_str());
+    let (login, database) = (login.expect("a name"), database.expect("a name"));
+    let mut operator = estate.operator().await;
+    operator
+        .run(&format!("DROP DATABASE {database}"))
+        .await
+        .expect("it may");
+    operator
+        .run(&format!("DROP ROLE {login}"))
+        .await
+        .expect("it may");
+    assert_eq!(estate.broker.unbind("one", "app").await, (200, json!({})));
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn another_prefix_later_orphans_nothing() {
+    let Some(mut estate) = Estate::shared("before") else {
+        return;
+    };
+    estate.provision("one").await;
+    let credentials = estate.bind("one", "app").await;
+    estate.broker.kill_and_wait();
+    let start = Start::new(&estate.cluster, "after", estate.folder.path());
+    estate.broker = start.run();
+    Session::with(&credentials).await;
+    assert_eq!(estate.left().await, (1, 2));
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}

@@ -1,0 +1,64 @@
+//! Passwords are in the credentials, and nowhere else: not in a log at any level, not in the records,
+//! not in the process list, and not in the log of the server.
+
+use crate::cluster::{ADMIN_PASSWORD, Cluster};
+use crate::estate::Estate;
+use crate::program::PLATFORM_PASSWORD;
+use crate::sql::Session;
+use serde_json::json;
+use std::fs;
+use std::sync::Arc;
+
+#[tokio::test]
+async fn no_password_is_written_anywhere() {
+    let Some(cluster) = Cluster::own() else {
+        return;
+    };
+    let estate = Estate::on(Arc::new(cluster), "canary");
+    estate.provision("one").await;
+    let credentials = estate.bind("one", "app").await;
+    Session::with(&credentials).await;
+    let (status, _) = estate.broker.rotate("one", "app", "next").await;
+    assert_eq!(status, 201);
+    // What fails is explained, and explanations quote.
+    let greedy = json!({ "connection_limit": 6 });
+    assert_eq!(estate.broker.provision("two", greedy).await.0, 400);
+    estate.cluster.stop();
+    let (status, started) = estate.broker.start_provision("three").await;
+    assert_eq!(status, 202, "{started}");
+    estate.cluster.start();
+    assert_eq!(
+        estate.broker.until_it_ends("three").await.1["state"],
+        "succeeded"
+    );
+    let password = credentials["password"].as_str().expect("a password");
+    let mut written = vec![
+        ("the log".to_owned(), estate.broker.log().into_bytes()),
+        (
+            "the process list".to_owned(),
+            estate.broker.command_line().into_bytes(),
+        ),
+        (
+            "the server's log".to_owned(),
+            estate.cluster.log().into_bytes(),
+        ),
+    ];
+    for entry in fs::read_dir(estate.folder.path()).expect("a folder") {
+        let path = entry.expect("a file").path();
+        written.push((path.display().to_string(), fs::read(&path).expect("a file")));
+    }
+    assert!(written.iter().any(|(name, _)| name.ends_with(".db")));
+    for (name, bytes) in &written {
+        for secret in [password, ADMIN_PASSWORD, PLATFORM_PASSWORD] {
+            let found = bytes
+                .windows(secret.len())
+                .any(|it| it == secret.as_bytes());
+            assert!(!found, "{name} holds {secret}");
+        }
+    }
+    // They were looked for in the right places: the server did log the statement.
+    assert!(estate.cluster.log().contains("SCRAM-SHA-256$4096"));
+    estate.deprovision("three").await;
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}
