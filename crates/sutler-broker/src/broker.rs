@@ -14,6 +14,7 @@ use crate::plans::{Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
 use crate::schema::SchemaFault;
+use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
 use crate::stock::{Stock, queue_of};
@@ -27,6 +28,7 @@ use sutler_journal::{
     Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
+use tokio_util::sync::CancellationToken;
 
 /// Where the key ring is proved to be the right one.
 const META: Kind = Kind::new("meta");
@@ -93,6 +95,9 @@ pub enum BuildError {
     /// Something of ours does not serialise; a bug.
     #[error("the catalog cannot be written as JSON")]
     Form(#[source] serde_json::Error),
+    /// TLS cannot be served with these files.
+    #[error(transparent)]
+    Tls(#[from] TlsFault),
     /// The address cannot be listened on.
     #[error("cannot listen on {0}: {1}")]
     Listen(String, #[source] std::io::Error),
@@ -108,6 +113,7 @@ pub struct Broker {
     realm: String,
     platforms: Vec<Platform>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
+    tls: Option<Tls>,
 }
 
 impl Broker {
@@ -128,6 +134,7 @@ impl Broker {
             realm: "broker".to_owned(),
             platforms: Vec::new(),
             replaced: HashMap::new(),
+            tls: None,
         }
     }
 
@@ -211,6 +218,13 @@ impl Broker {
         self
     }
 
+    /// Serves over TLS.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Changes settings.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
@@ -242,6 +256,7 @@ impl Broker {
             }),
         }
         let platforms = admit(platforms)?;
+        let tls = self.tls.map(Secured::new).transpose()?;
         let plans = Arc::new(Plans::new(self.catalog, self.services)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());
@@ -255,12 +270,14 @@ impl Broker {
         }
         let engine = engine_of(store, &shelves, &settings).await?;
         let replaced = Arc::new(self.replaced);
+        let places = Places::new(settings.limits.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
             let engine = engine.clone();
             let http = Http {
                 desk: Desk { stock, engine },
                 auth: platform.auth,
                 replaced: replaced.clone(),
+                turnstile: Turnstile::new(places.clone()),
             };
             let prefix = platform.prefix;
             Served { prefix, http }
@@ -271,6 +288,8 @@ impl Broker {
             engine,
             plans,
             settings,
+            tls,
+            draining: CancellationToken::new(),
         };
         Ok(Running(Arc::new(front)))
     }

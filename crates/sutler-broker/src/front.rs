@@ -6,6 +6,7 @@
 use crate::http::{self, Http, PATHS, Reply};
 use crate::plans::Plans;
 use crate::platform::Prefix;
+use crate::server::Secured;
 use crate::settings::Settings;
 use crate::stock::Stock;
 use axum::body::Body;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use hyper::Request;
 use std::sync::Arc;
 use sutler_journal::Engine;
+use tokio_util::sync::CancellationToken;
 
 /// One platform as it is served.
 pub(crate) struct Served {
@@ -27,6 +29,9 @@ pub(crate) struct Front {
     pub engine: Engine,
     pub plans: Arc<Plans>,
     pub settings: Arc<Settings>,
+    pub tls: Option<Secured>,
+    /// Fires when the broker is about to stop.
+    pub draining: CancellationToken,
 }
 
 impl Front {

@@ -6,6 +6,7 @@
 
 mod endpoints;
 mod error;
+mod read;
 mod route;
 
 pub use route::Endpoint;
@@ -13,10 +14,11 @@ pub(crate) use route::PATHS;
 
 use crate::auth::{Auth, Caller};
 use crate::desk::{Asker, Desk};
+use crate::server::{AtWork, Turnstile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use error::Answer;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::{Request, Response};
 use route::{Ids, Routed};
@@ -43,6 +45,7 @@ pub(crate) struct Http {
     pub desk: Desk,
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
+    pub turnstile: Turnstile,
 }
 
 /// A request whose headers, path and query were understood.
@@ -77,43 +80,57 @@ impl Http {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (mut parts, body) = request.into_parts();
-        let understood = match self.understand(&parts, at).await {
-            Ok(understood) => understood,
-            Err(answer) => return answer.into(),
+        let (parts, body) = request.into_parts();
+        let answered = match self.understand(&parts, at).await {
+            Ok((understood, at_work)) => self.work(understood, parts, body, &at_work).await,
+            Err(answer) => Err(answer),
         };
+        answered.unwrap_or_else(Reply::from)
+    }
+
+    /// Reads the body, takes a place, and serves.
+    async fn work<B>(
+        &self,
+        understood: Understood,
+        mut parts: hyper::http::request::Parts,
+        body: B,
+        at_work: &AtWork,
+    ) -> Result<Reply, Answer>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let takes_body = understood.endpoint.takes_body();
         let replaced = self.replaced.get(&understood.endpoint);
+        let mut room = self.turnstile.room(at_work);
         let bytes = if takes_body || replaced.is_some() {
-            match self.read(body).await {
-                Ok(bytes) => bytes,
-                Err(answer) => return answer.into(),
-            }
+            let settings = &self.desk.stock.settings;
+            read::whole(body, settings, &mut room).await?
         } else {
             Bytes::new()
         };
+        // Only now: who sends slowly holds no place.
+        let _place = self.turnstile.enter(understood.endpoint.sort()).await?;
         if let Some(replacement) = replaced {
             if let Some(caller) = understood.asker.caller {
                 parts.extensions.insert(caller);
             }
             let answered = replacement.answer(Request::from_parts(parts, bytes)).await;
-            return answered.map(Full::new);
+            return Ok(answered.map(Full::new));
         }
-        if takes_body && let Err(answer) = check_content_type(&parts.headers) {
-            return answer.into();
+        if takes_body {
+            check_content_type(&parts.headers)?;
         }
-        match self.serve(understood, &bytes, &parts.headers).await {
-            Ok(reply) => reply,
-            Err(answer) => answer.into(),
-        }
+        self.serve(understood, &bytes, &parts.headers).await
     }
 
-    /// D-06: path, authentication, version, identities, query.
+    /// D-06: size, path, authentication, version, identities, query.
     async fn understand(
         &self,
         parts: &hyper::http::request::Parts,
         at: usize,
-    ) -> Result<Understood, Answer> {
+    ) -> Result<(Understood, AtWork), Answer> {
+        self.check_size(parts)?;
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let (endpoint, ids) = match route::route(&parts.method, path) {
             Routed::To(endpoint, ids) => (endpoint, ids),
@@ -128,7 +145,7 @@ impl Http {
                 return Err(Answer::invalid(sentence));
             }
         };
-        let caller = self.admit(parts).await?;
+        let (caller, at_work) = self.admit(parts).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
             .map_err(|error| Answer::invalid(error.to_string()))?;
@@ -138,18 +155,20 @@ impl Http {
             identity: originating_identity(&parts.headers)?,
             request_identity: request_identity(&parts.headers)?,
         };
-        Ok(Understood {
+        let understood = Understood {
             endpoint,
             ids,
             query,
             asker,
-        })
+        };
+        Ok((understood, at_work))
     }
 
-    /// B-010.
-    async fn admit(&self, parts: &hyper::http::request::Parts) -> Result<Caller, Answer> {
-        let admitted = self.auth.admit(&parts.headers).await;
-        admitted.map_err(Answer::from)
+    /// B-010, and its caller's share of what is worked on.
+    async fn admit(&self, parts: &hyper::http::request::Parts) -> Result<(Caller, AtWork), Answer> {
+        let caller = self.auth.admit(&parts.headers).await?;
+        let at_work = self.turnstile.count(&caller.name).await?;
+        Ok((caller, at_work))
     }
 
     /// B-001, B-002, B-003: any minor version of ours will do.
@@ -169,22 +188,17 @@ impl Http {
         }
     }
 
-    async fn read<B>(&self, body: B) -> Result<Bytes, Answer>
-    where
-        B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let settings = &self.desk.stock.settings;
-        let limit = settings.body_bytes_max;
-        let read = Limited::new(body, limit).collect();
-        match tokio::time::timeout(settings.body_within, read).await {
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Answer::body_too_large(limit)),
-            Ok(Err(_)) => Err(Answer::invalid(
-                "The body could not be read to its end.".to_owned(),
-            )),
-            Err(_) => Err(Answer::body_too_slow()),
+    /// What is too much of, before anything is looked at.
+    fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), Answer> {
+        let limits = self.turnstile.limits();
+        let long = |uri: &hyper::Uri| uri.path_and_query().map_or(0, |it| it.as_str().len());
+        if long(&parts.uri) > limits.uri_bytes_max {
+            return Err(Answer::uri_too_long(limits.uri_bytes_max));
         }
+        if parts.headers.len() > limits.headers_max {
+            return Err(Answer::too_many_headers(limits.headers_max));
+        }
+        Ok(())
     }
 }
 

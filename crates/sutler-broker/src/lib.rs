@@ -46,6 +46,7 @@ pub use lifecycle::{Asynchrony, AuthorState};
 pub use platform::{Platform, PrefixFault};
 pub use refusal::{Refusal, Resource};
 pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
+pub use server::{ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService,
     Update, Updated,

@@ -1,6 +1,7 @@
 //! How a broker behaves where the specification leaves a choice.
 
 use crate::catalog_file::KindSettings;
+use crate::server::Limits;
 use std::time::Duration;
 
 /// The choices, with their defaults.
@@ -24,8 +25,13 @@ pub struct Settings {
     pub lease: Duration,
     /// How long a deleted id is remembered.
     pub tombstones: Duration,
-    /// How long a shut-down waits for running operations.
+    /// How long a shut-down may take: first requests are answered, then running operations end.
     pub drain: Duration,
+    /// How long the broker goes on accepting after it said that it is draining, so that whoever sends
+    /// it requests can notice.
+    pub drain_notice: Duration,
+    /// What is taken from outside.
+    pub limits: Limits,
     /// Unknown instances and the clean-up of their operations.
     pub instances: KindSettings,
     /// Unknown bindings and the clean-up of their operations.
@@ -45,6 +51,8 @@ impl Default for Settings {
             lease: Duration::from_secs(30),
             tombstones: Duration::from_secs(7 * 24 * 3600),
             drain: Duration::from_secs(20),
+            drain_notice: Duration::ZERO,
+            limits: Limits::default(),
             instances: KindSettings::default(),
             bindings: KindSettings::default(),
         }

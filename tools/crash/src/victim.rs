@@ -121,6 +121,7 @@ pub async fn run(args: VictimArgs) -> Result<(), Box<dyn std::error::Error>> {
     let running = Broker::new(CatalogFile::parse(CATALOG, None)?)
         .service("clockwork", clockwork)
         .store(witness, KeyRing::file(args.db.with_extension("key"))?)
+        .settings(|settings| settings.limits.rate_per_caller = None)
         .without_auth()
         .start()
         .await?;

@@ -8,6 +8,7 @@ use crate::desk::Problem;
 use crate::lifecycle::Verb;
 use crate::records::Detail;
 use crate::refusal::Refusal;
+use crate::server::{Full as Crowded, TooMuch};
 use crate::settings::MissingVersion;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -98,6 +99,19 @@ impl Answer {
         Self::new(StatusCode::REQUEST_TIMEOUT, ErrorBody::described(sentence))
     }
 
+    pub(super) fn uri_too_long(limit: usize) -> Self {
+        let sentence = format!("The path and query are longer than {limit} bytes; send less.");
+        Self::new(StatusCode::URI_TOO_LONG, ErrorBody::described(sentence))
+    }
+
+    pub(super) fn too_many_headers(limit: usize) -> Self {
+        let sentence = format!("There are more than {limit} headers; send fewer.");
+        Self::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            ErrorBody::described(sentence),
+        )
+    }
+
     pub(super) fn body_too_large(limit: usize) -> Self {
         let sentence = format!("The body is larger than {limit} bytes.");
         Self::new(
@@ -127,6 +141,34 @@ impl From<Rejection> for Answer {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "1")
             }
         }
+    }
+}
+
+impl From<Crowded> for Answer {
+    fn from(_: Crowded) -> Self {
+        let sentence = "The service broker has too much to do now; repeat the request later.";
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorBody::described(sentence),
+        )
+        .with(RETRY_AFTER, "1")
+    }
+}
+
+impl From<TooMuch> for Answer {
+    fn from(much: TooMuch) -> Self {
+        let sentence = match much {
+            TooMuch::AtATime => {
+                "You have too many requests under way; wait for answers, then repeat the request."
+            }
+            TooMuch::ASecond(_) => "You send too many requests; repeat this one a little later.",
+        };
+        // Whatever the rate, one request may come a second later.
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            ErrorBody::described(sentence),
+        )
+        .with(RETRY_AFTER, "1")
     }
 }
 

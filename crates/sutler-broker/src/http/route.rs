@@ -3,6 +3,7 @@
 //! Ids may contain anything once decoded, a slash too, so segments are split before they are decoded
 //! (B-020). Doubled slashes in front, as from a broker URL that ends in one, do no harm.
 
+use crate::server::Sort;
 use hyper::Method;
 use sutler_osb::{BindingId, InstanceId};
 
@@ -36,6 +37,20 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
+    /// Whether it may change something.
+    pub(super) fn sort(self) -> Sort {
+        match self {
+            Self::Provision | Self::Update | Self::Deprovision | Self::Bind | Self::Unbind => {
+                Sort::Change
+            }
+            Self::Catalog
+            | Self::FetchInstance
+            | Self::PollInstance
+            | Self::FetchBinding
+            | Self::PollBinding => Sort::Read,
+        }
+    }
+
     pub(super) fn takes_body(self) -> bool {
         match self {
             Self::Provision | Self::Update | Self::Bind => true,

@@ -4,6 +4,7 @@
 //! told in `kit/script.rs`, requests and answers in `kit/request.rs`.
 
 pub(crate) mod fixture;
+pub(crate) mod port;
 pub(crate) mod request;
 pub(crate) mod script;
 

@@ -209,6 +209,7 @@ async fn started() -> (Arc<MemoryStore>, Router) {
     let broker = Broker::new(catalog)
         .untyped_service("s", Arc::new(Obliging))
         .shared_store(store.clone(), KeyRing::ephemeral())
+        .settings(|settings| settings.limits.rate_per_caller = None)
         .basic_auth("u", "p");
     let router = broker.into_router().await.expect("the broker starts");
     let body = r#"{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}"#;

@@ -1,0 +1,196 @@
+//! What a request passes before it is worked on: its caller's share, then a place.
+//!
+//! Reads and changes have places of their own, so that polls are answered while changes queue. A
+//! place is taken after the body was read: a slow sender holds none. Statuses are chosen in
+//! `http/error.rs`.
+
+use super::callers::{AtWork, Callers, TooMuch};
+use super::gate::{Full, Gate, Inside};
+use super::limits::Limits;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Most refusals that are held back at one time; beyond that they leave at once.
+const PAUSED_MAX: usize = 4_096;
+/// So many callers at least it takes to fill all memory there is for bodies.
+const CALLERS_AT_LEAST: usize = 4;
+
+/// What all platforms share.
+pub(crate) struct Places {
+    pub limits: Limits,
+    reads: Gate,
+    changes: Gate,
+    body_bytes: AtomicUsize,
+    paused: AtomicUsize,
+}
+
+impl Places {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+        let gate = |inside| Gate::new(inside, limits.queue_max, limits.queue_within);
+        Arc::new(Self {
+            reads: gate(limits.reads_at_once),
+            changes: gate(limits.changes_at_once),
+            body_bytes: AtomicUsize::new(0),
+            paused: AtomicUsize::new(0),
+            limits,
+        })
+    }
+}
+
+/// The turnstile of one platform.
+pub(crate) struct Turnstile {
+    places: Arc<Places>,
+    callers: Callers,
+}
+
+/// What a request does, as far as places are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// It only reads.
+    Read,
+    /// It may change something.
+    Change,
+}
+
+impl Turnstile {
+    pub(crate) fn new(places: Arc<Places>) -> Self {
+        Self {
+            places,
+            callers: Callers::new(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.places.limits
+    }
+
+    /// Counts a request of a caller. A refusal is held back a little.
+    pub(crate) async fn count(&self, caller: &str) -> Result<AtWork, TooMuch> {
+        let admitted = self.callers.admit(caller, &self.places.limits);
+        if admitted.is_err() {
+            self.hold_back().await;
+        }
+        admitted
+    }
+
+    async fn hold_back(&self) {
+        let paused = &self.places.paused;
+        if super::gate::take_one(paused, PAUSED_MAX) {
+            let _one = Counted(paused, 1);
+            tokio::time::sleep(self.places.limits.refusal_pause).await;
+        }
+    }
+
+    /// A place to work in.
+    pub(crate) async fn enter(&self, sort: Sort) -> Result<Inside<'_>, Full> {
+        match sort {
+            Sort::Read => self.places.reads.enter().await,
+            Sort::Change => self.places.changes.enter().await,
+        }
+    }
+
+    /// Room for the body of a request; it grows with what arrives.
+    pub(crate) fn room<'a>(&'a self, caller: &'a AtWork) -> Room<'a> {
+        let most = self.places.limits.body_bytes_at_once;
+        Room {
+            all: Counted(&self.places.body_bytes, 0),
+            all_max: most,
+            own: Counted(caller.body_bytes(), 0),
+            own_max: most / CALLERS_AT_LEAST,
+        }
+    }
+}
+
+/// Memory that a body takes, until it is dropped.
+pub(crate) struct Room<'a> {
+    all: Counted<'a>,
+    all_max: usize,
+    own: Counted<'a>,
+    own_max: usize,
+}
+
+impl Room<'_> {
+    /// Takes so many bytes more.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
+        let all = self.all.add(bytes);
+        let own = self.own.add(bytes);
+        if all > self.all_max || own > self.own_max {
+            return Err(Full);
+        }
+        Ok(())
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.own.1
+    }
+}
+
+/// Something that was counted; dropping it takes it off again.
+struct Counted<'a>(&'a AtomicUsize, usize);
+
+impl Counted<'_> {
+    fn add(&mut self, more: usize) -> usize {
+        self.1 += more;
+        self.0.fetch_add(more, Ordering::Relaxed) + more
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Places, Sort, Turnstile};
+    use crate::server::limits::Limits;
+    use std::time::Duration;
+
+    fn turnstile(change: impl FnOnce(&mut Limits)) -> Turnstile {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        Turnstile::new(Places::new(limits))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_that_queue_leave_reads_alone() {
+        let turnstile = turnstile(|limits| {
+            limits.changes_at_once = 1;
+            limits.queue_max = 0;
+        });
+        let _change = turnstile.enter(Sort::Change).await;
+        assert!(turnstile.enter(Sort::Change).await.is_err());
+        assert!(turnstile.enter(Sort::Read).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn bodies_together_have_a_bound_and_those_of_one_caller_a_smaller_one() {
+        let turnstile = turnstile(|limits| limits.body_bytes_at_once = 100);
+        let mut callers = Vec::new();
+        for name in ["a", "b", "c", "d", "e"] {
+            callers.push(turnstile.count(name).await.expect("a first request"));
+        }
+        let mut first = turnstile.room(&callers[0]);
+        assert!(first.grow(20).is_ok());
+        assert!(turnstile.room(&callers[0]).grow(20).is_err());
+        let mut others: Vec<_> = callers[1..].iter().map(|it| turnstile.room(it)).collect();
+        let grown: Vec<bool> = others.iter_mut().map(|it| it.grow(25).is_ok()).collect();
+        assert_eq!(grown, [true, true, true, false]);
+        drop(others);
+        assert!(first.grow(5).is_ok());
+        assert_eq!(first.bytes(), 25);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_too_much_waits_for_the_refusal() {
+        let turnstile = turnstile(|limits| {
+            limits.requests_per_caller = 0;
+            limits.refusal_pause = Duration::from_secs(3);
+        });
+        let began = tokio::time::Instant::now();
+        assert!(turnstile.count("greedy").await.is_err());
+        assert_eq!(began.elapsed(), Duration::from_secs(3));
+    }
+}
