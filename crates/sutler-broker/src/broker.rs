@@ -10,7 +10,7 @@ use crate::executor::{BrokerExecutor, Executors};
 use crate::front::{Front, Served, router};
 use crate::handover::Handover;
 use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{Plans, Services};
+use crate::plans::{OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
 use crate::schema::SchemaFault;
@@ -149,6 +149,12 @@ impl Broker {
     pub fn untyped_service(mut self, offering: &str, service: Arc<dyn UntypedService>) -> Self {
         self.services.insert(offering.to_owned(), service);
         self
+    }
+
+    /// Serves every offering that has no service of its own, those of later catalogs too.
+    #[must_use]
+    pub fn other_services(self, service: Arc<dyn UntypedService>) -> Self {
+        self.untyped_service(OTHERS, service)
     }
 
     /// Keeps everything in a store, sealed with a key ring.

@@ -52,6 +52,9 @@ impl Offer {
     }
 }
 
+/// The name of the service of every offering that has none of its own; no offering's name is empty.
+pub(crate) const OTHERS: &str = "";
+
 /// All services by offering name or id.
 pub(crate) type Services = HashMap<String, Arc<dyn UntypedService>>;
 
@@ -173,6 +176,7 @@ fn service_of<'a>(
     services
         .get(plan.service_id.as_str())
         .or_else(|| services.get(plan.service_name.as_str()))
+        .or_else(|| services.get(OTHERS))
 }
 
 /// Checks the catalog against the services, adds derived schemas, and makes its answer.
@@ -216,7 +220,7 @@ fn with_derived_schemas(catalog: &Catalog, services: &Services) -> Result<Catalo
     let offerings = json.get_mut("services").and_then(Value::as_array_mut);
     for offering in offerings.into_iter().flatten() {
         let named = |field: &str| offering.get(field).and_then(Value::as_str);
-        let found = [named("id"), named("name")]
+        let found = [named("id"), named("name"), Some(OTHERS)]
             .into_iter()
             .flatten()
             .find_map(|n| services.get(n));

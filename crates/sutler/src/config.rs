@@ -4,6 +4,7 @@
 //! at the files they name. `show.rs` and `reference.rs` print it. Starting a broker with it is the
 //! affair of the executable (`commands/broker.rs`).
 
+mod changes;
 mod check;
 mod environment;
 mod load;
@@ -20,11 +21,12 @@ mod tests;
 mod tree;
 mod words;
 
+pub use changes::restart_to_apply;
 pub use load::{Draft, Flag, Input, draft};
 pub use model::{
     Access, Admin, Audit, AuthMode, Bearer, CatalogSource, CleanupTimes, ClientAuth, Compat,
-    Config, DeletedPollAnswer, Format, Inline, Limits, Log, MissingVersionAnswer, Platform,
-    Records, StoreSource, StoreUrl, Timeouts, Tls, User,
+    Config, DeletedPollAnswer, Format, Inline, Limits, Log, Metrics, MissingVersionAnswer,
+    Platform, Records, StoreSource, StoreUrl, Timeouts, Tls, User,
 };
 pub use reference::reference;
 pub use schema::schema;

@@ -1,11 +1,12 @@
 //! Every parser of outside bytes, by name, with what its inputs look like.
 //!
 //! What must hold is in the files below: bodies in `bodies.rs`, headers, ids and other short texts in
-//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, what stores keep in `kept.rs`, whole
-//! requests in `requests.rs`. A new parser gets a line here and a folder in `corpus/`.
+//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, what
+//! stores keep in `kept.rs`, whole requests in `requests.rs`. A new parser gets a line here and a folder in `corpus/`.
 
 mod bodies;
 mod catalogs;
+mod configs;
 mod kept;
 mod requests;
 mod texts;
@@ -114,6 +115,13 @@ pub const TARGETS: &[Target] = &[
         Lines,
         catalogs::SETTING_WORDS,
         catalogs::settings
+    ),
+    plain!("config_yaml", Lines, configs::WORDS, configs::file),
+    plain!(
+        "config_variables",
+        Lines,
+        configs::VARIABLE_WORDS,
+        configs::variables
     ),
     plain!("schema", Json, catalogs::SCHEMA_WORDS, catalogs::schema),
     plain!("schedule", Text, texts::SCHEDULE_WORDS, texts::schedule),

@@ -3,12 +3,17 @@
 //! What is configured and where it comes from is the library's affair (`sutler::load`); `broker/`
 //! turns it into a broker.
 
+mod access;
 mod build;
+mod reload;
 
 use super::CommandResult;
 use clap::Args;
+use reload::Reloads;
 use std::path::PathBuf;
 use sutler::Flag;
+use sutler_broker::BuildError;
+use tokio::net::TcpListener;
 
 /// Serve a catalog as a service broker.
 #[derive(Args)]
@@ -55,6 +60,22 @@ pub(crate) struct ConfigArgs {
     /// Answer 410 at once when a finished delete is polled
     #[arg(long)]
     compat_deleted_gone: bool,
+
+    /// How much to log: error, warn, info, debug, trace, or several such as info,sutler_broker=debug [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+
+    /// How a line of the log is written, on standard error: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+
+    /// The file that the audit is added to; without one it is part of the log
+    #[arg(long, value_name = "FILE")]
+    audit_file: Option<PathBuf>,
+
+    /// Show the metrics to everybody who can reach the port, at /metrics
+    #[arg(long)]
+    public_metrics: bool,
 }
 
 impl ConfigArgs {
@@ -80,6 +101,14 @@ impl ConfigArgs {
                 "compat.deleted_poll",
                 word(self.compat_deleted_gone, "gone"),
             ),
+            ("--log-level", "log.level", self.log_level.clone()),
+            ("--log-format", "log.format", self.log_format.clone()),
+            ("--audit-file", "audit.file", file(&self.audit_file)),
+            (
+                "--public-metrics",
+                "metrics.public",
+                word(self.public_metrics, "true"),
+            ),
         ];
         let given = all.into_iter();
         given
@@ -90,12 +119,33 @@ impl ConfigArgs {
 
 pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let flags = args.config.flags();
-    let loaded = sutler::load(args.config.config.as_deref(), &flags)?;
+    let file = args.config.config;
+    let loaded = sutler::load(file.as_deref(), &flags)?;
     build::log(&loaded.config.log)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let listen = loaded.config.listen.to_string();
-    build::broker(&loaded).await?.serve(&listen).await?;
+    let address = loaded.config.listen.to_string();
+    let listen = |error| BuildError::Listen(address.clone(), error);
+    let listener = TcpListener::bind(&address).await.map_err(listen)?;
+    let running = build::broker(&loaded).await?.start().await?;
+    let reloads = Reloads {
+        file,
+        flags,
+        running: running.clone(),
+        current: loaded,
+    };
+    tokio::spawn(reloads.at_every_hang_up());
+    running.serve(listener, stop_signal()).await;
     Ok(())
+}
+
+/// SIGTERM or Ctrl-C, whichever comes first.
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be listened for");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
 }

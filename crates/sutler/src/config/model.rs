@@ -10,7 +10,7 @@ mod service;
 pub use access::{Access, Admin, AuthMode, Bearer, ClientAuth, Platform, Tls, User};
 pub use service::{
     Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Limits, Log,
-    MissingVersionAnswer, Records, StoreSource, StoreUrl, Timeouts,
+    Metrics, MissingVersionAnswer, Records, StoreSource, StoreUrl, Timeouts,
 };
 
 use super::words::{Address, Span};
@@ -58,6 +58,8 @@ pub struct Config {
     pub log: Log,
     /// Who changed what, one line of JSON each.
     pub audit: Audit,
+    /// Numbers for Prometheus, at `/metrics`.
+    pub metrics: Metrics,
 }
 
 impl Default for Config {
@@ -82,6 +84,7 @@ impl Default for Config {
             compat: Compat::default(),
             log: Log::default(),
             audit: Audit::default(),
+            metrics: Metrics::default(),
         }
     }
 }

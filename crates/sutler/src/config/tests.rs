@@ -8,7 +8,7 @@ use super::{ConfigFaults, Draft, Flag, Input, draft};
 
 const NAME: &str = "sutler.yaml";
 
-fn of_file(text: &str) -> Input {
+pub(super) fn of_file(text: &str) -> Input {
     Input {
         file: Some((NAME.to_owned(), text.to_owned())),
         ..Input::default()
@@ -34,7 +34,7 @@ fn flag(name: &'static str, path: &'static str, value: &str) -> Flag {
 }
 
 #[track_caller]
-fn good(input: &Input) -> Draft {
+pub(super) fn good(input: &Input) -> Draft {
     match draft(input) {
         Ok(draft) => draft,
         Err(faults) => panic!("{faults}"),

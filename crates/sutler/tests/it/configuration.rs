@@ -1,5 +1,6 @@
 //! `sutler config` and `sutler broker --config`, as people meet them.
 
+use crate::asked::Ask;
 use crate::process::Broker;
 use crate::said::{folder, said};
 
@@ -54,15 +55,11 @@ fn a_broker_is_what_its_configuration_says() {
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
     let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
     let status = |credentials: &str| {
-        let url = format!("http://{}/v2/catalog", broker.address());
-        let curl = std::process::Command::new("curl")
-            .args(["-s", "-o", "/dev/null", "-w", "%{http_code}"])
-            .args(["-u", credentials, &url])
-            .output();
-        String::from_utf8(curl.expect("curl runs").stdout).expect("text")
+        let ask = Ask::get("/v2/catalog").user(credentials).without_version();
+        ask.send(broker.address()).status
     };
-    assert_eq!(status("me:wrong"), "401");
-    assert_eq!(status("me:hush"), "412");
+    assert_eq!(status("me:wrong"), 401);
+    assert_eq!(status("me:hush"), 412);
     assert!(!folder.path().join("sutler.db").exists());
 }
 

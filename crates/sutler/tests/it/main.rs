@@ -1,6 +1,8 @@
 //! The executable as its users meet it: what it says, how it exits, and the walk in the README.
 
+mod asked;
 mod configuration;
 mod process;
 mod readme;
+mod reload;
 mod said;

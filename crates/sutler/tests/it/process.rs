@@ -27,43 +27,61 @@ pub(crate) fn sutler(folder: &Path) -> Command {
 pub(crate) struct Broker {
     process: Child,
     address: String,
+    log: mpsc::Receiver<String>,
 }
 
 impl Broker {
     /// Starts one on a free port, and waits until it listens.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let process = sutler(folder)
-            .args(arguments)
+        Self::of(sutler(folder).args(arguments))
+    }
+
+    /// Starts a command that serves, on a free port, and waits until it listens.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut process = command
             .args(["--listen", "127.0.0.1:0"])
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program runs");
-        let mut broker = Self {
-            process,
-            address: String::new(),
-        };
-        broker.address = broker.until_it_listens();
-        broker
-    }
-
-    fn until_it_listens(&mut self) -> String {
-        let stderr = self.process.stderr.take().expect("it is piped");
-        let (tell, told) = mpsc::channel();
+        let stderr = process.stderr.take().expect("it is piped");
+        let (tell, log) = mpsc::channel();
         // Reads to the end, so that the program never waits for a reader of its log.
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let _ = tell.send(line);
             }
         });
-        let mut log = Vec::new();
+        let mut broker = Self {
+            process,
+            address: String::new(),
+            log,
+        };
+        let lines = broker.until_logged("listening address=");
+        let address = lines.last().and_then(|it| it.split_once("address="));
+        let address = address.map(|(_, it)| it.split_whitespace().next().unwrap_or_default());
+        broker.address = address.unwrap_or_default().to_owned();
+        broker
+    }
+
+    /// The lines of the log up to one with this text.
+    pub(crate) fn until_logged(&self, text: &str) -> Vec<String> {
+        let mut lines = Vec::new();
         loop {
-            let line = told.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("it does not listen: {log:#?}"));
-            if let Some((_, address)) = line.split_once("listening address=") {
-                return address.to_owned();
+            let line = self.log.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("it never logs {text:?}: {lines:#?}"));
+            let found = line.contains(text);
+            lines.push(line);
+            if found {
+                return lines;
             }
-            log.push(line);
         }
+    }
+
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.expect("kill runs").success());
     }
 
     /// Host and port.

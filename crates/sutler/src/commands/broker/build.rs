@@ -1,13 +1,15 @@
 //! From a configuration to the framework's own words. Decides nothing: what goes together was checked.
 
+use super::access;
 use crate::demo::Demo;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use sutler::{
-    AuthMode, Config, DeletedPollAnswer, Format, Loaded, Log, MissingVersionAnswer, Records,
-    StoreUrl,
+    Config, DeletedPollAnswer, Format, Loaded, Log, MissingVersionAnswer, Records, StoreUrl,
 };
-use sutler_broker::{Broker, CleanupSettings, DeletedPoll, KindSettings, MissingVersion, Settings};
+use sutler_broker::{
+    Broker, CleanupSettings, DeletedPoll, KindSettings, MissingVersion, Platform, Settings,
+};
 use sutler_journal::KeyRing;
 use sutler_store_sqlite::SqliteStore;
 use tracing_subscriber::EnvFilter;
@@ -31,20 +33,15 @@ pub(super) fn log(log: &Log) -> Result<(), Fault> {
 /// The recipe of the configured broker, with the demo service behind every offering.
 pub(super) async fn broker(loaded: &Loaded) -> Result<Broker, Fault> {
     let config = &loaded.config;
-    let mut broker =
-        Broker::new(loaded.catalog.clone()).settings(|settings| apply(config, settings));
-    for offering in loaded.catalog.catalog.services() {
-        broker = broker.untyped_service(offering.id.as_str(), Arc::new(Demo));
+    let mut broker = Broker::new(loaded.catalog.clone())
+        .settings(|settings| apply(config, settings))
+        .other_services(Arc::new(Demo));
+    for (prefix, auth) in access::of(config).map_err(|fault| fault.to_string())? {
+        broker = match realm_of(config, &prefix) {
+            Some(realm) => broker.platform(Platform::at(&prefix).realm(realm).auth(auth)),
+            None => broker.auth(auth),
+        };
     }
-    let broker = match (config.auth, config.users.first()) {
-        (AuthMode::None, _) => broker.without_auth(),
-        (AuthMode::Required, Some(user)) => {
-            let password = user.password.as_ref().map(|it| it.reveal(&variable));
-            let password = password.ok_or("the first user needs a password")??;
-            broker.basic_auth(&user.name, password)
-        }
-        (AuthMode::Required, None) => broker,
-    };
     let StoreUrl::Sqlite(path) = &config.store.url else {
         return Ok(broker.in_memory());
     };
@@ -53,8 +50,11 @@ pub(super) async fn broker(loaded: &Loaded) -> Result<Broker, Fault> {
     Ok(broker.store(SqliteStore::open(path).await?, KeyRing::file(keys)?))
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+/// The realm of a platform; none for the one at `/` that the top of the configuration makes.
+fn realm_of<'a>(config: &'a Config, prefix: &str) -> Option<&'a str> {
+    let mut platforms = config.platforms.iter();
+    let platform = platforms.find(|platform| platform.prefix == prefix)?;
+    Some(&platform.realm)
 }
 
 fn apply(config: &Config, settings: &mut Settings) {

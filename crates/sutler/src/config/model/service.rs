@@ -283,6 +283,15 @@ pub enum Format {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Audit {
-    /// The file that lines are added to; none, if none is given.
+    /// The file that lines are added to; without one they are part of the log. Opened again at a
+    /// reload.
     pub file: Option<File>,
+}
+
+/// Numbers for Prometheus.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metrics {
+    /// Whether everybody who can reach the port may read them; otherwise only those who may come in.
+    pub public: bool,
 }

@@ -1,0 +1,50 @@
+//! Who may come in where, from a configuration: one [`Auth`] for each path.
+
+use sutler::{Access, AuthMode, Config, User};
+use sutler_broker::{Auth, Users};
+
+/// Why nobody can be let in; says what to do.
+pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// Every path that is served, and who may come in there.
+pub(super) fn of(config: &Config) -> Result<Vec<(String, Auth)>, Fault> {
+    let mut all = Vec::new();
+    if let Some(access) = config.front() {
+        all.push(("/".to_owned(), auth(&access)?));
+    }
+    for platform in &config.platforms {
+        let access = Access {
+            auth: platform.auth,
+            users: &platform.users,
+            bearer: platform.bearer.as_ref(),
+        };
+        all.push((platform.prefix.clone(), auth(&access)?));
+    }
+    Ok(all)
+}
+
+fn auth(access: &Access<'_>) -> Result<Auth, Fault> {
+    match access.auth {
+        AuthMode::None => Ok(Auth::open()),
+        AuthMode::Required => Ok(Auth::users(users(access.users)?)),
+    }
+}
+
+fn users(listed: &[User]) -> Result<Users, Fault> {
+    let mut users = Users::new();
+    for user in listed {
+        users = match (&user.password, &user.password_hash) {
+            (Some(password), _) => users.with_password(&user.name, &password.reveal(&variable)?)?,
+            (None, Some(hash)) => {
+                let hash = hash.reveal(&variable)?;
+                users.with_hash(&user.name, secrecy::ExposeSecret::expose_secret(&hash))?
+            }
+            (None, None) => users,
+        };
+    }
+    Ok(users)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

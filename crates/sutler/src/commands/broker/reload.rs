@@ -1,0 +1,95 @@
+//! SIGHUP: the configuration is read again, and what a running broker can take over holds at once.
+//!
+//! A configuration with faults changes nothing. What changed and cannot be taken over is named.
+
+use super::access;
+use std::path::PathBuf;
+use sutler::{Flag, Loaded, restart_to_apply};
+use sutler_broker::Running;
+use sutler_broker::measure::{self, Reloaded, Success};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a reload needs.
+pub(super) struct Reloads {
+    pub(super) file: Option<PathBuf>,
+    pub(super) flags: Vec<Flag>,
+    pub(super) running: Running,
+    /// What holds now.
+    pub(super) current: Loaded,
+}
+
+impl Reloads {
+    /// Reads everything again at every SIGHUP, one after the other.
+    pub(super) async fn at_every_hang_up(mut self) {
+        let mut hang_ups = match signal(SignalKind::hangup()) {
+            Ok(hang_ups) => hang_ups,
+            Err(error) => {
+                tracing::error!(%error, "SIGHUP cannot be listened for; reload by a restart");
+                return;
+            }
+        };
+        while hang_ups.recv().await.is_some() {
+            self.reload().await;
+        }
+    }
+
+    async fn reload(&mut self) {
+        let loaded = sutler::load(self.file.as_deref(), &self.flags);
+        measure::reloaded(Reloaded::Configuration, Success::from(&loaded));
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(faults) => {
+                for fault in &faults.0 {
+                    tracing::error!("{fault}");
+                }
+                let faults = faults.0.len();
+                tracing::error!(
+                    faults,
+                    "not reloaded: the configuration has faults; all stays as it was"
+                );
+                return;
+            }
+        };
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        let paths = restart_to_apply(&self.current.config, &loaded.config);
+        if !paths.is_empty() {
+            tracing::warn!("restart to apply: {}", paths.join(", "));
+        }
+        let whole = self.take_over(&loaded).await;
+        if whole {
+            tracing::info!("the configuration was reloaded");
+        }
+        self.current = loaded;
+    }
+
+    /// Each part by itself: one that cannot be taken over stays as it was.
+    async fn take_over(&self, loaded: &Loaded) -> bool {
+        let users = self.replace_users(loaded);
+        let catalog = loaded.catalog.catalog.clone();
+        let catalog = self.running.replace_catalog(catalog).await;
+        told(Reloaded::Users, "users", users) & told(Reloaded::Catalog, "catalog", catalog)
+    }
+
+    fn replace_users(&self, loaded: &Loaded) -> Result<(), access::Fault> {
+        for (prefix, auth) in access::of(&loaded.config)? {
+            // A platform that was not there at the start needs a restart, which has been said.
+            if let Some(current) = self.running.auth(&prefix) {
+                current.replace(&auth);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn told<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {
+    measure::reloaded(what, Success::from(&result));
+    match result {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::error!(%error, "{name}: not reloaded; what was so before goes on");
+            false
+        }
+    }
+}
