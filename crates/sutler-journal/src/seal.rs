@@ -1,25 +1,23 @@
 //! Sealing: what a store keeps, only the key ring can read.
 //!
-//! XChaCha20-Poly1305 with a random nonce; the place a text stands in is authenticated, so that
-//! ciphertexts cannot be swapped between records. Each sealed text names its key, so a ring can hold
+//! AES-256-GCM-SIV with a random nonce: should two texts ever share a nonce, nothing leaks but whether
+//! they are equal. The place a text stands in is authenticated, so that ciphertexts cannot be swapped
+//! between records. Each sealed text names its key, so a ring can hold
 //! several: the first seals, all open, and what an older one sealed is sealed anew when next written.
 //! Not here: where the key file lies and who may read it (the executable's business).
 
 use crate::key::Key;
 use crate::operation::OperationId;
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use chacha20poly1305::aead::{Aead, Generate, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use hkdf::Hkdf;
-use sha2::Sha256;
 use std::fmt;
 use zeroize::Zeroizing;
 
 /// First byte of everything sealed; another layout would get another number.
 const LAYOUT: u8 = 1;
-const NONCE_BYTES: usize = 24;
 const KEY_BYTES: usize = 32;
 /// Longest key id, in bytes.
 const KEY_ID_BYTES_MAX: usize = 32;
@@ -120,7 +118,7 @@ pub enum KeyRingError {
 
 struct RingKey {
     id: KeyId,
-    ciphers: Vec<XChaCha20Poly1305>,
+    ciphers: Vec<LessSafeKey>,
 }
 
 /// The keys: the first seals, all open.
@@ -159,7 +157,7 @@ impl KeyRing {
 
     /// A line with a fresh key, as [`KeyRing::parse`] reads it.
     pub fn fresh_line(id: &str) -> Zeroizing<String> {
-        let key = Zeroizing::new(<[u8; KEY_BYTES]>::generate());
+        let key = fresh_key();
         let text = Zeroizing::new(STANDARD.encode(key.as_slice()));
         Zeroizing::new(format!("{id}:{}\n", text.as_str()))
     }
@@ -167,7 +165,7 @@ impl KeyRing {
     /// A ring with one key that nobody will know again: for stores that end with the process.
     #[must_use]
     pub fn ephemeral() -> Self {
-        let key = Zeroizing::new(<[u8; KEY_BYTES]>::generate());
+        let key = fresh_key();
         Self(vec![RingKey {
             id: KeyId("ephemeral".to_owned()),
             ciphers: derive(&key),
@@ -182,22 +180,24 @@ impl KeyRing {
     /// Seals a text for its place.
     pub fn seal(&self, place: Place<'_>, plain: &[u8]) -> Bytes {
         let key = &self.0[0];
-        let nonce = XNonce::generate();
-        let sealed = key.ciphers[place.purpose()]
-            .encrypt(
-                &nonce,
-                Payload {
-                    msg: plain,
-                    aad: place.name(),
-                },
+        let id = key.id.0.as_bytes();
+        let nonce: [u8; NONCE_LEN] = random();
+        let tag_bytes = AES_256_GCM_SIV.tag_len();
+        let mut out = Vec::with_capacity(2 + id.len() + NONCE_LEN + plain.len() + tag_bytes);
+        out.push(LAYOUT);
+        out.push(u8::try_from(id.len()).expect("ids are at most 32 bytes"));
+        out.extend_from_slice(id);
+        out.extend_from_slice(&nonce);
+        let head = out.len();
+        out.extend_from_slice(plain);
+        let tag = key.ciphers[place.purpose()]
+            .seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(place.name()),
+                &mut out[head..],
             )
             .expect("the cipher takes any text that fits into memory");
-        let mut out = Vec::with_capacity(2 + key.id.0.len() + NONCE_BYTES + sealed.len());
-        out.push(LAYOUT);
-        out.push(u8::try_from(key.id.0.len()).expect("ids are at most 32 bytes"));
-        out.extend_from_slice(key.id.0.as_bytes());
-        out.extend_from_slice(&nonce);
-        out.extend_from_slice(&sealed);
+        out.extend_from_slice(tag.as_ref());
         out.into()
     }
 
@@ -214,21 +214,19 @@ impl KeyRing {
             .split_at_checked(usize::from(*id_len))
             .ok_or(SealError::Layout)?;
         let (nonce, text) = rest
-            .split_at_checked(NONCE_BYTES)
+            .split_first_chunk::<NONCE_LEN>()
             .ok_or(SealError::Layout)?;
         let found = self.0.iter().position(|key| key.id.0.as_bytes() == id);
         let n =
             found.ok_or_else(|| SealError::UnknownKey(String::from_utf8_lossy(id).into_owned()))?;
-        let nonce = XNonce::try_from(nonce).map_err(|_| SealError::Layout)?;
-        let plain = self.0[n].ciphers[place.purpose()]
-            .decrypt(
-                &nonce,
-                Payload {
-                    msg: text,
-                    aad: place.name(),
-                },
-            )
-            .map_err(|_| SealError::Broken)?;
+        let mut plain = text.to_vec();
+        let opened = self.0[n].ciphers[place.purpose()].open_in_place(
+            Nonce::assume_unique_for_key(*nonce),
+            Aad::from(place.name()),
+            &mut plain,
+        );
+        let length = opened.map_err(|_| SealError::Broken)?.len();
+        plain.truncate(length);
         Ok((
             plain,
             if n == 0 {
@@ -255,15 +253,26 @@ fn parse_line(line: &str) -> Option<RingKey> {
     })
 }
 
-fn derive(key: &[u8; KEY_BYTES]) -> Vec<XChaCha20Poly1305> {
-    let root = Hkdf::<Sha256>::new(Some(b"sutler"), key);
+fn derive(key: &[u8; KEY_BYTES]) -> Vec<LessSafeKey> {
+    let root = Salt::new(HKDF_SHA256, b"sutler").extract(key);
     let cipher = |purpose: &&str| {
-        let mut derived = Zeroizing::new([0; KEY_BYTES]);
-        root.expand(purpose.as_bytes(), derived.as_mut_slice())
-            .expect("32 bytes are short enough");
-        XChaCha20Poly1305::new((&*derived).into())
+        let purpose = [purpose.as_bytes()];
+        let derived = root.expand(&purpose, &AES_256_GCM_SIV);
+        LessSafeKey::new(UnboundKey::from(
+            derived.expect("32 bytes are short enough"),
+        ))
     };
     PURPOSES.iter().map(cipher).collect()
+}
+
+fn fresh_key() -> Zeroizing<[u8; KEY_BYTES]> {
+    Zeroizing::new(random())
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
 }
 
 #[cfg(test)]

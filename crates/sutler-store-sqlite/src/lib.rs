@@ -16,6 +16,7 @@ mod codec;
 mod documents;
 mod lists;
 mod owner;
+mod polls;
 mod readers;
 mod rows;
 mod schema;

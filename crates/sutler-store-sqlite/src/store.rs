@@ -6,6 +6,7 @@
 use crate::documents::{self, View};
 use crate::lists;
 use crate::owner::Owner;
+use crate::polls::Polls;
 use crate::readers::{NoReader, Readers};
 use crate::settings::{OpenError, SqliteSettings};
 use crate::staged::stage;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) readers: Readers,
     pub(crate) words: Words,
     pub(crate) young: Young,
+    pub(crate) polls: Polls,
     pub(crate) hints: watch::Sender<u64>,
     _owner: Owner,
 }
@@ -104,6 +106,7 @@ impl SqliteStore {
             settings,
             words: Words::default(),
             young: Young::default(),
+            polls: Polls::default(),
             hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
@@ -234,8 +237,17 @@ impl Store for SqliteStore {
     }
 
     async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
-        self.read(|view| lists::poll(view.db, view.words, lane, id))
-            .await
+        let polls = &self.shared.polls;
+        if let Some(known) = polls.find(lane, id) {
+            return Ok(Some(known));
+        }
+        let generation = polls.generation();
+        let read = self.read(|view| lists::poll(view.db, view.words, lane, id));
+        let polled = read.await?;
+        if let Some(polled) = &polled {
+            polls.keep(lane, id, polled, generation);
+        }
+        Ok(polled)
     }
 
     async fn list(

@@ -23,6 +23,7 @@ pub(crate) use desk::Desk;
 pub(crate) use job::{Job, Trouble};
 
 use crate::checkpoint::{self, Checkpoints};
+use crate::polls::Touched;
 use crate::readers::Phase;
 use crate::schema;
 use crate::settings::OpenError;
@@ -143,6 +144,9 @@ impl WriterThread {
         }
         self.memory.reload(&db).map_err(failed)?;
         self.shared.young.reload(&db).map_err(failed)?;
+        let mut touched = Touched::default();
+        touched.all();
+        self.shared.polls.strike_out(&mut touched);
         self.shared.readers.open();
         tracing::info!(path = %path.display(), "the store's file is open again");
         Ok(db)

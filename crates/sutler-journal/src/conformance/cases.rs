@@ -107,6 +107,7 @@ macro_rules! store_conformance {
                 a_commit_is_remembered_while_the_feed_has_it,
             }
             sweeps {
+                a_poll_tells_every_change_of_its_operation,
                 a_sweep_leaves_what_is_pinned_or_unfinished,
                 a_sweep_counts_from_the_end,
                 a_sweep_can_be_for_one_outcome,

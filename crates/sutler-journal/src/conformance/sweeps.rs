@@ -5,8 +5,9 @@ use super::scene::{LASTING, NEVER, Scene, bytes, finish, key, new_operation, onl
 use crate::clock::StoreTime;
 use crate::commit::{Commit, Due, Next, Start, Write};
 use crate::key::{Key, Kind};
-use crate::operation::{OperationId, Outcome, Queue};
+use crate::operation::{OperationId, Outcome, Queue, State};
 use crate::query::{OperationFilter, QueueStats, Sweep};
+use bytes::Bytes;
 use std::time::Duration;
 
 fn sweep(finished_before: StoreTime) -> Sweep {
@@ -36,6 +37,49 @@ async fn ended(scene: &Scene, lane: &str, outcome: Outcome) -> OperationId {
     let end = finish(id, outcome).write(Write::Unpin(id));
     scene.commit(end).await;
     id
+}
+
+/// Asks twice: a store that remembers answers gives the second from memory.
+async fn poll(scene: &Scene, id: OperationId) -> Option<(State, Bytes)> {
+    let lane = key("lane");
+    let ask = || scene.store.poll(&lane, id);
+    let (first, second) = (ask().await.expect("a poll"), ask().await.expect("a poll"));
+    assert_eq!(first, second);
+    second.map(|polled| (polled.state, polled.detail))
+}
+
+/// Whatever changes an operation, the next poll tells it, and none tells of one that was swept.
+pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let worker = scene.worker(LASTING).await;
+    let id = scene.start(Start::Waiting).await;
+    let told = |state, detail| Some((state, bytes(detail)));
+    assert_eq!(poll(&scene, id).await, told(State::Waiting, "detail"));
+    scene.commit(only(Write::Wake(id))).await;
+    assert_eq!(poll(&scene, id).await, told(State::Ready, "detail"));
+    assert_eq!(scene.claim_ids(worker, 1).await, [id]);
+    assert_eq!(poll(&scene, id).await, told(State::Running, "detail"));
+    let half = Commit::new().advance(id, Next::Same, Some(bytes("half")), None);
+    scene.commit(half).await;
+    assert_eq!(poll(&scene, id).await, told(State::Running, "half"));
+    scene.store.release(worker).await.expect("a release");
+    assert_eq!(poll(&scene, id).await, told(State::Ready, "half"));
+    let reseal = Write::Reseal {
+        operation: id,
+        read: (bytes("half"), Bytes::new()),
+        detail: bytes("sealed anew"),
+        request: bytes("request"),
+        progress: Bytes::new(),
+    };
+    scene.commit(only(reseal)).await;
+    assert_eq!(poll(&scene, id).await, told(State::Ready, "sealed anew"));
+    let end = finish(id, Outcome::Failed).write(Write::Unpin(id));
+    scene.commit(end).await;
+    let failed = State::Done(Outcome::Failed);
+    assert_eq!(poll(&scene, id).await, told(failed, "sealed anew"));
+    let before = later(&scene, candidate).await;
+    assert_eq!(swept(&scene, &sweep(before)).await, 1);
+    assert_eq!(poll(&scene, id).await, None);
 }
 
 /// Whatever a document points to, and whatever is not done, stays.

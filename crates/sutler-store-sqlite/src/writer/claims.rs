@@ -111,6 +111,7 @@ impl Desk<'_> {
             cancel: operation.row.cancel,
         };
         self.memory.leases.give(worker, number, running);
+        self.touched.one(operation.row.id);
         let fence = operation.row.fence.0 as i64;
         self.memory.claimed.push((number, fence));
         Ok(operation)
@@ -122,6 +123,7 @@ impl Desk<'_> {
             self.sql.op_release.execute((number, now.0))?;
             self.memory.leases.take(worker, number);
             self.hint = true;
+            self.touched.all();
         }
         self.memory.leases.end(worker, now);
         Ok(())

@@ -9,6 +9,7 @@ use super::recent::Recent;
 use super::statements::Statements;
 use crate::codec::{self, Subjects};
 use crate::faults::{Fault, FaultPoint};
+use crate::polls::Touched;
 use crate::sql;
 use crate::store::Shared;
 use crate::words::Word;
@@ -168,6 +169,8 @@ pub(crate) struct Desk<'c> {
     learnt: Vec<(Word, i64)>,
     /// What this group did to young documents; known to all once it is durable.
     young: HashMap<Box<[u8]>, Option<YoungDoc>>,
+    /// Operations this group wrote to; polls of them are answered anew once it is durable.
+    pub(super) touched: Touched,
 }
 
 impl<'c> Desk<'c> {
@@ -185,6 +188,7 @@ impl<'c> Desk<'c> {
             hint: false,
             learnt: Vec::new(),
             young: HashMap::new(),
+            touched: Touched::default(),
         })
     }
 
@@ -231,6 +235,8 @@ impl<'c> Desk<'c> {
         self.hint = false;
         self.learnt.clear();
         self.young.clear();
+        self.touched.all();
+        self.shared.polls.strike_out(&mut self.touched);
         self.memory.filing = None;
         self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
     }
@@ -258,6 +264,7 @@ impl<'c> Desk<'c> {
 
     /// Before a durable group is answered: its words and documents are there for everyone.
     pub(super) fn publish(&mut self) {
+        self.shared.polls.strike_out(&mut self.touched);
         if !self.young.is_empty() {
             self.shared.young.publish(self.young.drain());
         }

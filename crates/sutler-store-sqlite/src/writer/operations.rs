@@ -181,6 +181,7 @@ impl Desk<'_> {
             Next::Same => {
                 self.sql.op_touch.execute((number, detail, progress))?;
                 self.subjects.operation(id);
+                self.touched.one(id);
                 return Ok(());
             }
             Next::Ready(due) => (READY, moment(due, now).0, 0, 0, None),
@@ -199,6 +200,7 @@ impl Desk<'_> {
         self.memory.tally.terminal += i64::from(codec::is_done(state));
         self.hint |= state == READY && due <= now.0;
         self.subjects.operation(id);
+        self.touched.one(id);
         Ok(())
     }
 
@@ -231,6 +233,7 @@ impl Desk<'_> {
             self.hint = true;
         }
         self.subjects.operation(id);
+        self.touched.one(id);
         Ok(())
     }
 
@@ -269,6 +272,7 @@ impl Desk<'_> {
         let row = (head.number, detail, request, progress);
         self.sql.op_reseal.execute(row)?;
         self.subjects.operation(id);
+        self.touched.one(id);
         Ok(())
     }
 }

@@ -57,6 +57,9 @@ impl Desk<'_> {
         }
         found.sort_unstable_by_key(|swept| (swept.finished, swept.number));
         found.truncate(limit);
+        if !found.is_empty() {
+            self.touched.all();
+        }
         for swept in &found {
             self.sql.log_delete.execute([swept.number])?;
             self.sql.op_delete.execute([swept.number])?;
