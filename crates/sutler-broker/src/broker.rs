@@ -2,6 +2,7 @@
 //!
 //! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
 
+use crate::admin::Admin;
 use crate::auth::{Auth, AuthFault};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::cleanup;
@@ -112,6 +113,7 @@ pub struct Broker {
     auth: Option<Result<Auth, AuthFault>>,
     realm: String,
     platforms: Vec<Platform>,
+    admin: Option<Admin>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
 }
@@ -133,6 +135,7 @@ impl Broker {
             auth: None,
             realm: "broker".to_owned(),
             platforms: Vec::new(),
+            admin: None,
             replaced: HashMap::new(),
             tls: None,
         }
@@ -217,6 +220,13 @@ impl Broker {
         self
     }
 
+    /// Serves administration: under its own prefix, with credentials of its own.
+    #[must_use]
+    pub fn admin(mut self, admin: Admin) -> Self {
+        self.admin = Some(admin);
+        self
+    }
+
     /// Keeps this broker's records apart from others in the same store.
     #[must_use]
     pub fn realm(mut self, name: &str) -> Self {
@@ -288,7 +298,8 @@ impl Broker {
             let prefix = platform.prefix;
             Served { prefix, http }
         };
-        let platforms = platforms.into_iter().zip(shelves).map(served).collect();
+        let platforms: Vec<Served> = platforms.into_iter().zip(shelves).map(served).collect();
+        let admin = self.admin.map(|admin| admin.over(&platforms)).transpose()?;
         let front = Front {
             platforms,
             engine,
@@ -296,6 +307,7 @@ impl Broker {
             settings,
             tls,
             draining: CancellationToken::new(),
+            admin,
         };
         Ok(Running(Arc::new(front)))
     }

@@ -4,6 +4,7 @@
 //! waits for the next time, and running it plans the one after. So it happens once across replicas,
 //! and a crash loses no turn. What may be swept is the store's rule: done, and pointed to by nothing.
 
+use crate::admin::audit::{AUDIT, name_of_oldest_kept};
 use crate::cron::Schedule;
 use crate::lifecycle::{AuthorState, Decision};
 use crate::records::{
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
     Commit, CommitError, Due, Ended, Key, Kind, List, Lost, NewOperation, Next, OperationId,
-    Outcome, Run, Start, Store, StoreError, Sweep, Term, Write,
+    Outcome, Position, Run, Start, Store, StoreError, Sweep, Term, Write,
 };
 
 /// The word of these operations.
@@ -232,6 +233,7 @@ async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
             for kind in [INSTANCE, BINDING] {
                 removed += forget(stock, run, kind).await?;
             }
+            removed += forget_audit(stock, run).await?;
             let now = answered(run, store.now().await).await?.unwrap_or_default();
             let feed = Sweep::Feed {
                 before: now.minus(FEED_KEPT),
@@ -290,6 +292,30 @@ async fn forget(stock: &Stock, run: &Run, kind: Kind) -> Result<u64, Lost> {
         for document in page.documents {
             let commit = Commit::new().remove(document.key, document.version);
             // Stale: the id was taken again meanwhile, and the tombstone is none any more.
+            if run.commit(commit).await?.is_ok() {
+                removed += 1;
+            }
+        }
+    }
+}
+
+/// Removes audit entries that are old enough: those behind the oldest one to be kept.
+async fn forget_audit(stock: &Stock, run: &Run) -> Result<u64, Lost> {
+    let records = &stock.records;
+    let list = List::Prefix(Key::prefix(&records.realm, AUDIT, &[]).unwrap_or_default());
+    let after = Position {
+        value: Vec::new(),
+        key: records.key(AUDIT, &name_of_oldest_kept(stock.settings.audit_kept)),
+    };
+    let mut removed = 0;
+    loop {
+        let page = records.store.list(&list, Some(&after), BATCH / 10).await;
+        let page = answered(run, page).await?;
+        let Some(page) = page.filter(|page| !page.documents.is_empty()) else {
+            return Ok(removed);
+        };
+        for document in page.documents {
+            let commit = Commit::new().remove(document.key, document.version);
             if run.commit(commit).await?.is_ok() {
                 removed += 1;
             }

@@ -7,9 +7,11 @@
 mod answer;
 mod binding;
 mod instance;
+mod order;
 mod poll;
 mod wait;
 
+pub(crate) use order::{Command, Given, Obeyed};
 pub(crate) use poll::LastOperation;
 
 use crate::auth::Caller;
@@ -19,11 +21,12 @@ use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, aske
 use crate::refusal::Refusal;
 use crate::service::Policy;
 use crate::stock::Stock;
+use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, CommitError, Due, Engine, Key, NewOperation, Operation, OperationId, Permit,
-    SealedWith, Start, Version, Which, Write, settle,
+    Commit, CommitError, Due, Engine, Key, NewOperation, Next, Operation, OperationId, Outcome,
+    Permit, SealedWith, Start, Version, Which, Write, settle,
 };
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
 use tokio::sync::oneshot;
@@ -168,6 +171,9 @@ impl Desk {
         if let Some((read, version)) = reads {
             commit = commit.unchanged(read.clone(), *version);
         }
+        if let Some(note) = &draft.note {
+            commit = commit.insert(note.key.clone(), Vec::new(), note.body.clone());
+        }
         let mut claimed = None;
         for effect in &decision.effects {
             commit = match *effect {
@@ -195,6 +201,14 @@ impl Desk {
                 // One that waits for its next attempt need not wait to be stopped.
                 Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),
                 Effect::Wake(id) => commit.write(Write::Wake(id)),
+                Effect::End(id) => {
+                    let detail = Detail {
+                        description: draft.note.as_ref().map(|note| note.ended.clone()),
+                        ..Detail::default()
+                    };
+                    let sealed = records.seal_detail(id, &detail);
+                    commit.advance(id, Next::Done(Outcome::Failed), Some(sealed), None)
+                }
             };
         }
         (commit, claimed)
@@ -209,8 +223,10 @@ impl Desk {
         draft: &Draft,
     ) -> Applied<S> {
         for effect in &decision.effects {
-            if let Effect::Cancel(id) = effect {
-                self.engine.cancel_hint(*id);
+            match effect {
+                Effect::Cancel(id) => self.engine.cancel_hint(*id),
+                Effect::End(id) => self.engine.drop_hint(*id),
+                Effect::Start(..) | Effect::StartWaiting(..) | Effect::Wake(_) => {}
             }
         }
         let waits = matches!(decision.reply, Reply::Started(_, Pace::Inline));
@@ -268,6 +284,17 @@ struct Draft {
     request: Request,
     /// What polls are told about when to come again, in seconds.
     retry_after: Option<u64>,
+    /// What an operator's order leaves behind.
+    note: Option<Note>,
+}
+
+/// What an operator's order writes beside its effects.
+struct Note {
+    /// The audit entry's name and sealed content.
+    key: Key,
+    body: Bytes,
+    /// What polls of operations that it ends are told.
+    ended: String,
 }
 
 /// What was asked, as it is kept with the operation.
@@ -280,6 +307,7 @@ fn draft(what: &impl Serialize, asker: &Asker) -> Draft {
     Draft {
         request,
         retry_after: None,
+        note: None,
     }
 }
 

@@ -11,12 +11,12 @@ mod hook;
 use crate::cleanup;
 use crate::cx::{Cx, Facts};
 use crate::error::{Error, Kind};
-use crate::handover::{Conclusion, Fresh};
+use crate::handover::{Conclusion, Fresh, Teller};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
 use crate::plans::OfferedPlan;
-use crate::records::{BINDING, Detail, INSTANCE, Kept, RefusedAs, Request, Steps};
+use crate::records::{BINDING, Detail, INSTANCE, Kept, Loaded, RefusedAs, Request, Steps};
 use crate::refusal::Refusal;
 use crate::service::{Policy, UntypedService};
 use crate::stock::Stock;
@@ -130,20 +130,19 @@ impl BrokerExecutor {
                 return self.end_orphaned(&run).await;
             }
             Verb::Update if self.has_busy_bindings(&run, &lane).await? => {
+                if run.cancelled().is_cancelled() {
+                    return self.fail(&run, (was, result), stopped()).await;
+                }
                 return Ok(Ended::Yield(cascade::LOOK_AGAIN));
             }
             Verb::Deprovision => match self.cascade(&run, &lane, steps.clone(), &request).await? {
                 cascade::Cascade::Clear => {}
+                cascade::Cascade::Waiting if run.cancelled().is_cancelled() => {
+                    return self.fail(&run, (was, result), stopped()).await;
+                }
                 cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
                 cascade::Cascade::Stuck(detail) => {
-                    let conclusion = Conclusion {
-                        end: End::Failed,
-                        detail,
-                        was: Some(was),
-                        result,
-                    };
-                    self.conclude(&run, conclusion).await?;
-                    return Ok(Ended::Finished);
+                    return self.fail(&run, (was, result), detail).await;
                 }
             },
             Verb::Provision | Verb::Update | Verb::Bind | Verb::Unbind => {}
@@ -183,6 +182,23 @@ impl BrokerExecutor {
                 Ok(Ended::Finished)
             }
         }
+    }
+
+    /// Ends an operation that cannot go on, before its hook is called.
+    async fn fail(
+        &self,
+        run: &Run,
+        fresh: (Loaded<Instance>, Option<Teller<Instance>>),
+        detail: Detail,
+    ) -> Result<Ended, Lost> {
+        let (was, result) = fresh;
+        let conclusion = Conclusion {
+            was: Some(was),
+            result,
+            ..failed(detail)
+        };
+        self.conclude(run, conclusion).await?;
+        Ok(Ended::Finished)
     }
 
     async fn run_binding(&self, run: Arc<Run>, verb: Verb) -> Result<Ended, Lost> {
@@ -302,6 +318,15 @@ impl BrokerExecutor {
                 }
             }
         }
+    }
+}
+
+/// An operation that was asked to stop while it waited for bindings: no hook was called.
+fn stopped() -> Detail {
+    let message = "The operation was stopped while it waited for service bindings.";
+    Detail {
+        description: Some(message.to_owned()),
+        ..Detail::default()
     }
 }
 

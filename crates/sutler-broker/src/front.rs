@@ -1,8 +1,9 @@
 //! The front of the broker: which platform a request is for.
 //!
 //! One front for all platforms, one [`Http`] for each. The port is in `server.rs`; what a platform
-//! answers is in `http.rs`.
+//! answers is in `http.rs`, what operators are answered in `admin.rs`.
 
+use crate::admin::Api;
 use crate::http::{self, Http, PATHS, Reply};
 use crate::plans::Plans;
 use crate::platform::Prefix;
@@ -11,7 +12,7 @@ use crate::settings::Settings;
 use crate::stock::Stock;
 use axum::body::Body;
 use bytes::Bytes;
-use hyper::Request;
+use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
 use tokio_util::sync::CancellationToken;
@@ -32,11 +33,27 @@ pub(crate) struct Front {
     pub tls: Option<Secured>,
     /// Fires when the broker is about to stop.
     pub draining: CancellationToken,
+    /// Administration, where there is any.
+    pub admin: Option<Api>,
 }
 
 impl Front {
     /// Answers one request. Never fails, never panics.
-    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Reply
+    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if let Some(admin) = &self.admin
+            && let Some(at) = admin.ends_at(request.uri().path())
+        {
+            return admin.handle(request, at).await;
+        }
+        self.serve(request).await.map(Body::new)
+    }
+
+    /// Answers a request of a platform.
+    async fn serve<B>(&self, request: Request<B>) -> Reply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -61,9 +78,13 @@ pub(crate) fn router(front: &Arc<Front>) -> axum::Router {
     let answering = front.clone();
     let answer = move |request: axum::extract::Request| {
         let front = answering.clone();
-        async move { front.handle(request).await.map(Body::new) }
+        async move { front.handle(request).await }
     };
     let mut router = axum::Router::new();
+    if let Some(admin) = &front.admin {
+        let path = format!("/{}/{{*rest}}", admin.prefix());
+        router = router.route(&path, axum::routing::any(answer.clone()));
+    }
     for platform in &front.platforms {
         let prefix = platform.prefix.to_string();
         let prefix = prefix.trim_end_matches('/');

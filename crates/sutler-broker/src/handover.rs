@@ -18,8 +18,11 @@ pub(crate) struct Fresh<S> {
     /// What was asked.
     pub request: Request,
     /// Whoever waits for the result.
-    pub result: Option<oneshot::Sender<Concluded<S>>>,
+    pub result: Option<Teller<S>>,
 }
+
+/// Tells whoever waits for an operation in this process.
+pub(crate) type Teller<S> = oneshot::Sender<Concluded<S>>;
 
 /// What an operation came to, as committed.
 pub(crate) struct Concluded<S> {
@@ -34,7 +37,7 @@ pub(crate) struct Conclusion<S, M> {
     pub detail: Detail,
     /// The resource as it was read before the run.
     pub was: Option<Loaded<S>>,
-    pub result: Option<oneshot::Sender<Concluded<S>>>,
+    pub result: Option<Teller<S>>,
 }
 
 /// Most operations between their commit and their start. Beyond that some never started here, because

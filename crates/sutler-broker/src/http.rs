@@ -12,9 +12,9 @@ mod route;
 pub use route::Endpoint;
 pub(crate) use route::PATHS;
 
-use crate::auth::{Auth, Caller};
+use crate::auth::{Auth, Caller, Rejection};
 use crate::desk::{Asker, Desk};
-use crate::server::{AtWork, Turnstile};
+use crate::server::{AtWork, Sort, Turnstile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use error::Answer;
@@ -100,6 +100,9 @@ impl Http {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if matches!(understood.endpoint.sort(), Sort::Change) && self.desk.engine.is_paused() {
+            return Err(Answer::draining());
+        }
         let takes_body = understood.endpoint.takes_body();
         let replaced = self.replaced.get(&understood.endpoint);
         let mut room = self.turnstile.room(at_work);
@@ -241,6 +244,11 @@ fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answ
     parsed
         .map(Some)
         .map_err(|error| Answer::invalid(error.to_string()))
+}
+
+/// What somebody is answered who is not let in.
+pub(crate) fn rejected(rejection: Rejection) -> Reply {
+    Answer::from(rejection).into()
 }
 
 /// What is answered where no platform is.

@@ -4,6 +4,7 @@
 //! `lifecycle/` decides, `desk/` takes requests in, `executor/` carries them out, `http/` speaks the
 //! protocol, `records.rs` keeps everything in a journal.
 
+mod admin;
 mod audit;
 mod auth;
 mod broker;
@@ -30,6 +31,7 @@ mod settings;
 mod stock;
 mod typed;
 
+pub use admin::Admin;
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use auth::{Auth, AuthFault, Caller, Users, Via, hash_password};
 pub use broker::{Broker, BuildError, Running};

@@ -1,13 +1,14 @@
 //! The rules, as pure functions: no clock, no randomness, no I/O.
 //!
 //! `instance.rs` and `binding.rs` each decide what one event means for one resource. What they are
-//! held to is written by hand in `tests/transitions/*.txt`. Who reads, asks and commits around them:
-//! `desk.rs` for requests, `executor.rs` for results.
+//! held to is written by hand in `tests/transitions/*.txt`; what operators order is in `order.rs`. Who
+//! reads, asks and commits around them: `desk.rs` for requests, `executor.rs` for results.
 
 pub(crate) mod binding;
 pub(crate) mod instance;
 #[cfg(test)]
 mod model;
+pub(crate) mod order;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]
@@ -83,8 +84,10 @@ pub(crate) enum Effect {
     StartWaiting(Verb, OperationId),
     /// Ask an operation to stop.
     Cancel(OperationId),
-    /// Let a waiting operation go.
+    /// Let an operation go that waits for another, or for its next attempt.
     Wake(OperationId),
+    /// End an operation as failed without waiting for its hook.
+    End(OperationId),
 }
 
 /// What to tell the caller.

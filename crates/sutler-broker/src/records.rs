@@ -31,8 +31,8 @@ pub(crate) const OF: &str = "of";
 pub(crate) const BUSY: &str = "busy";
 /// When something went; tombstones are swept by it.
 pub(crate) const GONE: &str = "gone";
-const PLAN_TERM: &str = "plan";
-const LIFECYCLE: &str = "lifecycle";
+pub(crate) const PLAN_TERM: &str = "plan";
+pub(crate) const LIFECYCLE: &str = "lifecycle";
 
 /// Why a record cannot be had. Its text is for operators.
 #[derive(Debug, thiserror::Error)]

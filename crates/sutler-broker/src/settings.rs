@@ -25,6 +25,8 @@ pub struct Settings {
     pub lease: Duration,
     /// How long a deleted id is remembered.
     pub tombstones: Duration,
+    /// How long the audit trail of administration is kept.
+    pub audit_kept: Duration,
     /// How long a shut-down may take: first requests are answered, then running operations end.
     pub drain: Duration,
     /// How long the broker goes on accepting after it said that it is draining, so that whoever sends
@@ -50,6 +52,7 @@ impl Default for Settings {
             workers: 256,
             lease: Duration::from_secs(30),
             tombstones: Duration::from_secs(7 * 24 * 3600),
+            audit_kept: Duration::from_secs(400 * 24 * 3600),
             drain: Duration::from_secs(20),
             drain_notice: Duration::ZERO,
             limits: Limits::default(),

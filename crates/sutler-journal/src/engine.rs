@@ -14,6 +14,7 @@ use crate::operation::{Fence, Operation, OperationId, Queue, WorkerId};
 use crate::store::Store;
 use async_trait::async_trait;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -111,6 +112,7 @@ pub struct Permit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphore
 struct Running {
     fence: Fence,
     cancel: CancellationToken,
+    lost: CancellationToken,
     finished: CancellationToken,
 }
 
@@ -131,6 +133,8 @@ struct Inner {
     look_at: Mutex<Option<Instant>>,
     look: Notify,
     stopping: CancellationToken,
+    /// Nothing is claimed until this is over.
+    paused: AtomicBool,
     /// Nothing runs here any more, so there is no lease to keep.
     stopped: CancellationToken,
     tasks: TaskTracker,
@@ -174,6 +178,7 @@ impl Engine {
             look_at: Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
+            paused: AtomicBool::new(false),
             stopped: CancellationToken::new(),
             tasks: TaskTracker::new(),
             loops: TaskTracker::new(),
@@ -189,7 +194,7 @@ impl Engine {
 
     /// A place in a queue, if one is free: with it an accepted operation can start at once.
     pub fn permit(&self, queue: &Queue) -> Option<Permit> {
-        if self.0.stopping.is_cancelled() {
+        if self.0.stopping.is_cancelled() || self.is_paused() {
             return None;
         }
         let lane = self.0.lanes.iter().find(|lane| lane.queue == *queue)?;
@@ -217,6 +222,15 @@ impl Engine {
         }
     }
 
+    /// Drops the run of an operation that a commit has ended over its head: it could write nothing
+    /// any more, so there is nothing to wait for.
+    pub fn drop_hint(&self, id: OperationId) {
+        if let Some(entry) = self.0.running().get(&id) {
+            entry.cancel.cancel();
+            entry.lost.cancel();
+        }
+    }
+
     /// How many operations run here.
     pub fn running(&self) -> usize {
         self.0.running().len()
@@ -230,6 +244,22 @@ impl Engine {
     /// Looks for work now.
     pub fn look(&self) {
         self.0.look.notify_one();
+    }
+
+    /// Stops claiming until [`Engine::resume`]; what runs goes on, and the lease is kept.
+    pub fn pause(&self) {
+        self.0.paused.store(true, Ordering::SeqCst);
+    }
+
+    /// Claims again.
+    pub fn resume(&self) {
+        self.0.paused.store(false, Ordering::SeqCst);
+        self.look();
+    }
+
+    /// Whether it claims nothing at present.
+    pub fn is_paused(&self) -> bool {
+        self.0.paused.load(Ordering::SeqCst)
     }
 
     /// Whether it was told to stop.

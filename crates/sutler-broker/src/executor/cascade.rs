@@ -120,6 +120,8 @@ impl BrokerExecutor {
                 }
                 Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),
                 Effect::Wake(id) => commit.write(Write::Wake(id)),
+                // An unbind ends nothing.
+                Effect::End(_) => commit,
             };
         }
         let progress = records.seal_steps(run.id(), steps);

@@ -150,8 +150,8 @@ impl BrokerExecutor {
             .fold(commit, |commit, effect| match effect {
                 Effect::Wake(id) => commit.write(Write::Wake(*id)),
                 Effect::Cancel(id) => commit.write(Write::Cancel(*id)),
-                // The end of a run starts nothing.
-                Effect::Start(..) | Effect::StartWaiting(..) => commit,
+                // The end of a run starts nothing, and ends nothing but itself.
+                Effect::Start(..) | Effect::StartWaiting(..) | Effect::End(_) => commit,
             })
     }
 

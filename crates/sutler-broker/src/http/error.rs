@@ -112,6 +112,13 @@ impl Answer {
         )
     }
 
+    /// An operator has said so; what is there can still be read and polled.
+    pub(super) fn draining() -> Self {
+        let sentence = "This service broker takes no changes at present; repeat the request later.";
+        let body = ErrorBody::described(sentence);
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "30")
+    }
+
     pub(super) fn body_too_large(limit: usize) -> Self {
         let sentence = format!("The body is larger than {limit} bytes.");
         Self::new(

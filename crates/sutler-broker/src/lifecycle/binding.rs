@@ -3,6 +3,9 @@
 //! Like `instance.rs`, with two differences: a binding cannot be updated, and what its instance is
 //! doing matters. The table of all states and events is `tests/transitions/binding.txt`.
 
+mod orders;
+
+use super::order::Order;
 use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb};
 use crate::refusal::{Refusal, Resource};
 use serde::{Deserialize, Serialize};
@@ -121,6 +124,12 @@ pub(crate) enum Event {
         operation: OperationId,
         cleanup: OperationId,
     },
+    /// An operator orders something. `new`: the id of whatever it starts or leaves behind.
+    Ordered {
+        order: Order,
+        parent: Parent,
+        new: OperationId,
+    },
 }
 
 /// A PUT and the facts it is judged by.
@@ -166,6 +175,7 @@ pub(crate) fn decide(at: Binding, event: Event) -> Result<Decision<Binding>, Ref
         Event::Saved { operation, state } => Ok(on_saved(at, operation, state)),
         Event::Ended { operation, end } => Ok(on_ended(at, operation, end)),
         Event::Overdue { operation, cleanup } => Ok(on_overdue(at, operation, cleanup)),
+        Event::Ordered { order, parent, new } => orders::on_ordered(at, order, parent, new),
     }
 }
 

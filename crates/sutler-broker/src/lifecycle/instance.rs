@@ -5,10 +5,12 @@
 //! `tests/transitions/instance.txt`.
 
 mod endings;
+mod orders;
 mod views;
 
 pub(crate) use views::{fetch, parent};
 
+use super::order::Order;
 use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb};
 use crate::refusal::{Refusal, Resource};
 use endings::{on_ended, on_overdue, on_saved};
@@ -171,6 +173,8 @@ pub(crate) enum Event {
         operation: OperationId,
         cleanup: OperationId,
     },
+    /// An operator orders something. `new`: the id of whatever it starts or leaves behind.
+    Ordered { order: Order, new: OperationId },
 }
 
 /// A PUT and the facts it is judged by.
@@ -232,6 +236,7 @@ pub(crate) fn decide(at: Instance, event: Event) -> Result<Decision<Instance>, R
         Event::Saved { operation, state } => Ok(on_saved(at, operation, state)),
         Event::Ended { operation, end } => Ok(on_ended(at, operation, end)),
         Event::Overdue { operation, cleanup } => Ok(on_overdue(at, operation, cleanup)),
+        Event::Ordered { order, new } => orders::on_ordered(at, order, new),
     }
 }
 

@@ -5,6 +5,7 @@
 //! what they may never do. `model/lives.rs` turns steps into events of the two kinds of resource.
 
 mod lives;
+mod orders;
 
 use super::instance::Instance;
 use super::sample::{BINDING_STATES, INSTANCE_STATES, operation};
@@ -33,6 +34,16 @@ enum Step {
     Saved(Who),
     Ended(Who, Outcome),
     Overdue(Who),
+    Ordered(Ordered),
+}
+
+/// What an operator orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ordered {
+    Retry,
+    Cancel,
+    Abandon,
+    Purge,
 }
 
 /// How a request is sent.
@@ -78,6 +89,8 @@ trait Life: Clone + Debug + Default + PartialEq {
     fn request(step: &Step, ask: Ask) -> Option<Self::Event>;
     /// The event that an occurrence is. `new`: the id a clean-up would have.
     fn occurrence(step: &Step, about: OperationId, new: OperationId) -> Option<Self::Event>;
+    /// The event that an order is. `failed`: the verb that failed last.
+    fn order(order: Ordered, failed: Option<Verb>, new: OperationId) -> Self::Event;
     fn decide(self, event: Self::Event) -> Result<Decision<Self>, Refusal>;
     fn pinned(&self) -> Vec<OperationId>;
     /// The state's name in the tables.
@@ -103,6 +116,8 @@ struct World {
     there: There,
     /// A delete was accepted over the create of what is there: it must never be live.
     doomed: bool,
+    /// What the last operation was, if it did not succeed.
+    failed: Option<Verb>,
     ids: u128,
 }
 
@@ -148,6 +163,10 @@ impl World {
         };
         self.earlier.push(id);
         self.cancelled = false;
+        self.failed = match outcome {
+            Outcome::Succeeded => None,
+            Outcome::Failed | Outcome::Refused => Some(verb),
+        };
         self.there = match (outcome, self.there) {
             (Outcome::Succeeded, _) if verb == L::CREATE => There::Whole,
             (Outcome::Failed, _) if verb == L::CREATE => There::Remains,
@@ -179,7 +198,8 @@ impl World {
                     Some(id),
                     "cancels another"
                 );
-                prop_assert!(!self.cancelled, "cancelled twice");
+                let delete = self.executing.is_some_and(|(_, verb)| verb == L::DELETE);
+                prop_assert!(delete || !self.cancelled, "cancelled twice");
                 self.cancelled = true;
             }
             Effect::StartWaiting(verb, id) => {
@@ -196,6 +216,11 @@ impl World {
                 prop_assert_eq!(self.executing, None, "woken before the create ended");
                 prop_assert_eq!(self.waiting.take(), Some(id), "woken, but it does not wait");
                 self.executing = Some((id, L::DELETE));
+            }
+            Effect::End(id) if self.waiting == Some(id) => self.earlier.extend(self.waiting.take()),
+            Effect::End(id) => {
+                prop_assert_eq!(self.executing.map(|(id, _)| id), Some(id), "ends another");
+                self.end::<L>(Outcome::Failed);
             }
         }
         Ok(())
@@ -217,6 +242,7 @@ fn live<L: Life>(steps: &[Step]) -> Result<BTreeSet<&'static str>, TestCaseError
             Step::Saved(who) | Step::Ended(who, _) | Step::Overdue(who) => {
                 occur(&mut world, at, step, who, new)?
             }
+            Step::Ordered(order) => orders::obey(&mut world, at, order, new)?,
         };
         prop_assert_eq!(at.name(), world.state::<L>());
         let waits_for_a_create = match world.executing {
@@ -275,7 +301,7 @@ fn ask<L: Life>(
             prop_assert_eq!(pace == Pace::Background, background);
             let starts = |effect: &Effect| match *effect {
                 Effect::Start(_, id) | Effect::StartWaiting(_, id) => id == new,
-                Effect::Cancel(_) | Effect::Wake(_) => false,
+                Effect::Cancel(_) | Effect::Wake(_) | Effect::End(_) => false,
             };
             prop_assert!(
                 decision.effects.iter().any(starts),
@@ -295,7 +321,8 @@ fn ask<L: Life>(
         Reply::Nothing => prop_assert!(false, "a request without an answer"),
     }
     for effect in decision.effects {
-        prop_assert!(!matches!(effect, Effect::Wake(_)), "a request wakes");
+        let orders = matches!(effect, Effect::Wake(_) | Effect::End(_));
+        prop_assert!(!orders, "a request wakes or ends");
         world.follow::<L>(effect, new)?;
     }
     Ok(decision.next)
@@ -364,8 +391,8 @@ fn occur<L: Life>(
     }
     for effect in decision.effects {
         prop_assert!(
-            !matches!(effect, Effect::Start(..)),
-            "only a request starts"
+            !matches!(effect, Effect::Start(..) | Effect::End(_)),
+            "only a request starts, and only an operator ends"
         );
         world.follow::<L>(effect, new)?;
     }
@@ -397,6 +424,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => any::<u8>().prop_map(|index| Who::Earlier(index.into())),
     ];
     let outcome = select(vec![Outcome::Succeeded, Outcome::Failed, Outcome::Refused]);
+    let orders = vec![
+        Ordered::Retry,
+        Ordered::Cancel,
+        Ordered::Abandon,
+        Ordered::Purge,
+    ];
     let create = (any::<bool>(), odd.clone(), how.clone());
     let step = prop_oneof![
         4 => create.prop_map(|(same, odd, how)| Step::Create { same, odd, how }),
@@ -406,6 +439,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => who.clone().prop_map(Step::Saved),
         5 => (who.clone(), outcome).prop_map(|(who, outcome)| Step::Ended(who, outcome)),
         1 => who.prop_map(Step::Overdue),
+        2 => select(orders).prop_map(Step::Ordered),
     ];
     collection::vec(step, 1..STEPS_MAX)
 }

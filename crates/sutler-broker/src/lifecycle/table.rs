@@ -8,10 +8,11 @@
 mod binding;
 mod instance;
 
-use super::sample::{CREATE, DELETE, NEW, UPDATE};
+use super::order::{Again, Failed, Order};
+use super::sample::{CREATE, DELETE, NEW, UPDATE, change};
 use super::{Effect, Pace, Reply};
 use crate::refusal::Refusal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::OperationId;
 
 /// One line of a table.
@@ -153,6 +154,32 @@ fn refusal_words(refusal: &Refusal) -> &'static str {
     }
 }
 
+/// The order that a row's first words are, if they are one; takes its special words.
+fn order(what: &str, special: &mut BTreeSet<&str>) -> Option<Order> {
+    let again = Again {
+        change: change(),
+        dashboard_url: Some("https://dashboard/new".to_owned()),
+    };
+    Some(match what {
+        "cancel" => Order::Cancel,
+        "abandon" => Order::Abandon,
+        "purge" => Order::Purge,
+        "retry" => Order::Retry {
+            failed: if special.remove("a create failed") {
+                Some(Failed::Create)
+            } else if special.remove("an update failed") {
+                Some(Failed::Update(Box::new(again)))
+            } else if special.remove("a delete failed") {
+                Some(Failed::Delete)
+            } else {
+                assert!(special.remove("nothing failed"), "what failed?");
+                None
+            },
+        },
+        _ => return None,
+    })
+}
+
 /// Effects in the table's words; `create` and `delete` are this resource's words for the two.
 fn effect_words(effects: &[Effect], create: &str, delete: &str) -> String {
     let word = |effect: &Effect| match *effect {
@@ -160,10 +187,18 @@ fn effect_words(effects: &[Effect], create: &str, delete: &str) -> String {
         Effect::StartWaiting(verb, NEW) => format!("queue {}", verb.word()),
         Effect::Cancel(CREATE) => format!("cancel {create}"),
         Effect::Cancel(UPDATE) => "cancel update".to_owned(),
+        Effect::Cancel(DELETE) => format!("cancel {delete}"),
+        Effect::Wake(CREATE) => format!("wake {create}"),
+        Effect::Wake(UPDATE) => "wake update".to_owned(),
         Effect::Wake(DELETE) => format!("wake {delete}"),
-        Effect::Start(..) | Effect::StartWaiting(..) | Effect::Cancel(_) | Effect::Wake(_) => {
-            format!("of the wrong operation: {effect:?}")
-        }
+        Effect::End(CREATE) => format!("end {create}"),
+        Effect::End(UPDATE) => "end update".to_owned(),
+        Effect::End(DELETE) => format!("end {delete}"),
+        Effect::Start(..)
+        | Effect::StartWaiting(..)
+        | Effect::Cancel(_)
+        | Effect::Wake(_)
+        | Effect::End(_) => format!("of the wrong operation: {effect:?}"),
     };
     match effects {
         [] => "-".to_owned(),

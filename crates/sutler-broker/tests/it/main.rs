@@ -5,6 +5,7 @@
 
 mod kit;
 
+mod admin;
 mod auth;
 mod bind;
 mod catalog;

@@ -36,6 +36,7 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
     let incarnation = engine.0.incarnation();
     let finished = CancellationToken::new();
     let cancel = CancellationToken::new();
+    let lost = incarnation.lost.child_token();
     if operation.row.cancel {
         cancel.cancel();
     }
@@ -43,10 +44,11 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
     let entry = Running {
         fence,
         cancel: cancel.clone(),
+        lost: lost.clone(),
         finished: finished.clone(),
     };
     engine.0.running().insert(id, entry);
-    let run = Run::new(operation, engine.clone(), cancel, incarnation.lost.clone());
+    let run = Run::new(operation, engine.clone(), cancel, lost);
     let task = engine.clone();
     let done = finished.clone();
     engine.0.tasks.spawn(async move {
@@ -151,6 +153,9 @@ impl Engine {
 
     async fn claim_once(&self) {
         let inner = &self.0;
+        if self.is_paused() {
+            return;
+        }
         let mut wanted = Vec::with_capacity(inner.lanes.len());
         for lane in &inner.lanes {
             let free = lane.permits.available_permits().min(lane.limit);

@@ -55,6 +55,35 @@ impl Instance {
         }
     }
 
+    /// The operation that runs, or is next to run; `None` at rest.
+    pub(crate) fn executing(&self) -> Option<OperationId> {
+        match self {
+            Self::Absent | Self::CreateFailed { .. } | Self::Live { .. } | Self::Gone { .. } => {
+                None
+            }
+            Self::Creating { thing } | Self::Updating { thing, .. } => Some(thing.last),
+            Self::Deleting { thing, over, .. } => Some(over.unwrap_or(thing.last)),
+        }
+    }
+
+    /// The operation that waits for the executing one.
+    pub(crate) fn waiting(&self) -> Option<OperationId> {
+        match self {
+            Self::Deleting {
+                thing,
+                over: Some(_),
+                ..
+            } => Some(thing.last),
+            Self::Deleting { over: None, .. }
+            | Self::Absent
+            | Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. }
+            | Self::Updating { .. }
+            | Self::Gone { .. } => None,
+        }
+    }
+
     /// The operations the document points to: sweeping leaves them.
     pub(crate) fn pins(&self) -> Vec<OperationId> {
         let mut pins: Vec<OperationId> = match self {

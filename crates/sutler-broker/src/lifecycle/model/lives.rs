@@ -1,8 +1,9 @@
 //! What the model's steps mean to an instance and to a binding.
 
-use super::{Life, Odd, Outcome, Step};
+use super::{Life, Odd, Ordered, Outcome, Step};
 use crate::lifecycle::binding::{self, Bind, Binding, Parent, Unbind};
 use crate::lifecycle::instance::{self, Change, Instance, Provision, Update, UpdateFacts};
+use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::sample::{binding_made, binding_spec, instance_made, saved, spec, value};
 use crate::lifecycle::{Ask, Decision, End, Verb};
 use crate::refusal::Refusal;
@@ -44,7 +45,7 @@ impl Life for Instance {
                 ask,
                 force: odd == Odd::Forced,
             }),
-            Step::Saved(_) | Step::Ended(..) | Step::Overdue(_) => None,
+            Step::Saved(_) | Step::Ended(..) | Step::Overdue(_) | Step::Ordered(_) => None,
         }
     }
 
@@ -62,8 +63,15 @@ impl Life for Instance {
                 operation: about,
                 cleanup: new,
             }),
-            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } => None,
+            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } | Step::Ordered(_) => {
+                None
+            }
         }
+    }
+
+    fn order(order: Ordered, failed: Option<Verb>, new: OperationId) -> Self::Event {
+        let order = ordered(order, failed);
+        instance::Event::Ordered { order, new }
     }
 
     fn decide(self, event: Self::Event) -> Result<Decision<Self>, Refusal> {
@@ -113,7 +121,11 @@ impl Life for Binding {
                 ask,
             })),
             // A binding has no update.
-            Step::Update { .. } | Step::Saved(_) | Step::Ended(..) | Step::Overdue(_) => None,
+            Step::Update { .. }
+            | Step::Saved(_)
+            | Step::Ended(..)
+            | Step::Overdue(_)
+            | Step::Ordered(_) => None,
         }
     }
 
@@ -131,7 +143,17 @@ impl Life for Binding {
                 operation: about,
                 cleanup: new,
             }),
-            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } => None,
+            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } | Step::Ordered(_) => {
+                None
+            }
+        }
+    }
+
+    fn order(order: Ordered, failed: Option<Verb>, new: OperationId) -> Self::Event {
+        binding::Event::Ordered {
+            order: ordered(order, failed),
+            parent: Parent::Live,
+            new,
         }
     }
 
@@ -171,5 +193,23 @@ fn end<T>(outcome: Outcome, made: T) -> End<T> {
         Outcome::Succeeded => End::Succeeded(made),
         Outcome::Failed => End::Failed,
         Outcome::Refused => End::Refused,
+    }
+}
+
+fn ordered(order: Ordered, failed: Option<Verb>) -> Order {
+    match order {
+        Ordered::Retry => Order::Retry {
+            failed: failed.map(|verb| match verb {
+                Verb::Provision | Verb::Bind => Failed::Create,
+                Verb::Deprovision | Verb::Unbind => Failed::Delete,
+                Verb::Update => Failed::Update(Box::new(Again {
+                    change: Change::default(),
+                    dashboard_url: None,
+                })),
+            }),
+        },
+        Ordered::Cancel => Order::Cancel,
+        Ordered::Abandon => Order::Abandon,
+        Ordered::Purge => Order::Purge,
     }
 }

@@ -1,6 +1,6 @@
 //! What the words of `tests/transitions/binding.txt` mean.
 
-use super::{Row, Seen, effect_words, hold, refusal_words, reply_words};
+use super::{Row, Seen, effect_words, hold, order, refusal_words, reply_words};
 use crate::lifecycle::binding::{Bind, Binding, Bond, Event, Parent, Unbind, decide, fetch};
 use crate::lifecycle::sample::{
     BINDING_STATES, CREATE, NEW, OTHER, ask, binding, binding_made, binding_spec, saved,
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 const TABLE: &str = include_str!("../../../tests/transitions/binding.txt");
 
-const EVENTS: [&str; 49] = [
+const EVENTS: [&str; 58] = [
     "bind same, AI",
     "bind same, no AI",
     "bind same, async only, AI",
@@ -60,6 +60,15 @@ const EVENTS: [&str; 49] = [
     "the current operation is overdue",
     "the bind is overdue",
     "another operation is overdue",
+    "retry, a create failed",
+    "retry, a create failed, instance busy",
+    "retry, a create failed, instance missing",
+    "retry, a delete failed",
+    "retry, a delete failed, instance busy",
+    "retry, nothing failed",
+    "cancel",
+    "abandon",
+    "purge",
     "fetch",
 ];
 
@@ -108,6 +117,19 @@ fn event(row: &Row, before: &Binding) -> Event {
     let mut words = row.event.split(", ");
     let what = words.next().unwrap_or_default();
     let mut special: BTreeSet<&str> = words.collect();
+    let parent = match (
+        special.remove("instance busy"),
+        special.remove("instance missing"),
+    ) {
+        (true, _) => Parent::Busy("The service instance is being changed."),
+        (_, true) => Parent::Missing,
+        (false, false) => Parent::Live,
+    };
+    if let Some(order) = order(what, &mut special) {
+        assert!(special.is_empty(), "unknown words: {}", row.text);
+        let new = NEW;
+        return Event::Ordered { order, parent, new };
+    }
     let accepts_incomplete = special.remove("AI");
     let known = special.remove("no AI")
         || accepts_incomplete
@@ -120,14 +142,6 @@ fn event(row: &Row, before: &Binding) -> Event {
         (false, false) => Asynchrony::Preferred,
     };
     let ask = ask(rule, accepts_incomplete);
-    let parent = match (
-        special.remove("instance busy"),
-        special.remove("instance missing"),
-    ) {
-        (true, _) => Parent::Busy("The service instance is being changed."),
-        (_, true) => Parent::Missing,
-        (false, false) => Parent::Live,
-    };
     let event = match what {
         "bind same" | "bind other" => Event::Bind(Box::new(Bind {
             wanted: binding_spec(),
@@ -213,6 +227,13 @@ fn next_state(row: &Row, before: Binding) -> Binding {
                 ..with_result(known())
             },
         },
+        "creating again (as kept)" => Binding::Creating {
+            bond: Bond {
+                last: NEW,
+                ..known()
+            },
+        },
+        "gone (purged)" => Binding::Gone { last: NEW },
         "live (as before)" => Binding::Live { bond: known() },
         "create-failed" => Binding::CreateFailed { bond: known() },
         "deleting" => started(None, true),

@@ -1,6 +1,6 @@
 //! What the words of `tests/transitions/instance.txt` mean.
 
-use super::{Row, Seen, effect_words, hold, refusal_words, reply_words};
+use super::{Row, Seen, effect_words, hold, order, refusal_words, reply_words};
 use crate::lifecycle::binding::Parent;
 use crate::lifecycle::instance::{
     Change, Event, Instance, Provision, Thing, Update, UpdateFacts, decide, fetch, parent,
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 const TABLE: &str = include_str!("../../../tests/transitions/instance.txt");
 
-const EVENTS: [&str; 59] = [
+const EVENTS: [&str; 66] = [
     "provision same, AI",
     "provision same, no AI",
     "provision same, async only, AI",
@@ -73,6 +73,13 @@ const EVENTS: [&str; 59] = [
     "the current operation is overdue",
     "the provision is overdue",
     "another operation is overdue",
+    "retry, a create failed",
+    "retry, an update failed",
+    "retry, a delete failed",
+    "retry, nothing failed",
+    "cancel",
+    "abandon",
+    "purge",
     "fetch",
     "seen by a binding",
 ];
@@ -136,6 +143,10 @@ fn event(row: &Row, before: &Instance) -> Event {
     let mut words = row.event.split(", ");
     let what = words.next().unwrap_or_default();
     let mut special: BTreeSet<&str> = words.collect();
+    if let Some(order) = order(what, &mut special) {
+        assert!(special.is_empty(), "unknown words: {}", row.text);
+        return Event::Ordered { order, new: NEW };
+    }
     special.remove("not allowed");
     let accepts_incomplete = special.remove("AI");
     let known = special.remove("no AI")
@@ -293,6 +304,16 @@ fn next_state(row: &Row, before: Instance) -> Instance {
             dashboard_url: Some("https://dashboard/new".to_owned()),
             given_up: false,
         },
+        "creating again (as kept)" => Instance::Creating {
+            thing: started(known()),
+        },
+        "updating (again)" => Instance::Updating {
+            thing: started(known()),
+            change: change(),
+            dashboard_url: Some("https://dashboard/new".to_owned()),
+            given_up: false,
+        },
+        "gone (purged)" => Instance::Gone { last: NEW },
         "updating (given up)" => instance("updating (given up)"),
         next if next.starts_with("deleting") => deleting(next, known(), row.state, succeeded),
         "gone" => Instance::Gone {

@@ -1,0 +1,277 @@
+//! Administration: what operators of a broker may see and order, over an HTTP API of its own.
+//!
+//! What an order means is decided in `lifecycle/` and committed by `desk/order.rs`. Here: the paths
+//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), what is shown (`admin/view.rs`), the
+//! audit trail (`admin/audit.rs`) and the answers (`admin/answer.rs`). Platforms never come here:
+//! `http.rs` is their way in.
+
+mod answer;
+pub(crate) mod audit;
+mod list;
+mod query;
+mod route;
+mod scan;
+mod view;
+
+use crate::auth::{Auth, AuthFault};
+use crate::broker::BuildError;
+use crate::desk::{Desk, Given};
+use crate::front::Served;
+use crate::http;
+use crate::platform::PrefixFault;
+use answer::{Fault, json};
+use audit::{By, Came, Deed, Entry, Subject};
+use axum::body::Body;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::{Request, Response, StatusCode};
+use query::Query;
+use route::{Resource, Route};
+use secrecy::SecretString;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// Longest body of an order, in bytes.
+const ORDER_BYTES_MAX: usize = 16 * 1024;
+/// Longest reason, in characters.
+const REASON_CHARS_MAX: usize = 500;
+/// How long an order's body may take to arrive.
+const ORDER_WITHIN: Duration = Duration::from_secs(15);
+
+/// Where administration is served, and who may come in.
+pub struct Admin {
+    prefix: String,
+    auth: Option<Result<Auth, AuthFault>>,
+}
+
+impl Admin {
+    /// Administration whose API begins at `{prefix}/v1/`.
+    #[must_use]
+    pub fn at(prefix: &str) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            auth: None,
+        }
+    }
+
+    /// Demands one user's name and password. Give operators other credentials than platforms.
+    #[must_use]
+    pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
+        self.auth = Some(Auth::basic(user, &password.into()));
+        self
+    }
+
+    /// Demands what an [`Auth`] asks for: several operators, for instance.
+    #[must_use]
+    pub fn auth(mut self, auth: Auth) -> Self {
+        self.auth = Some(Ok(auth));
+        self
+    }
+
+    /// Lets everybody in who knows the path. For tests, and behind something that authenticates.
+    #[must_use]
+    pub fn without_auth(mut self) -> Self {
+        self.auth = Some(Ok(Auth::open()));
+        self
+    }
+
+    /// The API, over the platforms of a broker.
+    pub(crate) fn over(self, platforms: &[Served]) -> Result<Api, BuildError> {
+        let prefix = self.prefix.trim_matches('/').to_owned();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'/');
+        if prefix.is_empty() || !prefix.bytes().all(plain) {
+            return Err(BuildError::Prefix(self.prefix, PrefixFault::Characters));
+        }
+        let auth = self
+            .auth
+            .ok_or(BuildError::PlatformWithoutAuth(self.prefix))??;
+        // The platform with the shortest prefix is the default one.
+        let desks = platforms.iter().rev().map(|it| it.http.desk.clone());
+        Ok(Api {
+            prefix,
+            auth,
+            desks: desks.collect(),
+        })
+    }
+}
+
+/// The API at work.
+pub(crate) struct Api {
+    prefix: String,
+    auth: Auth,
+    /// One for each realm; the first is the default.
+    desks: Vec<Desk>,
+}
+
+/// What an order says besides its path.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrderBody {
+    #[serde(default)]
+    reason: String,
+}
+
+impl Api {
+    /// Where a path goes on behind the prefix, if it is one of ours; doubled slashes do no harm.
+    pub(crate) fn ends_at(&self, path: &str) -> Option<usize> {
+        let rest = path.trim_start_matches('/').strip_prefix(&self.prefix)?;
+        (rest.is_empty() || rest.starts_with('/')).then(|| path.len() - rest.len())
+    }
+
+    /// The prefix, without slashes around it.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Answers one request, whose path is ours from byte `at` on. Never fails, never panics.
+    pub(crate) async fn handle<B>(&self, request: Request<B>, at: usize) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let who = match self.auth.admit(request.headers()).await {
+            Ok(caller) => caller.name.to_string(),
+            Err(rejection) => return http::rejected(rejection).map(Body::new),
+        };
+        let answered = sutler_journal::catch_panic(self.answer(request, at, who)).await;
+        match answered {
+            Ok(Ok(response)) => response,
+            Ok(Err(fault)) => fault.into(),
+            Err(()) => Fault::internal("a panic").into(),
+        }
+    }
+
+    async fn answer<B>(
+        &self,
+        request: Request<B>,
+        at: usize,
+        who: String,
+    ) -> Result<Response<Body>, Fault>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path().get(at..).unwrap_or_default();
+        let route = route::route(&parts.method, path)?;
+        let query = Query::parse(parts.uri.query().unwrap_or_default(), route.parameters())?;
+        let desk = self.desk(query.realm.as_deref())?;
+        match route {
+            Route::Instances => json(StatusCode::OK, &list::instances(desk, &query).await?),
+            Route::Bindings => json(StatusCode::OK, &list::bindings(desk, &query).await?),
+            Route::Operations => json(StatusCode::OK, &list::operations(desk, &query).await?),
+            Route::Audit => json(StatusCode::OK, &list::audit(desk, &query).await?),
+            Route::Show(Resource::Instance(id)) => {
+                json(StatusCode::OK, &list::instance(desk, &id).await?)
+            }
+            Route::Show(Resource::Binding(instance, id)) => {
+                json(StatusCode::OK, &list::binding(desk, &instance, &id).await?)
+            }
+            Route::Operation(id) => json(StatusCode::OK, &list::operation(desk, id).await?),
+            Route::Stats => json(StatusCode::OK, &view::stats(desk).await?),
+            Route::Drain | Route::Resume => {
+                let reason = reason_of(read(body).await?)?;
+                self.drain(desk, route == Route::Drain, By { who, reason })
+                    .await
+            }
+            Route::Order(resource, command) => {
+                let reason = reason_of(read(body).await?)?;
+                let by = By { who, reason };
+                let given = Given { command, by };
+                let obeyed = match resource {
+                    Resource::Instance(id) => desk.order_instance(&id, &given).await,
+                    Resource::Binding(instance, id) => {
+                        desk.order_binding(&instance, &id, &given).await
+                    }
+                };
+                json(StatusCode::OK, &view::Obeyed::of(desk, &obeyed?))
+            }
+        }
+    }
+
+    /// Stops or resumes claiming and accepting, in this process.
+    async fn drain(&self, desk: &Desk, drains: bool, by: By) -> Result<Response<Body>, Fault> {
+        let (deed, came) = match (drains, desk.engine.is_paused()) {
+            (true, false) => (Deed::Drain, Came::Done),
+            (true, true) => (Deed::Drain, Came::NothingToDo),
+            (false, true) => (Deed::Resume, Came::Done),
+            (false, false) => (Deed::Resume, Came::NothingToDo),
+        };
+        let entry = Entry::new(deed, Subject::broker(), &by, came);
+        desk.file(&entry).await?;
+        if drains {
+            desk.engine.pause();
+        } else {
+            desk.engine.resume();
+        }
+        json(StatusCode::OK, &view::stats(desk).await?)
+    }
+
+    fn desk(&self, realm: Option<&str>) -> Result<&Desk, Fault> {
+        let realm_of = |desk: &Desk| desk.stock.records.realm.as_str().to_owned();
+        let found = match realm {
+            None => self.desks.first(),
+            Some(name) => self.desks.iter().find(|desk| realm_of(desk) == name),
+        };
+        found.ok_or_else(|| {
+            let known: Vec<String> = self.desks.iter().map(realm_of).collect();
+            Fault::invalid(format!(
+                "There is no such realm; use one of: {}.",
+                known.join(", ")
+            ))
+        })
+    }
+}
+
+async fn read<B>(body: B) -> Result<Bytes, Fault>
+where
+    B: hyper::body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let read = Limited::new(body, ORDER_BYTES_MAX).collect();
+    match tokio::time::timeout(ORDER_WITHIN, read).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(_)) | Err(_) => Err(Fault::invalid(format!(
+            "The body must arrive within {} s and have at most {ORDER_BYTES_MAX} bytes; send only {{\"reason\": \"…\"}}.",
+            ORDER_WITHIN.as_secs()
+        ))),
+    }
+}
+
+/// Why, as the operator says: shown to platforms where it ends an operation, and kept.
+fn reason_of(body: Bytes) -> Result<String, Fault> {
+    if body.is_empty() {
+        return Ok(String::new());
+    }
+    let body: OrderBody = serde_json::from_slice(&body).map_err(|error| {
+        Fault::invalid(format!(
+            "The body must be an object like {{\"reason\": \"…\"}}: {error}."
+        ))
+    })?;
+    let reason = body.reason.trim();
+    if reason.chars().count() > REASON_CHARS_MAX || reason.chars().any(char::is_control) {
+        return Err(Fault::invalid(format!(
+            "reason must be one line of at most {REASON_CHARS_MAX} characters; shorten it."
+        )));
+    }
+    Ok(reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REASON_CHARS_MAX, reason_of};
+    use bytes::Bytes;
+
+    #[test]
+    fn a_reason_is_one_short_line_or_nothing() {
+        let reason = |text: &str| reason_of(Bytes::from(text.to_owned()));
+        assert_eq!(reason("").ok().as_deref(), Some(""));
+        assert_eq!(reason("{}").ok().as_deref(), Some(""));
+        let padded = r#"{"reason": "  stuck since Monday "}"#;
+        assert_eq!(reason(padded).ok().as_deref(), Some("stuck since Monday"));
+        assert!(reason(r#"{"reason": "a\nb"}"#).is_err());
+        assert!(reason(r#"{"why": "x"}"#).is_err());
+        let long = "x".repeat(REASON_CHARS_MAX + 1);
+        assert!(reason(&format!(r#"{{"reason": "{long}"}}"#)).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! Lists and single things for operators: reads, filters, and nothing else.
+//!
+//! Filters go by an index where there is one (plan, lifecycle, the bindings of an instance) and by a
+//! bounded scan beyond that (`scan.rs`). What is shown is in `view.rs`.
+
+use super::answer::Fault;
+use super::audit::{AUDIT, Entry};
+use super::query::{Query, cursor};
+use super::scan::{Found, SCAN_MAX, scan};
+use super::view::{
+    AuditLine, BindingLine, BindingView, InstanceLine, InstanceView, Items, OperationView,
+    state_word,
+};
+use crate::desk::Desk;
+use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::records::{BINDING, GONE, INSTANCE, LIFECYCLE, OF, PLAN_TERM};
+use crate::refusal::{Refusal, Resource};
+use sutler_journal::{
+    Key, Kind, List, OperationFilter, OperationId, OperationList, OperationRow, Position, State,
+};
+use sutler_osb::{BindingId, InstanceId};
+
+/// Operations read at a time.
+const CHUNK: usize = 200;
+/// What a lifecycle may be.
+const LIFECYCLES: [&str; 6] = [
+    "creating",
+    "create_failed",
+    "live",
+    "updating",
+    "deleting",
+    "gone",
+];
+const STATES: [&str; 7] = [
+    "unfinished",
+    "waiting",
+    "ready",
+    "running",
+    "succeeded",
+    "failed",
+    "cancelled",
+];
+const OUTCOMES: [&str; 3] = ["succeeded", "failed", "cancelled"];
+
+pub(crate) async fn instances(desk: &Desk, query: &Query) -> Result<Items<InstanceLine>, Fault> {
+    let lifecycle = query.word("lifecycle", &LIFECYCLES)?;
+    let plan = query.filter("plan");
+    let list = match (lifecycle, plan) {
+        (Some("gone"), _) => gone(desk, INSTANCE),
+        (_, Some(plan)) => by_term(desk, INSTANCE, PLAN_TERM, plan),
+        (Some(word), None) => by_term(desk, INSTANCE, LIFECYCLE, word),
+        (None, None) => all(desk, INSTANCE),
+    };
+    let found = scan(
+        desk,
+        &list,
+        query.position()?,
+        query.limit,
+        |key, at: &Instance| {
+            let line = InstanceLine::of(key, at);
+            let passes = lifecycle.map_or(line.lifecycle != "gone", |word| word == line.lifecycle)
+                && same(plan, line.plan_id.as_deref())
+                && same(query.filter("service"), line.service_id.as_deref());
+            passes.then_some(line)
+        },
+    )
+    .await?;
+    Ok(page(found))
+}
+
+pub(crate) async fn bindings(desk: &Desk, query: &Query) -> Result<Items<BindingLine>, Fault> {
+    let lifecycle = query
+        .word("lifecycle", &LIFECYCLES)?
+        .map(|word| if word == "updating" { "" } else { word });
+    let instance = query.filter("instance");
+    let list = match (lifecycle, instance) {
+        (Some("gone"), _) => gone(desk, BINDING),
+        (_, Some(instance)) => by_term(desk, BINDING, OF, instance),
+        (Some(word), None) => by_term(desk, BINDING, LIFECYCLE, word),
+        (None, None) => all(desk, BINDING),
+    };
+    let found = scan(
+        desk,
+        &list,
+        query.position()?,
+        query.limit,
+        |key, at: &Binding| {
+            let line = BindingLine::of(key, at);
+            let passes = lifecycle.map_or(line.lifecycle != "gone", |word| word == line.lifecycle)
+                && same(instance, Some(&line.instance_id))
+                && same(query.filter("plan"), line.plan_id.as_deref())
+                && same(query.filter("service"), line.service_id.as_deref());
+            passes.then_some(line)
+        },
+    )
+    .await?;
+    Ok(page(found))
+}
+
+/// Newest first.
+pub(crate) async fn operations(desk: &Desk, query: &Query) -> Result<Items<OperationView>, Fault> {
+    let state = query.word("state", &STATES)?;
+    let outcome = query.word("outcome", &OUTCOMES)?;
+    let verb = query.filter("verb");
+    let filter = match lane(desk, query)? {
+        Some(lane) => OperationFilter::Lane(lane),
+        None if matches!(state, Some("unfinished" | "waiting" | "ready" | "running")) => {
+            OperationFilter::Unfinished
+        }
+        None => OperationFilter::All,
+    };
+    let realm = desk.stock.records.realm.as_str();
+    let passes = |row: &OperationRow| {
+        let word = state_word(row.state);
+        let unfinished = !matches!(row.state, State::Done(_));
+        row.lane.realm() == realm
+            && same(verb, Some(&row.verb))
+            && same(outcome, Some(word))
+            && state.is_none_or(|wanted| wanted == word || (wanted == "unfinished" && unfinished))
+    };
+    let mut items = Vec::new();
+    let mut before = query.before()?;
+    let mut read = 0;
+    while items.len() < query.limit && read < SCAN_MAX {
+        let limit = CHUNK.min(query.limit - items.len());
+        let list = OperationList {
+            filter: filter.clone(),
+            before,
+            limit,
+        };
+        let rows = desk.stock.records.store.operations(&list).await?;
+        read += rows.len();
+        for row in rows.iter().filter(|row| passes(row)) {
+            items.push(OperationView::of(desk, row)?);
+        }
+        before = rows.last().map(|row| row.id);
+        if rows.len() < limit {
+            return Ok(Items { items, next: None });
+        }
+    }
+    let next = before.map(|id| id.to_string());
+    Ok(Items { items, next })
+}
+
+/// The lane that a query of operations names.
+fn lane(desk: &Desk, query: &Query) -> Result<Option<Key>, Fault> {
+    let records = &desk.stock.records;
+    let bad =
+        |error: &dyn std::fmt::Display| Fault::invalid(format!("An id cannot be used: {error}."));
+    let instance = query.filter("instance").map(InstanceId::try_from);
+    let binding = query.filter("binding").map(BindingId::try_from);
+    let instance = instance.transpose().map_err(|error| bad(&error))?;
+    let binding = binding.transpose().map_err(|error| bad(&error))?;
+    match (instance, binding) {
+        (Some(instance), Some(binding)) => Ok(Some(records.binding_key(&instance, &binding))),
+        (Some(instance), None) => Ok(Some(records.instance_key(&instance))),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Fault::invalid(
+            "Name the instance of the binding too: binding ids are unique per instance only.",
+        )),
+    }
+}
+
+/// Newest first.
+pub(crate) async fn audit(desk: &Desk, query: &Query) -> Result<Items<AuditLine>, Fault> {
+    let records = &desk.stock.records;
+    let realm = records.realm.as_str();
+    let list = all(desk, AUDIT);
+    let mut items = Vec::new();
+    let mut at = query.position()?;
+    let mut read = 0;
+    loop {
+        let chunk = CHUNK.min(query.limit - items.len());
+        let page = records.store.list(&list, at.as_ref(), chunk).await?;
+        read += page.documents.len();
+        for document in page.documents {
+            let entry = Entry::open(records, &document.key, &document.body)?;
+            let passes = same(query.filter("instance"), entry.on.instance_id.as_deref())
+                && same(query.filter("verb"), Some(entry.verb.word()))
+                && same(query.filter("who"), Some(&entry.who))
+                && same(query.filter("outcome"), Some(entry.outcome.word()));
+            items.extend(passes.then(|| AuditLine::of(realm, entry)));
+        }
+        at = page.next;
+        if at.is_none() || items.len() >= query.limit || read >= SCAN_MAX {
+            return Ok(page_of(items, at));
+        }
+    }
+}
+
+pub(crate) async fn instance(desk: &Desk, id: &InstanceId) -> Result<InstanceView, Fault> {
+    let key = desk.stock.records.instance_key(id);
+    let at = desk.stock.records.load::<Instance>(&key).await?.state;
+    if at == Instance::Absent {
+        return Err(Refusal::NotFound(Resource::Instance).into());
+    }
+    let mut view = InstanceView::of(&key, &at);
+    view.executing = found(desk, at.executing()).await?;
+    view.waiting = found(desk, at.waiting()).await?;
+    view.last = found(desk, at.last()).await?;
+    Ok(view)
+}
+
+pub(crate) async fn binding(
+    desk: &Desk,
+    instance: &InstanceId,
+    id: &BindingId,
+) -> Result<BindingView, Fault> {
+    let key = desk.stock.records.binding_key(instance, id);
+    let at = desk.stock.records.load::<Binding>(&key).await?.state;
+    if at == Binding::Absent {
+        return Err(Refusal::NotFound(Resource::Binding).into());
+    }
+    let mut view = BindingView::of(&key, &at);
+    view.executing = found(desk, at.executing()).await?;
+    view.waiting = found(desk, at.waiting()).await?;
+    view.last = found(desk, at.last()).await?;
+    Ok(view)
+}
+
+pub(crate) async fn operation(desk: &Desk, id: OperationId) -> Result<OperationView, Fault> {
+    let view = found(desk, Some(id)).await?;
+    let realm = desk.stock.records.realm.as_str();
+    view.filter(|view| view.realm == realm).ok_or_else(|| {
+        Fault::not_found("There is no operation with this id; it may have been cleaned up.")
+    })
+}
+
+async fn found(desk: &Desk, id: Option<OperationId>) -> Result<Option<OperationView>, Fault> {
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    match desk.stock.records.store.operation(id).await? {
+        Some(operation) => Ok(Some(OperationView::of(desk, &operation.row)?)),
+        None => Ok(None),
+    }
+}
+
+fn same(wanted: Option<&str>, is: Option<&str>) -> bool {
+    wanted.is_none_or(|wanted| is == Some(wanted))
+}
+
+fn all(desk: &Desk, kind: Kind) -> List {
+    let realm = &desk.stock.records.realm;
+    List::Prefix(Key::prefix(realm, kind, &[]).unwrap_or_default())
+}
+
+fn by_term(desk: &Desk, kind: Kind, name: &'static str, value: &str) -> List {
+    List::term(&desk.stock.records.realm, kind, name, value.as_bytes())
+}
+
+fn gone(desk: &Desk, kind: Kind) -> List {
+    List::Term {
+        realm: desk.stock.records.realm.clone(),
+        kind,
+        name: GONE,
+        from: Vec::new(),
+        to: vec![0xff; 9],
+    }
+}
+
+fn page<T>(found: Found<T>) -> Items<T> {
+    page_of(found.items, found.next)
+}
+
+fn page_of<T>(items: Vec<T>, next: Option<Position>) -> Items<T> {
+    let next = next.as_ref().map(cursor);
+    Items { items, next }
+}

@@ -1,0 +1,165 @@
+//! The paths of administration, as a pure function.
+//!
+//! Ids may contain anything once decoded, so segments are split first. A binding's path names its
+//! instance too: binding ids are unique per instance only.
+
+use super::answer::Fault;
+use crate::desk::Command;
+use hyper::Method;
+use percent_encoding::percent_decode_str;
+use sutler_journal::OperationId;
+use sutler_osb::{BindingId, InstanceId};
+
+/// An instance or a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Instance(InstanceId),
+    Binding(InstanceId, BindingId),
+}
+
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Instances,
+    Bindings,
+    Operations,
+    Audit,
+    Show(Resource),
+    Operation(OperationId),
+    Order(Resource, Command),
+    Stats,
+    Drain,
+    Resume,
+}
+
+/// What the query of every list may have.
+const PAGING: [&str; 3] = ["realm", "limit", "after"];
+
+impl Route {
+    /// The parameters its query may have, besides those of every list.
+    pub(crate) fn parameters(&self) -> Vec<&'static str> {
+        let own: &[&'static str] = match self {
+            Self::Instances => &["service", "plan", "lifecycle"],
+            Self::Bindings => &["service", "plan", "lifecycle", "instance"],
+            Self::Operations => &["instance", "binding", "state", "verb", "outcome"],
+            Self::Audit => &["instance", "verb", "who", "outcome"],
+            Self::Show(_)
+            | Self::Operation(_)
+            | Self::Order(..)
+            | Self::Stats
+            | Self::Drain
+            | Self::Resume => return vec!["realm"],
+        };
+        PAGING.iter().chain(own).copied().collect()
+    }
+}
+
+pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
+    let segments: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
+    let Some((&"v1", rest)) = segments.split_first() else {
+        return Err(Fault::no_such_path());
+    };
+    let (route, takes) = match *rest {
+        ["instances"] => (Route::Instances, Method::GET),
+        ["bindings"] => (Route::Bindings, Method::GET),
+        ["operations"] => (Route::Operations, Method::GET),
+        ["audit"] => (Route::Audit, Method::GET),
+        ["stats"] => (Route::Stats, Method::GET),
+        ["drain"] => (Route::Drain, Method::POST),
+        ["resume"] => (Route::Resume, Method::POST),
+        ["instances", id] => (Route::Show(instance(id)?), Method::GET),
+        ["instances", id, verb] => (Route::Order(instance(id)?, command(verb)?), Method::POST),
+        ["bindings", of, id] => (Route::Show(binding(of, id)?), Method::GET),
+        ["bindings", of, id, verb] => {
+            (Route::Order(binding(of, id)?, command(verb)?), Method::POST)
+        }
+        ["operations", id] => {
+            let id = OperationId::parse(id)
+                .ok_or_else(|| Fault::invalid("An operation's id is a UUID in lower case."))?;
+            (Route::Operation(id), Method::GET)
+        }
+        _ => return Err(Fault::no_such_path()),
+    };
+    match (takes == *method, takes == Method::POST) {
+        (true, _) => Ok(route),
+        (false, true) => Err(Fault::method_not_allowed("POST")),
+        (false, false) => Err(Fault::method_not_allowed("GET")),
+    }
+}
+
+fn command(word: &str) -> Result<Command, Fault> {
+    let mut all = Command::ALL.into_iter();
+    all.find(|it| it.word() == word).ok_or_else(|| {
+        Fault::not_found("There is no such order; use retry, cancel, abandon or purge.")
+    })
+}
+
+fn instance(segment: &str) -> Result<Resource, Fault> {
+    instance_id(segment).map(Resource::Instance)
+}
+
+fn binding(of: &str, segment: &str) -> Result<Resource, Fault> {
+    let id = BindingId::try_from(decoded(segment)?)
+        .map_err(|error| Fault::invalid(format!("The binding's id cannot be used: {error}.")))?;
+    Ok(Resource::Binding(instance_id(of)?, id))
+}
+
+fn instance_id(segment: &str) -> Result<InstanceId, Fault> {
+    InstanceId::try_from(decoded(segment)?)
+        .map_err(|error| Fault::invalid(format!("The instance's id cannot be used: {error}.")))
+}
+
+fn decoded(segment: &str) -> Result<String, Fault> {
+    percent_decode_str(segment)
+        .decode_utf8()
+        .map(|text| text.into_owned())
+        .map_err(|_| Fault::invalid("An id in the path is not UTF-8; percent-encode it again."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Resource, Route, route};
+    use crate::desk::Command;
+    use hyper::Method;
+    use sutler_osb::{BindingId, InstanceId};
+
+    fn instance(id: &str) -> InstanceId {
+        InstanceId::try_from(id).expect("a valid id")
+    }
+
+    #[test]
+    fn ids_are_decoded_after_the_path_is_split() {
+        let found = route(&Method::GET, "//v1/instances/a%2Fb").ok();
+        assert_eq!(
+            found,
+            Some(Route::Show(Resource::Instance(instance("a/b"))))
+        );
+        let binding = BindingId::try_from("b c").expect("a valid id");
+        let found = route(&Method::POST, "/v1/bindings/a/b%20c/purge").ok();
+        let wanted = Route::Order(Resource::Binding(instance("a"), binding), Command::Purge);
+        assert_eq!(found, Some(wanted));
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_to_be_missing() {
+        for path in [
+            "",
+            "/",
+            "/v2/instances",
+            "/v1",
+            "/v1/instances/a/b/c",
+            "/v1/things",
+        ] {
+            assert!(route(&Method::GET, path).is_err(), "{path}");
+        }
+        assert!(route(&Method::POST, "/v1/instances/a/explode").is_err());
+        assert!(route(&Method::GET, "/v1/operations/not-a-uuid").is_err());
+    }
+
+    #[test]
+    fn reading_never_changes_and_ordering_never_reads() {
+        assert!(route(&Method::POST, "/v1/instances").is_err());
+        assert!(route(&Method::GET, "/v1/instances/a/purge").is_err());
+        assert!(route(&Method::DELETE, "/v1/instances/a").is_err());
+    }
+}

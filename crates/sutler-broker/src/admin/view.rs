@@ -1,0 +1,327 @@
+//! What operators are shown. Never parameters, credentials or the values of an author's state.
+//!
+//! Plain values that serialise; who reads them is `list.rs`.
+
+use super::audit::Entry;
+use crate::desk::{self, Desk};
+use crate::lifecycle::AuthorState;
+use crate::lifecycle::binding::{Binding, Bond};
+use crate::lifecycle::instance::{Instance, Thing};
+use crate::records::{BINDING, INSTANCE, RecordError};
+use serde::Serialize;
+use serde_json::Value;
+use sutler_journal::{
+    Key, OperationId, OperationRow, Outcome, QueueStats, State, StoreError, StoreTime,
+};
+use sutler_osb::UtcTime;
+
+/// A page of a list.
+#[derive(Debug, Serialize)]
+pub(crate) struct Items<T> {
+    pub items: Vec<T>,
+    /// Where to go on, as `after`; absent if nothing follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// An instance in a list.
+#[derive(Debug, Serialize)]
+pub(crate) struct InstanceLine {
+    pub id: String,
+    pub realm: String,
+    pub service_id: Option<String>,
+    pub plan_id: Option<String>,
+    pub lifecycle: &'static str,
+    /// When it was first asked for.
+    pub created: Option<String>,
+    pub last_operation: Option<OperationId>,
+}
+
+impl InstanceLine {
+    pub(crate) fn of(key: &Key, at: &Instance) -> Self {
+        let thing = at.thing();
+        Self {
+            id: key.id(0).to_owned(),
+            realm: key.realm().to_owned(),
+            service_id: thing.map(|it| it.spec.service_id.as_str().to_owned()),
+            plan_id: thing.map(|it| it.spec.plan_id.as_str().to_owned()),
+            lifecycle: at.lifecycle(),
+            created: thing.and_then(|it| born(it.made)),
+            last_operation: at.last(),
+        }
+    }
+}
+
+/// An instance by itself.
+#[derive(Debug, Serialize)]
+pub(crate) struct InstanceView {
+    #[serde(flatten)]
+    pub line: InstanceLine,
+    pub organization_guid: Option<String>,
+    pub space_guid: Option<String>,
+    pub maintenance_version: Option<String>,
+    pub dashboard_url: Option<String>,
+    /// Names only.
+    pub parameter_names: Vec<String>,
+    /// Names only.
+    pub state_keys: Vec<String>,
+    pub plan_copy: Option<String>,
+    pub executing: Option<OperationView>,
+    pub waiting: Option<OperationView>,
+    pub last: Option<OperationView>,
+}
+
+impl InstanceView {
+    pub(crate) fn of(key: &Key, at: &Instance) -> Self {
+        let thing = at.thing();
+        let text = |it: fn(&Thing) -> String| thing.map(it);
+        Self {
+            line: InstanceLine::of(key, at),
+            organization_guid: text(|it| it.spec.organization_guid.clone()),
+            space_guid: text(|it| it.spec.space_guid.clone()),
+            maintenance_version: thing.and_then(|it| it.spec.maintenance_version.clone()),
+            dashboard_url: thing.and_then(|it| it.dashboard_url.clone()),
+            parameter_names: thing
+                .map(|it| it.spec.parameters.0.keys().cloned().collect())
+                .unwrap_or_default(),
+            state_keys: state_keys(thing.and_then(|it| it.state.as_ref())),
+            plan_copy: text(|it| it.spec.plan.clone()),
+            executing: None,
+            waiting: None,
+            last: None,
+        }
+    }
+}
+
+/// A binding in a list.
+#[derive(Debug, Serialize)]
+pub(crate) struct BindingLine {
+    pub instance_id: String,
+    pub id: String,
+    pub realm: String,
+    pub service_id: Option<String>,
+    pub plan_id: Option<String>,
+    pub lifecycle: &'static str,
+    pub created: Option<String>,
+    pub last_operation: Option<OperationId>,
+}
+
+impl BindingLine {
+    pub(crate) fn of(key: &Key, at: &Binding) -> Self {
+        let bond = at.bond();
+        Self {
+            instance_id: key.id(0).to_owned(),
+            id: key.id(1).to_owned(),
+            realm: key.realm().to_owned(),
+            service_id: bond.map(|it| it.spec.service_id.as_str().to_owned()),
+            plan_id: bond.map(|it| it.spec.plan_id.as_str().to_owned()),
+            lifecycle: at.lifecycle(),
+            created: bond.and_then(|it| born(it.made)),
+            last_operation: at.last(),
+        }
+    }
+}
+
+/// A binding by itself.
+#[derive(Debug, Serialize)]
+pub(crate) struct BindingView {
+    #[serde(flatten)]
+    pub line: BindingLine,
+    pub app_guid: Option<String>,
+    pub predecessor: Option<String>,
+    /// Names only.
+    pub parameter_names: Vec<String>,
+    /// Names only.
+    pub state_keys: Vec<String>,
+    pub executing: Option<OperationView>,
+    pub waiting: Option<OperationView>,
+    pub last: Option<OperationView>,
+}
+
+impl BindingView {
+    pub(crate) fn of(key: &Key, at: &Binding) -> Self {
+        let bond = at.bond();
+        let predecessor = |it: &Bond| {
+            it.spec
+                .predecessor
+                .as_ref()
+                .map(|id| id.as_str().to_owned())
+        };
+        Self {
+            line: BindingLine::of(key, at),
+            app_guid: bond.and_then(|it| it.spec.app_guid.clone()),
+            predecessor: bond.and_then(predecessor),
+            parameter_names: bond
+                .map(|it| it.spec.parameters.0.keys().cloned().collect())
+                .unwrap_or_default(),
+            state_keys: state_keys(bond.and_then(|it| it.state.as_ref())),
+            executing: None,
+            waiting: None,
+            last: None,
+        }
+    }
+}
+
+/// An operation.
+#[derive(Debug, Serialize)]
+pub(crate) struct OperationView {
+    pub id: OperationId,
+    pub realm: String,
+    /// `instance`, `binding` or `singleton`.
+    pub kind: String,
+    pub instance_id: Option<String>,
+    pub binding_id: Option<String>,
+    pub verb: String,
+    pub state: &'static str,
+    pub attempt: u32,
+    pub takeovers: u32,
+    pub cancel_requested: bool,
+    pub accepted: Option<String>,
+    pub due: Option<String>,
+    pub finished: Option<String>,
+    /// What polls are told.
+    pub description: Option<String>,
+}
+
+impl OperationView {
+    pub(crate) fn of(desk: &Desk, row: &OperationRow) -> Result<Self, RecordError> {
+        let lane = &row.lane;
+        let ours = lane.kind() == INSTANCE.as_str() || lane.kind() == BINDING.as_str();
+        let detail = desk.stock.records.open_detail(row.id, &row.detail)?;
+        let unfinished = !matches!(row.state, State::Done(_));
+        Ok(Self {
+            id: row.id,
+            realm: lane.realm().to_owned(),
+            kind: lane.kind().to_owned(),
+            instance_id: ours.then(|| lane.id(0).to_owned()),
+            binding_id: (lane.kind() == BINDING.as_str()).then(|| lane.id(1).to_owned()),
+            verb: row.verb.to_string(),
+            state: state_word(row.state),
+            attempt: row.attempt,
+            takeovers: row.takeovers,
+            cancel_requested: row.cancel,
+            accepted: moment(row.accepted),
+            due: moment(row.due).filter(|_| unfinished),
+            finished: row.finished.and_then(moment),
+            description: detail.description,
+        })
+    }
+}
+
+/// One word for how far an operation is, or how it ended.
+pub(crate) fn state_word(state: State) -> &'static str {
+    match state {
+        State::Waiting => "waiting",
+        State::Ready => "ready",
+        State::Running => "running",
+        State::Done(Outcome::Succeeded) => "succeeded",
+        State::Done(Outcome::Failed) => "failed",
+        State::Done(Outcome::Cancelled) => "cancelled",
+    }
+}
+
+/// A line of the audit trail.
+#[derive(Debug, Serialize)]
+pub(crate) struct AuditLine {
+    pub at: Option<String>,
+    pub realm: String,
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+impl AuditLine {
+    pub(crate) fn of(realm: &str, entry: Entry) -> Self {
+        let micros = i64::try_from(entry.at_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
+        Self {
+            at: moment(StoreTime(micros)),
+            realm: realm.to_owned(),
+            entry,
+        }
+    }
+}
+
+/// How the broker stands. Counts are the store's, of all realms; always accepted = live + terminal +
+/// cleaned.
+#[derive(Debug, Serialize)]
+pub(crate) struct StatsView {
+    /// Whether this process takes no changes and claims nothing.
+    pub draining: bool,
+    /// Operations that run in this process.
+    pub running_here: usize,
+    pub accepted: u64,
+    pub live: u64,
+    pub terminal: u64,
+    pub cleaned: u64,
+    pub queues: Vec<QueueView>,
+}
+
+/// One queue with unfinished operations.
+#[derive(Debug, Serialize)]
+pub(crate) struct QueueView {
+    pub queue: String,
+    pub waiting: u64,
+    pub ready: u64,
+    pub running: u64,
+    /// When the oldest unfinished one was accepted.
+    pub oldest: Option<String>,
+}
+
+pub(crate) async fn stats(desk: &Desk) -> Result<StatsView, StoreError> {
+    let stats = desk.stock.records.store.stats().await?;
+    let queue = |it: &QueueStats| QueueView {
+        queue: it.queue.as_str().to_owned(),
+        waiting: it.waiting,
+        ready: it.ready,
+        running: it.running,
+        oldest: moment(it.oldest),
+    };
+    Ok(StatsView {
+        draining: desk.engine.is_paused(),
+        running_here: desk.engine.running(),
+        accepted: stats.accepted,
+        live: stats.live,
+        terminal: stats.terminal,
+        cleaned: stats.cleaned,
+        queues: stats.queues.iter().map(queue).collect(),
+    })
+}
+
+/// What came of an order.
+#[derive(Debug, Serialize)]
+pub(crate) struct Obeyed {
+    /// The lifecycle's word afterwards.
+    pub lifecycle: &'static str,
+    pub audit: AuditLine,
+}
+
+impl Obeyed {
+    pub(crate) fn of(desk: &Desk, obeyed: &desk::Obeyed) -> Self {
+        let realm = desk.stock.records.realm.as_str();
+        Self {
+            lifecycle: obeyed.lifecycle,
+            audit: AuditLine::of(realm, obeyed.entry.clone()),
+        }
+    }
+}
+
+fn state_keys(state: Option<&AuthorState>) -> Vec<String> {
+    match state {
+        Some(AuthorState(Value::Object(fields))) => fields.keys().cloned().collect(),
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// When an operation was accepted, by its id.
+fn born(id: OperationId) -> Option<String> {
+    let (seconds, nanos) = id.0.get_timestamp()?.to_unix();
+    let seconds = i64::try_from(seconds).ok()?;
+    UtcTime::from_epoch(seconds, nanos / 1000)
+        .ok()
+        .map(String::from)
+}
+
+fn moment(at: StoreTime) -> Option<String> {
+    let seconds = at.0.div_euclid(1_000_000);
+    let micros = u32::try_from(at.0.rem_euclid(1_000_000)).ok()?;
+    UtcTime::from_epoch(seconds, micros).ok().map(String::from)
+}

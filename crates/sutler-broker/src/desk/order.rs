@@ -1,0 +1,348 @@
+//! What operators order: read, decide, and commit together with the audit entry that tells of it.
+//!
+//! What an order means is decided in `lifecycle/`. Every order leaves an entry, a refused one too. Who
+//! may order is checked before (`admin/`); what is started is carried out by `executor.rs`.
+
+use super::{Applied, Asker, Desk, Note, Problem, TRIES, crowded, draft};
+use crate::admin::audit::{By, Came, Deed, Entry, Subject};
+use crate::lifecycle::binding::{self, Binding};
+use crate::lifecycle::instance::{self, Change, Instance, parent};
+use crate::lifecycle::order::{Again, Failed, Order};
+use crate::lifecycle::{Decision, Effect, Reply, Verb};
+use crate::records::{BINDING, Kept, Loaded, OF, RecordError, Request};
+use sutler_journal::{
+    Commit, Key, List, Operation, OperationId, Outcome, State, StoreError, Version, settle,
+};
+use sutler_osb::{BindingId, InstanceId};
+
+/// Bindings of a purged instance that are read at a time.
+const PAGE: usize = 50;
+/// Pages of bindings that one purge takes along; beyond that it is to be repeated.
+const PAGES_MAX: usize = 2_000;
+
+/// What can be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Retry,
+    Cancel,
+    Abandon,
+    Purge,
+}
+
+impl Command {
+    pub(crate) const ALL: [Self; 4] = [Self::Retry, Self::Cancel, Self::Abandon, Self::Purge];
+
+    pub(crate) fn word(self) -> &'static str {
+        self.deed().word()
+    }
+
+    fn deed(self) -> Deed {
+        match self {
+            Self::Retry => Deed::Retry,
+            Self::Cancel => Deed::Cancel,
+            Self::Abandon => Deed::Abandon,
+            Self::Purge => Deed::Purge,
+        }
+    }
+
+    fn past(self) -> &'static str {
+        match self {
+            Self::Retry => "Retried",
+            Self::Cancel => "Cancelled",
+            Self::Abandon => "Abandoned",
+            Self::Purge => "Purged",
+        }
+    }
+}
+
+/// An order: what, by whom, why.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub command: Command,
+    pub by: By,
+}
+
+/// What came of an order.
+#[derive(Clone, Debug)]
+pub(crate) struct Obeyed {
+    pub entry: Entry,
+    /// The lifecycle's word afterwards.
+    pub lifecycle: &'static str,
+}
+
+/// What failed last, and what it was asked.
+type LastFailed = Option<(Failed, Request)>;
+
+impl Desk {
+    /// Orders something for an instance. A purge takes its bindings along.
+    pub(crate) async fn order_instance(
+        &self,
+        id: &InstanceId,
+        given: &Given,
+    ) -> Result<Obeyed, Problem> {
+        let key = self.stock.records.instance_key(id);
+        let obeyed = self.obey_instance(id, &key, given).await;
+        let obeyed = self.told(&key, given, obeyed).await?;
+        if given.command == Command::Purge {
+            self.purge_bindings(id, given).await?;
+        }
+        Ok(obeyed)
+    }
+
+    /// Orders something for a binding.
+    pub(crate) async fn order_binding(
+        &self,
+        instance: &InstanceId,
+        id: &BindingId,
+        given: &Given,
+    ) -> Result<Obeyed, Problem> {
+        let key = self.stock.records.binding_key(instance, id);
+        let obeyed = self.obey_binding(instance, &key, given).await;
+        self.told(&key, given, obeyed).await
+    }
+
+    async fn obey_instance(
+        &self,
+        id: &InstanceId,
+        key: &Key,
+        given: &Given,
+    ) -> Result<Obeyed, Problem> {
+        for _ in 0..TRIES {
+            let was = self.stock.records.load::<Instance>(key).await?;
+            let failed = self
+                .failed(given.command, was.state.last(), Some(id), &was)
+                .await?;
+            let (order, request) = order_of(given.command, failed);
+            let new = OperationId::fresh();
+            let decision =
+                instance::decide(was.state.clone(), instance::Event::Ordered { order, new })?;
+            let lifecycle = decision.next.lifecycle();
+            let carried = self
+                .carry(key, &was, decision, given, request, None)
+                .await?;
+            if let Some(entry) = carried {
+                return Ok(Obeyed { entry, lifecycle });
+            }
+        }
+        Err(crowded())
+    }
+
+    async fn obey_binding(
+        &self,
+        instance: &InstanceId,
+        key: &Key,
+        given: &Given,
+    ) -> Result<Obeyed, Problem> {
+        let records = &self.stock.records;
+        let instance_key = records.instance_key(instance);
+        for _ in 0..TRIES {
+            let above = records.load::<Instance>(&instance_key).await?;
+            let was = records.load::<Binding>(key).await?;
+            let none = Loaded::<Instance>::absent();
+            let failed = self
+                .failed(given.command, was.state.last(), None, &none)
+                .await?;
+            let (order, request) = order_of(given.command, failed);
+            let event = binding::Event::Ordered {
+                order,
+                parent: parent(&above.state).1,
+                new: OperationId::fresh(),
+            };
+            let decision = binding::decide(was.state.clone(), event)?;
+            let lifecycle = decision.next.lifecycle();
+            // What is done again must not meet an instance that is being changed meanwhile.
+            let reads = above
+                .version
+                .filter(|_| given.command == Command::Retry)
+                .map(|version| (instance_key.clone(), version));
+            let carried = self
+                .carry(key, &was, decision, given, request, reads)
+                .await?;
+            if let Some(entry) = carried {
+                return Ok(Obeyed { entry, lifecycle });
+            }
+        }
+        Err(crowded())
+    }
+
+    /// Commits what was decided with its entry. `None`: somebody wrote first.
+    async fn carry<S: Kept>(
+        &self,
+        key: &Key,
+        was: &Loaded<S>,
+        mut decision: Decision<S>,
+        given: &Given,
+        request: Option<Request>,
+        reads: Option<(Key, Version)>,
+    ) -> Result<Option<Entry>, Problem> {
+        self.spare_the_dead(&mut decision.effects).await?;
+        let changes = !decision.effects.is_empty() || decision.next != was.state;
+        let (outcome, operation) = match decision.reply {
+            Reply::Started(id, _) => (Came::Started, Some(id)),
+            Reply::Joined(id) => (Came::Done, Some(id)),
+            Reply::AlreadyDone => (Came::NothingToDo, None),
+            Reply::Nothing => (Came::Done, None),
+        };
+        let deed = given.command.deed();
+        let entry = Entry::new(deed, Subject::of(key), &given.by, outcome).about(operation);
+        if !changes {
+            self.file(&entry).await?;
+            return Ok(Some(entry));
+        }
+        let mut draft = draft(&given.command.word(), &Asker::default());
+        if let Some(request) = request {
+            draft.request = request;
+        }
+        let (audit, body) = entry.sealed(&self.stock.records);
+        draft.note = Some(Note {
+            key: audit,
+            body,
+            ended: said(given),
+        });
+        let applied: Option<Applied<S>> = self.apply(key, was, decision, &draft, reads).await?;
+        if applied.is_some() {
+            entry.tell(self.stock.records.realm.as_str());
+        }
+        Ok(applied.map(|_| entry))
+    }
+
+    /// An operation that is over, or gone altogether, cannot be ended; what points to it can still be
+    /// put right.
+    async fn spare_the_dead(&self, effects: &mut Vec<Effect>) -> Result<(), StoreError> {
+        let mut dead = Vec::new();
+        for effect in effects.iter() {
+            if let Effect::End(id) = *effect {
+                let found = self.stock.records.store.operation(id).await?;
+                if found.is_none_or(|it| matches!(it.row.state, State::Done(_))) {
+                    dead.push(id);
+                }
+            }
+        }
+        effects.retain(|effect| !matches!(effect, Effect::End(id) if dead.contains(id)));
+        Ok(())
+    }
+
+    /// What failed last, where a retry wants to know.
+    async fn failed(
+        &self,
+        command: Command,
+        last: Option<OperationId>,
+        instance: Option<&InstanceId>,
+        was: &Loaded<Instance>,
+    ) -> Result<LastFailed, Problem> {
+        let (Command::Retry, Some(last)) = (command, last) else {
+            return Ok(None);
+        };
+        let records = &self.stock.records;
+        let Some(operation) = records.store.operation(last).await? else {
+            return Ok(None);
+        };
+        let Some(verb) = verb_that_failed(&operation) else {
+            return Ok(None);
+        };
+        let request = records.open_request(&operation)?;
+        let failed = match verb {
+            Verb::Provision | Verb::Bind => Failed::Create,
+            Verb::Deprovision | Verb::Unbind => Failed::Delete,
+            Verb::Update => {
+                let change: Change =
+                    serde_json::from_str(request.asked.get()).map_err(RecordError::Form)?;
+                let dashboard_url = self.dashboard_after(instance, was, &change).await?;
+                Failed::Update(Box::new(Again {
+                    change,
+                    dashboard_url,
+                }))
+            }
+        };
+        Ok(Some((failed, request)))
+    }
+
+    async fn dashboard_after(
+        &self,
+        id: Option<&InstanceId>,
+        was: &Loaded<Instance>,
+        change: &Change,
+    ) -> Result<Option<String>, Problem> {
+        let (Some(id), Some(thing)) = (id, was.state.thing()) else {
+            return Ok(None);
+        };
+        let (_, service) = self.stock.served(&thing.spec.plan).await?;
+        Ok(service.dashboard_url(id, &thing.spec.changed_by(change)))
+    }
+
+    /// Purges what is left of a purged instance's bindings. No new ones can come: it is gone.
+    async fn purge_bindings(&self, instance: &InstanceId, given: &Given) -> Result<(), Problem> {
+        let records = &self.stock.records;
+        let list = List::term(&records.realm, BINDING, OF, instance.as_str().as_bytes());
+        for _ in 0..PAGES_MAX {
+            let page = records.store.list(&list, None, PAGE).await?;
+            if page.documents.is_empty() {
+                return Ok(());
+            }
+            for document in page.documents {
+                let key = document.key;
+                let obeyed = self.obey_binding(instance, &key, given).await;
+                self.told(&key, given, obeyed).await?;
+            }
+        }
+        Err(crowded())
+    }
+
+    /// A refused order is told of, too.
+    async fn told(
+        &self,
+        key: &Key,
+        given: &Given,
+        obeyed: Result<Obeyed, Problem>,
+    ) -> Result<Obeyed, Problem> {
+        if let Err(Problem::Refused(refusal)) = &obeyed {
+            let (deed, on) = (given.command.deed(), Subject::of(key));
+            let entry = Entry::new(deed, on, &given.by, Came::Refused).saying(refusal.to_string());
+            self.file(&entry).await?;
+        }
+        obeyed
+    }
+
+    /// Writes an entry about something that changed nothing else.
+    pub(crate) async fn file(&self, entry: &Entry) -> Result<(), Problem> {
+        let records = &self.stock.records;
+        let (key, body) = entry.sealed(records);
+        let commit = Commit::new().insert(key, Vec::new(), body);
+        settle(records.store.as_ref(), &commit)
+            .await
+            .map_err(|error| Problem::Unavailable(error.into()))?;
+        entry.tell(records.realm.as_str());
+        Ok(())
+    }
+}
+
+fn order_of(command: Command, failed: LastFailed) -> (Order, Option<Request>) {
+    let order = match command {
+        Command::Retry => {
+            let (failed, request) = failed.unzip();
+            return (Order::Retry { failed }, request);
+        }
+        Command::Cancel => Order::Cancel,
+        Command::Abandon => Order::Abandon,
+        Command::Purge => Order::Purge,
+    };
+    (order, None)
+}
+
+fn verb_that_failed(operation: &Operation) -> Option<Verb> {
+    match operation.row.state {
+        State::Done(Outcome::Failed | Outcome::Cancelled) => Verb::of(&operation.row.verb),
+        State::Done(Outcome::Succeeded) | State::Waiting | State::Ready | State::Running => None,
+    }
+}
+
+/// What polls of an ended operation are told.
+fn said(given: &Given) -> String {
+    let By { who, reason } = &given.by;
+    let past = given.command.past();
+    if reason.is_empty() {
+        format!("{past} by the operator {who}.")
+    } else {
+        format!("{past} by the operator {who}: {reason}")
+    }
+}

@@ -1,0 +1,130 @@
+//! Administration through its own prefix: who may come in, and what the rest of these tests share.
+//!
+//! Every order in every state is in `admin/orders.rs`, what orders do to the world in
+//! `admin/effects.rs`, lists in `admin/lists.rs`.
+
+mod effects;
+mod lists;
+mod orders;
+
+use crate::kit::request::{Ask, Reply};
+use crate::kit::{Kit, on_each_store_with};
+use serde_json::json;
+use sutler_broker::{Admin, Broker};
+
+/// The operator, as `user:password` in base64; not the platform's user.
+const OPERATOR: &str = "Basic cm9vdDp0MHBzM2NyZXQ=";
+
+fn administered(broker: Broker) -> Broker {
+    broker.admin(Admin::at("/admin").basic_auth("root", "t0ps3cret"))
+}
+
+async fn on_each(test: impl AsyncFn(&Kit)) {
+    on_each_store_with(administered, test).await;
+}
+
+/// A read of administration.
+fn get(kit: &Kit, path: &str) -> Ask {
+    kit.ask("GET", format!("/admin/v1/{path}"))
+        .header("Authorization", OPERATOR)
+}
+
+/// An order, with a reason.
+fn order(kit: &Kit, path: &str) -> Ask {
+    kit.ask("POST", format!("/admin/v1/{path}"))
+        .header("Authorization", OPERATOR)
+        .fields(json!({ "reason": "because" }))
+}
+
+async fn audit_of(kit: &Kit, instance: &str) -> Vec<serde_json::Value> {
+    let reply: Reply = get(kit, "audit").query("instance", instance).send().await;
+    let reply = reply.is(200);
+    reply.json["items"].as_array().cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn operators_and_platforms_have_credentials_of_their_own() {
+    on_each(async |kit| {
+        let refused = kit.ask("GET", "/admin/v1/instances").send().await.is(401);
+        assert!(refused.header("WWW-Authenticate").starts_with("Basic"));
+        get(kit, "instances").send().await.is(200);
+        let platform = kit.catalog().header("Authorization", OPERATOR);
+        platform.send().await.is(401);
+        get(kit, "instances")
+            .without_header("Authorization")
+            .send()
+            .await
+            .is(401);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_broker_without_administration_has_no_such_path() {
+    crate::kit::on_each_store(async |kit| {
+        get(kit, "instances").send().await.is(404);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_misspelt_request_is_told_what_there_is() {
+    on_each(async |kit| {
+        let reply = get(kit, "instances")
+            .query("plam", "x")
+            .send()
+            .await
+            .is(400);
+        assert!(
+            reply.description().contains("plan"),
+            "{}",
+            reply.description()
+        );
+        get(kit, "things").send().await.is(404);
+        let reply = order(kit, "instances/i/explode").send().await.is(404);
+        assert!(reply.description().contains("abandon"));
+        let reply = get(kit, "instances/i/purge").send().await.is(405);
+        assert_eq!(reply.header("Allow"), "POST");
+        let reason = json!({ "reason": "x".repeat(501) });
+        let long = order(kit, "instances/i/purge").fields(reason);
+        long.send().await.is(400);
+        let reply = get(kit, "instances")
+            .query("realm", "x")
+            .send()
+            .await
+            .is(400);
+        assert!(reply.description().contains("broker"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn while_draining_changes_are_refused_and_reads_go_on() {
+    on_each(async |kit| {
+        kit.has_instance("i").await;
+        let drained = order(kit, "drain").send().await.is(200);
+        assert_eq!(drained.json["draining"], true);
+        for change in [
+            kit.provision("j"),
+            kit.update("i"),
+            kit.deprovision("i"),
+            kit.bind("i", "b"),
+        ] {
+            let reply = change.send().await.is(503);
+            assert!(!reply.header("Retry-After").is_empty());
+        }
+        kit.catalog().send().await.is(200);
+        kit.fetch("i").send().await.is(200);
+        kit.poll("i").send().await.is(200);
+        order(kit, "resume").send().await.is(200);
+        kit.has_instance("j").await;
+        let verbs: Vec<_> = get(kit, "audit").send().await.json["items"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|it| it["verb"].clone())
+            .collect();
+        assert_eq!(verbs, ["resume", "drain"]);
+    })
+    .await;
+}
