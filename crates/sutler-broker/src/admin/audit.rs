@@ -139,7 +139,7 @@ impl Entry {
     pub(crate) fn new(verb: Deed, on: Subject, by: &By, outcome: Came) -> Self {
         let at_ms = now_ms();
         Self {
-            id: name(at_ms, OperationId::fresh()),
+            id: name(OperationId::fresh()),
             at_ms,
             who: by.who.clone(),
             verb,
@@ -212,14 +212,14 @@ fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The name of an entry: sorts before all that are older. `unique` keeps two of one moment apart.
-fn name(at_ms: u64, unique: OperationId) -> String {
-    format!("{}-{unique}", older_than(at_ms))
+/// The name of an entry, made of an id that grows with time: sorts before all that are older.
+fn name(unique: OperationId) -> String {
+    format!("{:032x}", !unique.0.as_u128())
 }
 
-/// Sorts before the name of every entry that is as old or older.
+/// Sorts before the name of every entry that is as old or older. Ids begin with 48 bits of time.
 fn older_than(at_ms: u64) -> String {
-    format!("{:016x}", u64::MAX - at_ms)
+    format!("{:012x}", !at_ms & 0xffff_ffff_ffff)
 }
 
 /// A name that sorts before all entries older than `kept`, and after all that are to be kept.
@@ -237,20 +237,26 @@ mod tests {
     use super::{name, oldest_kept};
     use std::time::Duration;
     use sutler_journal::OperationId;
+    use uuid::Uuid;
+
+    fn at(ms: u128, number: u128) -> OperationId {
+        OperationId(Uuid::from_u128((ms << 80) | (7 << 76) | number))
+    }
 
     #[test]
     fn a_list_by_name_has_the_newest_first() {
-        let id = OperationId::fresh();
-        let (old, new) = (name(1_000, id), name(2_000, id));
-        assert!(new < old);
-        assert_ne!(new, name(2_000, OperationId::fresh()));
+        assert!(name(at(2_000, 1)) < name(at(1_000, 9)));
+        assert!(
+            name(at(2_000, 2)) < name(at(2_000, 1)),
+            "of one moment, too"
+        );
+        assert!(name(OperationId::fresh()) < name(at(2_000, 1)));
     }
 
     #[test]
     fn what_is_kept_sorts_before_the_limit_and_what_is_not_after_it() {
-        let id = OperationId::fresh();
         let limit = oldest_kept(10_000, Duration::from_secs(5));
-        assert!(name(6_000, id) < limit);
-        assert!(name(4_999, id) > limit);
+        assert!(name(at(6_000, 1)) < limit);
+        assert!(name(at(4_999, 1)) > limit);
     }
 }
