@@ -6,6 +6,7 @@
 mod arrows;
 mod pages;
 mod sources;
+mod statuses;
 mod words;
 
 /// Fails with every complaint, one to a line.
