@@ -118,6 +118,7 @@ impl ConfigArgs {
 }
 
 pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
+    let hang_ups = reload::hang_ups()?;
     let flags = args.config.flags();
     let file = args.config.config;
     let loaded = sutler::load(file.as_deref(), &flags)?;
@@ -135,17 +136,7 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
         running: running.clone(),
         current: loaded,
     };
-    tokio::spawn(reloads.at_every_hang_up());
-    running.serve(listener, stop_signal()).await;
+    tokio::spawn(reloads.at_every(hang_ups));
+    running.serve_until_signalled(listener).await;
     Ok(())
-}
-
-/// SIGTERM or Ctrl-C, whichever comes first.
-async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be listened for");
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
 }

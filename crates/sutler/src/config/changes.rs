@@ -4,13 +4,15 @@ use super::model::Config;
 use serde_json::Value;
 
 /// Keys whose values are taken over at a reload; what is below them too.
-const RELOADED: [&str; 6] = [
+const RELOADED: [&str; 8] = [
     "catalog",
     "users",
     "bearer",
     "log.level",
     "tls.certificate",
     "tls.key",
+    "tls.client_ca",
+    "tls.client_auth",
 ];
 
 /// Keys of a platform, or of the operators, that are taken over at a reload.

@@ -2,7 +2,8 @@
 //!
 //! Each finding names the path it is about; where that is written, `sources.rs` knows.
 
-use super::model::{Access, AuthMode, Bearer, ClientAuth, Config, StoreUrl, User};
+use super::model::{Access, AuthMode, Bearer, ClientAuth, Config, StoreUrl, Timeouts, User};
+use super::words::Size;
 use std::collections::HashSet;
 
 /// The path that serves the protocol; no prefix may end in it.
@@ -236,27 +237,59 @@ fn amounts(config: &Config, findings: &mut Findings) {
     if config.workers == 0 || config.workers > WORKERS_MAX {
         findings.fault("workers", format!("must be from 1 to {WORKERS_MAX}"));
     }
-    if config.limits.body.0 < 1024 {
-        findings.fault("limits.body", "must be at least 1KiB");
-    }
-    let timeouts = [
-        ("timeouts.headers", config.timeouts.headers),
-        ("timeouts.body", config.timeouts.body),
-        ("timeouts.sync_wait", config.timeouts.sync_wait),
+    let limits = &config.limits;
+    let sizes = [
+        ("limits.body", limits.body, 1 << 10),
+        ("limits.bodies_at_once", limits.bodies_at_once, 1 << 10),
+        ("limits.uri", limits.uri, 1 << 10),
+        ("limits.headers", limits.headers, 8 << 10),
     ];
-    for (path, span) in timeouts {
-        if span.0.is_zero() {
-            findings.fault(path, "must be longer than nothing");
+    for (path, size, least) in sizes {
+        if size.0 < least {
+            findings.fault(path, format!("must be at least {}", Size(least)));
         }
     }
-    if config.timeouts.lease.0.as_secs() < 1 {
-        findings.fault("timeouts.lease", "must be at least 1s");
+    let counts = [
+        ("limits.header_lines", limits.header_lines),
+        ("limits.connections", limits.connections),
+        ("limits.connections_per_peer", limits.connections_per_peer),
+        ("limits.handshakes_at_once", limits.handshakes_at_once),
+        ("limits.streams", limits.streams as usize),
+        ("limits.reads_at_once", limits.reads_at_once),
+        ("limits.changes_at_once", limits.changes_at_once),
+        ("limits.requests_per_caller", limits.requests_per_caller),
+        ("limits.burst_per_caller", limits.burst_per_caller as usize),
+    ];
+    for (path, count) in counts {
+        if count == 0 {
+            findings.fault(path, "must be at least 1");
+        }
     }
+    waits(&config.timeouts, findings);
     let level = tracing_subscriber::EnvFilter::try_new(&config.log.level);
     if level.is_err() || config.log.level.trim().is_empty() {
         let reason = "must be `error`, `warn`, `info`, `debug` or `trace`, or several such as \
                       `info,sutler_broker=debug`";
         findings.fault("log.level", reason);
+    }
+}
+
+fn waits(timeouts: &Timeouts, findings: &mut Findings) {
+    let waits = [
+        ("timeouts.headers", timeouts.headers),
+        ("timeouts.body", timeouts.body),
+        ("timeouts.handshake", timeouts.handshake),
+        ("timeouts.idle", timeouts.idle),
+        ("timeouts.write", timeouts.write),
+        ("timeouts.sync_wait", timeouts.sync_wait),
+    ];
+    for (path, span) in waits {
+        if span.0.is_zero() {
+            findings.fault(path, "must be longer than nothing");
+        }
+    }
+    if timeouts.lease.0.as_secs() < 1 {
+        findings.fault("timeouts.lease", "must be at least 1s");
     }
 }
 

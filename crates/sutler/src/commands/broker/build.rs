@@ -3,12 +3,15 @@
 use super::access;
 use crate::demo::Demo;
 use std::io::IsTerminal as _;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use sutler::{
-    Config, DeletedPollAnswer, Format, Loaded, Log, MissingVersionAnswer, Records, StoreUrl,
+    ClientAuth, Config, DeletedPollAnswer, File, Format, Loaded, Log, MissingVersionAnswer,
+    Records, StoreUrl,
 };
 use sutler_broker::{
-    Broker, CleanupSettings, DeletedPoll, KindSettings, MissingVersion, Platform, Settings,
+    Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings, Limits, MissingVersion,
+    Platform, Rate, Settings, Tls,
 };
 use sutler_journal::KeyRing;
 use sutler_store_sqlite::SqliteStore;
@@ -42,6 +45,9 @@ pub(super) async fn broker(loaded: &Loaded) -> Result<Broker, Fault> {
             None => broker.auth(auth),
         };
     }
+    if let Some(tls) = tls(config) {
+        broker = broker.tls(tls);
+    }
     let StoreUrl::Sqlite(path) = &config.store.url else {
         return Ok(broker.in_memory());
     };
@@ -74,8 +80,52 @@ fn apply(config: &Config, settings: &mut Settings) {
     settings.lease = config.timeouts.lease.0;
     settings.tombstones = config.timeouts.tombstones.0;
     settings.drain = config.drain.0;
+    settings.drain_notice = config.timeouts.drain_notice.0;
+    settings.limits = limits(config, settings.limits.clone());
     settings.instances = records(&config.instances);
     settings.bindings = records(&config.bindings);
+}
+
+fn limits(config: &Config, others: Limits) -> Limits {
+    let (limits, timeouts) = (&config.limits, &config.timeouts);
+    let rate = NonZeroU32::new(limits.rate_per_caller);
+    let burst = NonZeroU32::new(limits.burst_per_caller);
+    Limits {
+        uri_bytes_max: limits.uri.0,
+        header_bytes_max: limits.headers.0,
+        headers_max: limits.header_lines,
+        body_bytes_at_once: limits.bodies_at_once.0,
+        connections_max: limits.connections,
+        connections_per_peer: limits.connections_per_peer,
+        handshakes_at_once: limits.handshakes_at_once,
+        handshake_within: timeouts.handshake.0,
+        idle_within: timeouts.idle.0,
+        write_within: timeouts.write.0,
+        streams_max: limits.streams,
+        reads_at_once: limits.reads_at_once,
+        changes_at_once: limits.changes_at_once,
+        queue_max: limits.queue,
+        queue_within: timeouts.queue.0,
+        requests_per_caller: limits.requests_per_caller,
+        rate_per_caller: rate.zip(burst).map(|(rate, burst)| Rate::new(rate, burst)),
+        ..others
+    }
+}
+
+/// The files of TLS, if it is served.
+pub(super) fn tls(config: &Config) -> Option<Tls> {
+    let tls = config.tls.as_ref()?;
+    let (File(certificate), File(key)) = tls.certificate.as_ref().zip(tls.key.as_ref())?;
+    let files = Tls::files(certificate, key);
+    let clients = match tls.client_auth {
+        ClientAuth::None => return Some(files),
+        ClientAuth::Optional => ClientCertificates::Optional,
+        ClientAuth::Required => ClientCertificates::Required,
+    };
+    match &tls.client_ca {
+        Some(File(authorities)) => Some(files.client_ca(authorities, clients)),
+        None => Some(files),
+    }
 }
 
 fn records(records: &Records) -> KindSettings {

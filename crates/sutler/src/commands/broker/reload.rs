@@ -2,12 +2,12 @@
 //!
 //! A configuration with faults changes nothing. What changed and cannot be taken over is named.
 
-use super::access;
+use super::{access, build};
 use std::path::PathBuf;
 use sutler::{Flag, Loaded, restart_to_apply};
 use sutler_broker::Running;
 use sutler_broker::measure::{self, Reloaded, Success};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a reload needs.
 pub(super) struct Reloads {
@@ -18,16 +18,14 @@ pub(super) struct Reloads {
     pub(super) current: Loaded,
 }
 
+/// From now on SIGHUP does not end the process, and those that come are not lost.
+pub(super) fn hang_ups() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 impl Reloads {
     /// Reads everything again at every SIGHUP, one after the other.
-    pub(super) async fn at_every_hang_up(mut self) {
-        let mut hang_ups = match signal(SignalKind::hangup()) {
-            Ok(hang_ups) => hang_ups,
-            Err(error) => {
-                tracing::error!(%error, "SIGHUP cannot be listened for; reload by a restart");
-                return;
-            }
-        };
+    pub(super) async fn at_every(mut self, mut hang_ups: Signal) {
         while hang_ups.recv().await.is_some() {
             self.reload().await;
         }
@@ -69,7 +67,14 @@ impl Reloads {
         let users = self.replace_users(loaded);
         let catalog = loaded.catalog.catalog.clone();
         let catalog = self.running.replace_catalog(catalog).await;
-        told(Reloaded::Users, "users", users) & told(Reloaded::Catalog, "catalog", catalog)
+        let tls = match build::tls(&loaded.config) {
+            Some(tls) if self.current.config.tls.is_some() => self.running.replace_tls(tls),
+            // Switching it on or off needs a restart, which has been said.
+            Some(_) | None => Ok(()),
+        };
+        told(Reloaded::Users, "users", users)
+            & told(Reloaded::Catalog, "catalog", catalog)
+            & told(Reloaded::Tls, "tls", tls)
     }
 
     fn replace_users(&self, loaded: &Loaded) -> Result<(), access::Fault> {

@@ -1,13 +1,13 @@
 //! What the broker offers, where it keeps it, how much and how long: everything but who may come in.
 
-use crate::config::words::{File, Size, Span, When};
+use crate::config::words::{File, Span, When};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
-use sutler_broker::{CleanupSettings, Settings};
+use sutler_broker::CleanupSettings;
 
 /// What is offered: in a file of its own, or here.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -132,51 +132,6 @@ impl JsonSchema for StoreUrl {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "format": "store", "examples": ["sqlite:sutler.db"] })
-    }
-}
-
-/// How much of everything a client may have.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Longest body of a request.
-    pub body: Size,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body: Size(Settings::default().body_bytes_max),
-        }
-    }
-}
-
-/// How long things may take.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Timeouts {
-    /// How long a client may take to send the headers of a request.
-    pub headers: Span,
-    /// How long a client may take to send the body of a request.
-    pub body: Span,
-    /// How long a request without `accepts_incomplete` waits for its operation.
-    pub sync_wait: Span,
-    /// How long a claim on an operation lasts when the process is not heard of.
-    pub lease: Span,
-    /// How long a deleted id is remembered.
-    pub tombstones: Span,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        let settings = Settings::default();
-        Self {
-            headers: Span(settings.headers_within),
-            body: Span(settings.body_within),
-            sync_wait: Span(settings.sync_wait),
-            lease: Span(settings.lease),
-            tombstones: Span(settings.tombstones),
-        }
     }
 }
 
