@@ -1,7 +1,8 @@
 //! The built-in demo service: makes nothing, slowly, and remembers that it did.
 //!
 //! It shows what a hook can do: progress, steps that are not repeated after a crash, state, an error
-//! with a sentence for the caller. Parameters: `delay_ms` (at most a minute), `fail` (a sentence).
+//! with a sentence for the caller. Parameters: `delay_ms` (at most a minute), `fail` (a sentence),
+//! `panic` (true or false).
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -69,6 +70,8 @@ impl UntypedService for Demo {
                     "description": "How long to pretend to work." },
                 "fail": { "type": "string", "minLength": 1,
                     "description": "Fail with this sentence." },
+                "panic": { "type": "boolean",
+                    "description": "Panic, as a hook with a bug would." },
             },
         });
         DerivedSchemas {
@@ -92,6 +95,10 @@ async fn pretend(cx: &Cx, parameters: &Parameters) -> Result<()> {
             () = tokio::time::sleep(delay) => {}
             () = cx.cancellation().cancelled() => return Err(Error::failed("Cancelled.")),
         }
+    }
+    if parameters.0.get("panic") == Some(&Value::Bool(true)) {
+        // As careless as an author may be: what holds secrets does not print them.
+        panic!("the demo was asked to panic, by {parameters:?}");
     }
     match parameters.0.get("fail").and_then(Value::as_str) {
         Some(sentence) => Err(Error::failed(sentence)),

@@ -129,11 +129,14 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let address = loaded.config.listen.to_string();
     let listen = |error| BuildError::Listen(address.clone(), error);
     let listener = TcpListener::bind(&address).await.map_err(listen)?;
-    let running = build::broker(&loaded).await?.start().await?;
+    let operators = access::operators(&loaded.config).map_err(|fault| fault.to_string())?;
+    let broker = build::broker(&loaded, operators.clone()).await?;
+    let running = broker.start().await?;
     let reloads = Reloads {
         file,
         flags,
         running: running.clone(),
+        operators,
         current: loaded,
     };
     tokio::spawn(reloads.at_every(hang_ups));

@@ -2,7 +2,7 @@
 //!
 //! Each finding names the path it is about; where that is written, `sources.rs` knows.
 
-use super::model::{Access, AuthMode, Bearer, ClientAuth, Config, StoreUrl, Timeouts, User};
+use super::model::{Access, Admin, AuthMode, Bearer, ClientAuth, Config, StoreUrl, Timeouts, User};
 use super::words::Size;
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use std::collections::HashSet;
 const PROTOCOL: &str = "/v2";
 
 /// The realm of the platform at `/`.
-pub(crate) const REALM: &str = "broker";
+const REALM: &str = "broker";
 
 /// Where the operators' API is, unless said otherwise.
-pub(crate) const ADMIN_PREFIX: &str = "/admin";
+const ADMIN_PREFIX: &str = "/admin";
 
 /// Most operations at a time. Each may hold a connection to what it makes.
 const WORKERS_MAX: usize = 10_000;
@@ -46,6 +46,13 @@ pub(super) fn check(config: &Config) -> Findings {
     amounts(config, &mut findings);
     exposure(config, &mut findings);
     findings
+}
+
+impl Admin {
+    /// The path before the operators' API.
+    pub fn path(&self) -> &str {
+        self.prefix.as_deref().unwrap_or(ADMIN_PREFIX)
+    }
 }
 
 impl Config {
@@ -180,15 +187,7 @@ fn admin(config: &Config, findings: &mut Findings) {
     }
     users(&admin.users, "admin.", findings);
     bearer(admin.bearer.as_ref(), "admin.", findings);
-    if let (Some(_), Some(_)) = (&admin.prefix, &admin.listen) {
-        let reason = "is for an API on the broker's address; remove it or `listen`";
-        findings.fault("admin.prefix", reason);
-    }
-    if admin.listen.as_ref() == Some(&config.listen) {
-        let reason = "is the broker's address; give another, or `prefix` instead of it";
-        findings.fault("admin.listen", reason);
-    }
-    let prefix = admin.prefix.as_deref().unwrap_or(ADMIN_PREFIX);
+    let prefix = admin.path();
     let taken = config.platforms.iter().any(|it| it.prefix == prefix);
     match prefix_fault(prefix) {
         Some(reason) => findings.fault("admin.prefix", reason),

@@ -19,7 +19,7 @@ const LEVELS: &str = "__";
 const OTHERS: [&str; 1] = ["SUTLER_CONFIG"];
 
 /// Beginnings of variables that are for other commands and for tests.
-const OTHER_BEGINNINGS: [&str; 2] = ["SUTLER_TEST_", "SUTLER_ADMIN_CLIENT_"];
+const OTHER_BEGINNINGS: [&str; 2] = ["SUTLER_TEST_", "SUTLER_ADMIN_"];
 
 /// Variables that were there before the others, and what they mean.
 const SHORT: [(&str, &str); 1] = [("SUTLER_LOG", "log.level")];
@@ -39,7 +39,11 @@ pub(super) fn overlay(
         let Some(rest) = name.strip_prefix(PREFIX) else {
             continue;
         };
-        let other = OTHER_BEGINNINGS.iter().any(|it| name.starts_with(it));
+        // `SUTLER_ADMIN__USERS` is a setting, `SUTLER_ADMIN_URL` is for `sutler admin`.
+        let other = OTHER_BEGINNINGS.iter().any(|it| {
+            let rest = name.strip_prefix(it);
+            rest.is_some_and(|rest| !rest.starts_with('_'))
+        });
         if other || OTHERS.contains(&name.as_str()) {
             continue;
         }

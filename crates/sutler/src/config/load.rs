@@ -68,7 +68,12 @@ pub fn draft(input: &Input) -> Result<Draft, ConfigFaults> {
     faults.extend(overlay(&mut sources, input));
     let read = sutler_yaml::read::<Config>(&sources.root);
     for fault in read.faults {
-        faults.push(sources.fault_at(&fault.path, fault.place, fault.reason));
+        let reason = match fault.path.as_str() {
+            // What a catalog file begins with.
+            "services" => "is no key here; put it below `catalog`".to_owned(),
+            _ => fault.reason,
+        };
+        faults.push(sources.fault_at(&fault.path, fault.place, reason));
     }
     let mut config = read.value.unwrap_or_default();
     if parts.spring

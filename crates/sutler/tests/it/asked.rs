@@ -53,8 +53,13 @@ impl Ask {
         self.header("Authorization", &format!("Basic {}", base64(pair)))
     }
 
-    pub(crate) fn json(mut self, body: &serde_json::Value) -> Self {
-        self.body = body.to_string();
+    pub(crate) fn json(self, body: &serde_json::Value) -> Self {
+        self.text(&body.to_string())
+    }
+
+    /// A body that says it is JSON.
+    pub(crate) fn text(mut self, body: &str) -> Self {
+        body.clone_into(&mut self.body);
         self.header("Content-Type", "application/json")
     }
 

@@ -1,6 +1,7 @@
 //! The executable as its users meet it: what it says, how it exits, and the walk in the README.
 
 mod asked;
+mod canaries;
 mod configuration;
 mod process;
 mod readme;

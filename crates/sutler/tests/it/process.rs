@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a broker may take until it listens.
@@ -28,6 +29,9 @@ pub(crate) struct Broker {
     process: Child,
     address: String,
     log: mpsc::Receiver<String>,
+    /// Every line so far, heard or not.
+    transcript: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Broker {
@@ -46,8 +50,11 @@ impl Broker {
         let stderr = process.stderr.take().expect("it is piped");
         let (tell, log) = mpsc::channel();
         // Reads to the end, so that the program never waits for a reader of its log.
-        std::thread::spawn(move || {
+        let transcript = Arc::new(Mutex::new(Vec::new()));
+        let written = transcript.clone();
+        let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                written.lock().expect("nobody panics").push(line.clone());
                 let _ = tell.send(line);
             }
         });
@@ -55,6 +62,8 @@ impl Broker {
             process,
             address: String::new(),
             log,
+            transcript,
+            reader: Some(reader),
         };
         let lines = broker.until_logged("listening address=");
         let address = lines.last().and_then(|it| it.split_once("address="));
@@ -82,6 +91,22 @@ impl Broker {
         let pid = self.process.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.expect("kill runs").success());
+    }
+
+    /// The id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Asks it to end, waits until it has, and gives everything it logged.
+    pub(crate) fn ended(mut self) -> Vec<String> {
+        self.signal("TERM");
+        let status = self.process.wait().expect("it ends");
+        assert!(status.success(), "{status}");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the log is read");
+        }
+        std::mem::take(&mut *self.transcript.lock().expect("nobody panics"))
     }
 
     /// Host and port.

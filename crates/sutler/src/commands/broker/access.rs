@@ -23,6 +23,19 @@ pub(super) fn of(config: &Config) -> Result<Vec<(String, Auth)>, Fault> {
     Ok(all)
 }
 
+/// Who may use the operators' API, if there is one.
+pub(super) fn operators(config: &Config) -> Result<Option<Auth>, Fault> {
+    let Some(admin) = &config.admin else {
+        return Ok(None);
+    };
+    let access = Access {
+        auth: AuthMode::Required,
+        users: &admin.users,
+        bearer: admin.bearer.as_ref(),
+    };
+    auth(&access).map(Some)
+}
+
 fn auth(access: &Access<'_>) -> Result<Auth, Fault> {
     match access.auth {
         AuthMode::None => Ok(Auth::open()),

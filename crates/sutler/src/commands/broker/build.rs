@@ -10,8 +10,8 @@ use sutler::{
     Records, StoreUrl,
 };
 use sutler_broker::{
-    Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings, Limits, MissingVersion,
-    Platform, Rate, Settings, Tls,
+    Admin, Auth, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings, Limits,
+    MissingVersion, Platform, Rate, Settings, Tls,
 };
 use sutler_journal::KeyRing;
 use sutler_store_sqlite::SqliteStore;
@@ -34,7 +34,7 @@ pub(super) fn log(log: &Log) -> Result<(), Fault> {
 }
 
 /// The recipe of the configured broker, with the demo service behind every offering.
-pub(super) async fn broker(loaded: &Loaded) -> Result<Broker, Fault> {
+pub(super) async fn broker(loaded: &Loaded, operators: Option<Auth>) -> Result<Broker, Fault> {
     let config = &loaded.config;
     let mut broker = Broker::new(loaded.catalog.clone())
         .settings(|settings| apply(config, settings))
@@ -44,6 +44,9 @@ pub(super) async fn broker(loaded: &Loaded) -> Result<Broker, Fault> {
             Some(realm) => broker.platform(Platform::at(&prefix).realm(realm).auth(auth)),
             None => broker.auth(auth),
         };
+    }
+    if let (Some(admin), Some(operators)) = (&config.admin, operators) {
+        broker = broker.admin(Admin::at(admin.path()).auth(operators));
     }
     if let Some(tls) = tls(config) {
         broker = broker.tls(tls);

@@ -5,8 +5,8 @@
 use super::{access, build};
 use std::path::PathBuf;
 use sutler::{Flag, Loaded, restart_to_apply};
-use sutler_broker::Running;
 use sutler_broker::measure::{self, Reloaded, Success};
+use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a reload needs.
@@ -14,6 +14,8 @@ pub(super) struct Reloads {
     pub(super) file: Option<PathBuf>,
     pub(super) flags: Vec<Flag>,
     pub(super) running: Running,
+    /// Who may use the operators' API.
+    pub(super) operators: Option<Auth>,
     /// What holds now.
     pub(super) current: Loaded,
 }
@@ -83,6 +85,10 @@ impl Reloads {
             if let Some(current) = self.running.auth(&prefix) {
                 current.replace(&auth);
             }
+        }
+        let operators = access::operators(&loaded.config)?;
+        if let (Some(current), Some(operators)) = (&self.operators, operators) {
+            current.replace(&operators);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! How credentials are checked is the framework's affair (`sutler-broker`, `auth`).
 
 use crate::config::secret::Secret;
-use crate::config::words::{Address, File, Span, Url};
+use crate::config::words::{File, Span, Url};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct User {
     /// The password.
     #[serde(default)]
     pub password: Option<Secret>,
-    /// The password's Argon2id hash, as `sutler admin hash-password` prints it.
+    /// The password's Argon2id hash, as `sutler hash-password` prints it.
     #[serde(default)]
     pub password_hash: Option<Secret>,
 }
@@ -107,12 +107,9 @@ pub struct Platform {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Admin {
-    /// The path before the operators' API, where it shares the broker's address; `/admin` if none
-    /// is given.
+    /// The path before the operators' API; `/admin` if none is given.
     pub prefix: Option<String>,
-    /// An address of its own, instead of the broker's.
-    pub listen: Option<Address>,
-    /// Who may come in with a name and a password. None of them is a user of a platform.
+    /// Who may come in with a name and a password.
     pub users: Vec<User>,
     /// Who may come in with a bearer token.
     pub bearer: Option<Bearer>,

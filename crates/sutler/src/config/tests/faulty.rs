@@ -73,8 +73,11 @@ const CASES: &[(&str, &str)] = &[
     ),
     ("operators without users", "auth: none\nadmin: {}\n"),
     (
-        "operators at two places",
-        "auth: none\nadmin: {prefix: /ops, listen: '127.0.0.1:9', users: [{name: a, password: hush}]}\n",
+        "operators at a platform's path",
+        "auth: none
+admin: {prefix: /cf, users: [{name: a, password: hush}]}
+platforms: [{prefix: /cf, realm: a, auth: none}]
+",
     ),
     (
         "a provider without a name",
@@ -83,6 +86,10 @@ const CASES: &[(&str, &str)] = &[
     (
         "a catalog at two places",
         "auth: none\ncatalog: {file: a.yaml, services: []}\n",
+    ),
+    (
+        "a catalog instead of a configuration",
+        "services: []\nauth: none\n",
     ),
     ("no mapping", "- auth\n- none\n"),
     ("no YAML", "auth: none\n  users: [\n"),

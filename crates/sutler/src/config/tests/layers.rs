@@ -43,6 +43,7 @@ fn a_variable_reaches_into_lists_and_takes_whole_ones() {
             ("SUTLER_LOG", "debug"),
             ("SUTLER_CONFIG", "elsewhere.yaml"),
             ("SUTLER_TEST_ANYTHING", "1"),
+            ("SUTLER_ADMIN_URL", "http://127.0.0.1:8080/admin"),
         ],
     );
     let draft = good(&input);
