@@ -21,6 +21,7 @@ use crate::refusal::Refusal;
 use crate::service::{Policy, UntypedService};
 use crate::stock::Stock;
 use async_trait::async_trait;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Ended, Executor, Key, Lost, Run};
@@ -121,7 +122,7 @@ impl BrokerExecutor {
             request,
             result,
         } = self.what_is_asked::<Instance>(&run, &lane).await?;
-        let Some(thing) = was.state.thing().cloned() else {
+        let Some(thing) = was.state.thing() else {
             return self.end_orphaned(&run).await;
         };
         let steps = self.steps_of(&run).await?;
@@ -147,13 +148,9 @@ impl BrokerExecutor {
             },
             Verb::Provision | Verb::Update | Verb::Bind | Verb::Unbind => {}
         }
-        let (target, digest) = match &was.state {
-            Instance::Updating { change, .. } => {
-                let next = thing.spec.changed_by(change);
-                let digest = next.plan.clone();
-                (next, digest)
-            }
-            _ => (thing.spec.clone(), thing.spec.plan.clone()),
+        let target = match &was.state {
+            Instance::Updating { change, .. } => Cow::Owned(thing.spec.changed_by(change)),
+            _ => Cow::Borrowed(&thing.spec),
         };
         let facts = |plan: &OfferedPlan| Facts {
             instance_id: instance_id(&lane),
@@ -167,7 +164,7 @@ impl BrokerExecutor {
             request_identity: request.request_identity.clone(),
             binding_state: None,
         };
-        let job = self.job(&run, verb, &digest, facts, steps).await?;
+        let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
             Ran::Again(wait) => Ok(Ended::Retry(wait)),
             Ran::Ended(end, detail) => {

@@ -107,7 +107,14 @@ impl Finished {
 
 /// The right to start one operation of a queue here and now.
 #[derive(Debug)]
-pub struct Permit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub struct Permit(OwnedSemaphorePermit);
+
+impl Permit {
+    /// Whether there is no other: then something may have been left unclaimed for want of one.
+    fn is_the_last(&self) -> bool {
+        self.0.semaphore().available_permits() == 0
+    }
+}
 
 struct Running {
     fence: Fence,

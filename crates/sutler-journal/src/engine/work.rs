@@ -53,10 +53,13 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
     let done = finished.clone();
     engine.0.tasks.spawn(async move {
         task.0.drive(run).await;
+        let may_others_wait = permit.as_ref().is_some_and(Permit::is_the_last);
         drop(permit);
         task.0.forget(id, fence);
         done.cancel();
-        task.0.look.notify_one();
+        if may_others_wait {
+            task.0.look.notify_one();
+        }
     });
     Finished(finished)
 }
