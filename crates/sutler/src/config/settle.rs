@@ -2,11 +2,13 @@
 
 use super::load::{Draft, Flag, Input, catalog_faults, draft};
 use super::model::{Bearer, Config, User};
+use super::secret::Secret;
 use super::sources::{ConfigFault, ConfigFaults, Sources};
 use super::words::File;
+use secrecy::ExposeSecret as _;
 use std::io::Read as _;
 use std::path::Path;
-use sutler_broker::CatalogFile;
+use sutler_broker::{CatalogFile, Users};
 
 /// Longest configuration file, in bytes. A catalog inside may be large.
 const CONFIG_BYTES_MAX: u64 = sutler_yaml::YAML_BYTES_MAX as u64;
@@ -172,7 +174,7 @@ fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
                 ("password_hash", &user.password_hash),
             ];
             for (key, secret) in secrets {
-                let found = secret.as_ref().map(|it| it.reveal(&variable));
+                let found = secret.as_ref().map(|it| usable(&user.name, key, it));
                 if let Some(Err(reason)) = found {
                     faults.push(sources.fault(&format!("{before}users[{nth}].{key}"), reason));
                 }
@@ -203,8 +205,20 @@ fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     faults
 }
 
+/// Whether a secret is where it should be, and one that a user can have.
+fn usable(name: &str, key: &str, secret: &Secret) -> Result<(), String> {
+    let secret = secret.reveal(&variable)?;
+    let users = match key {
+        "password" => Users::new().with_password(name, &secret),
+        _ => Users::new().with_hash(name, secret.expose_secret()),
+    };
+    users
+        .map(drop)
+        .map_err(|fault| format!("cannot be used: {fault}"))
+}
+
 /// A variable of the environment.
-pub(crate) fn variable(name: &str) -> Option<String> {
+fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
@@ -212,7 +226,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 fn plain_secret(config: &Config) -> Option<String> {
     for (before, users, _) in accesses(config) {
         for (nth, user) in users.iter().enumerate() {
-            if let Some(super::Secret::Plain(_)) = user.password {
+            if let Some(Secret::Plain(_)) = user.password {
                 return Some(format!("{before}users[{nth}].password"));
             }
         }

@@ -48,6 +48,18 @@ fn a_faulty_file_is_told_every_fault_and_fails() {
 }
 
 #[test]
+fn a_hash_that_is_none_is_told_without_being_repeated() {
+    let folder = folder();
+    let text = "users: [{name: a, password_hash: hush}]\n";
+    std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
+    let said = said(folder.path(), &["config", "check"]);
+    let place = "sutler.yaml:1:34: users[0].password_hash cannot be used: ";
+    assert!(said.stderr.contains(place), "{}", said.stderr);
+    assert!(!said.stderr.contains("hush "), "{}", said.stderr);
+    assert_eq!(said.code, Some(1));
+}
+
+#[test]
 fn a_broker_is_what_its_configuration_says() {
     let folder = folder();
     std::fs::write(folder.path().join("password"), "hush\n").expect("a file");
