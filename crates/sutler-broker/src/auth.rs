@@ -1,30 +1,38 @@
 //! Who may come in: answers a [`Caller`], or why not.
 //!
 //! [`Auth`] is a handle. What stands behind it is replaced while requests come, so that a changed list
-//! of users needs no restart. Passwords are in `auth/users.rs`. What a refusal looks like on the wire is
-//! decided in `http/error.rs`; how many requests somebody may send is not decided here.
+//! of users needs no restart. Passwords are in `auth/users.rs`, tokens in `auth/tokens.rs`, client
+//! certificates in `auth/certificate.rs`. What a refusal looks like on the wire is decided in
+//! `http/error.rs`; how many requests somebody may send is not decided here.
 
+mod certificate;
 mod fault;
 mod guesses;
 mod hash;
 mod header;
 mod rejection;
 mod remembered;
+mod tokens;
 mod users;
 mod verifier;
 
+pub use certificate::Certificates;
 pub use fault::AuthFault;
 pub use hash::hash_password;
+pub use tokens::{Issuer, KeySet};
 pub use users::Users;
 
-pub(crate) use rejection::Rejection;
+pub(crate) use rejection::{Rejection, scope_challenge};
 
+use crate::server::PeerCertificate;
 use header::Given;
 use hyper::header::HeaderMap;
+use hyper::http::Extensions;
 use rejection::Ways;
 use secrecy::SecretString;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use tokens::Tokens;
 
 /// Who sent a request, as far as it was proved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,16 +83,30 @@ impl Via {
     }
 }
 
+/// Ways to come in; any one of them will do.
+#[derive(Debug, Default)]
+pub struct Proofs {
+    /// By name and password.
+    pub users: Users,
+    /// By a token of one of these.
+    pub issuers: Vec<Issuer>,
+    /// By a client certificate with one of these names.
+    pub certificates: Certificates,
+}
+
 /// What a request must prove. Clones share what they ask for: replace it in one, and all ask for the
 /// new.
 #[derive(Clone)]
 pub struct Auth(Arc<RwLock<Arc<Checks>>>);
 
 /// What is asked for at one time.
+#[derive(Default)]
 struct Checks {
     /// Set if nothing is asked for.
     open: Option<Caller>,
     users: Option<Users>,
+    tokens: Option<Tokens>,
+    certificates: Option<Certificates>,
 }
 
 impl Auth {
@@ -97,16 +119,41 @@ impl Auth {
     pub fn open() -> Self {
         Self::of(Checks {
             open: Some(Caller::anonymous()),
-            users: None,
+            ..Checks::default()
         })
     }
 
-    /// Lets users in by name and password.
-    #[must_use]
-    pub fn users(users: Users) -> Self {
-        Self::of(Checks {
+    /// Lets in whoever proves itself in one of several ways.
+    ///
+    /// # Errors
+    /// One of them cannot be used, or nobody could come in.
+    pub fn any_of(proofs: Proofs) -> Result<Self, AuthFault> {
+        let Proofs {
+            users,
+            issuers,
+            certificates,
+        } = proofs;
+        let checks = Checks {
             open: None,
-            users: Some(users),
+            users: (!users.is_empty()).then_some(users),
+            tokens: Tokens::of(issuers)?,
+            certificates: (!certificates.is_empty()).then_some(certificates),
+        };
+        let ways = checks.ways();
+        if !(ways.basic || ways.bearer || ways.certificate) {
+            return Err(AuthFault::Nobody);
+        }
+        Ok(Self::of(checks))
+    }
+
+    /// Lets users in by name and password.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn users(users: Users) -> Result<Self, AuthFault> {
+        Self::any_of(Proofs {
+            users,
+            ..Proofs::default()
         })
     }
 
@@ -115,13 +162,17 @@ impl Auth {
     /// # Errors
     /// The name or the password cannot be used.
     pub fn basic(user: &str, password: &SecretString) -> Result<Self, AuthFault> {
-        Ok(Self::users(Users::new().with_password(user, password)?))
+        Self::users(Users::new().with_password(user, password)?)
     }
 
     /// Asks for something else from now on, here and in all clones. Requests under way end as they
-    /// began.
+    /// began. Passwords that were checked are forgotten; keys of the same token issuers are not, so
+    /// that a reload locks nobody out while an issuer is down.
     pub fn replace(&self, with: &Self) {
         let next = with.checks();
+        if let (Some(tokens), Some(before)) = (&next.tokens, &self.checks().tokens) {
+            tokens.take_over(before);
+        }
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 
@@ -136,21 +187,45 @@ impl Auth {
         checks.clone()
     }
 
-    /// B-010: who sends these headers.
-    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
-        self.checks().admit(headers).await
+    /// Fetches the keys of token issuers before anybody asks. Needs a runtime.
+    pub(crate) fn warm(&self) {
+        if let Some(tokens) = &self.checks().tokens {
+            tokens.warm();
+        }
+    }
+
+    /// B-010: who sends a request with these headers, over a connection of these extensions.
+    pub(crate) async fn admit(
+        &self,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Caller, Rejection> {
+        self.checks().admit(headers, extensions).await
     }
 }
 
 impl Checks {
-    async fn admit(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+    /// What is said in a header counts, and only that; without one, the certificate does.
+    async fn admit(
+        &self,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Caller, Rejection> {
         if let Some(caller) = &self.open {
             return Ok(caller.clone());
         }
-        match (header::given(headers), &self.users) {
-            (Given::Basic(pair), Some(users)) => users.admit(pair, self.ways()).await,
-            (Given::Basic(_) | Given::Nothing | Given::Unreadable, _) => {
-                Err(Rejection::unproven(self.ways()))
+        let ways = self.ways();
+        match (header::given(headers), &self.users, &self.tokens) {
+            (Given::Basic(pair), Some(users), _) => users.admit(pair, ways).await,
+            (Given::Bearer(token), _, Some(tokens)) => tokens.admit(token, ways).await,
+            (Given::Nothing, _, _) => {
+                let certificate = extensions.get::<PeerCertificate>();
+                let listed = self.certificates.as_ref().zip(certificate);
+                let caller = listed.and_then(|(list, certificate)| list.admit(certificate));
+                caller.ok_or_else(|| Rejection::unproven(ways))
+            }
+            (Given::Basic(_) | Given::Bearer(_) | Given::Unreadable, _, _) => {
+                Err(Rejection::unproven(ways))
             }
         }
     }
@@ -158,6 +233,8 @@ impl Checks {
     fn ways(&self) -> Ways {
         Ways {
             basic: self.users.is_some(),
+            bearer: self.tokens.is_some(),
+            certificate: self.certificates.is_some(),
         }
     }
 }
@@ -168,6 +245,8 @@ impl fmt::Debug for Auth {
         f.debug_struct("Auth")
             .field("open", &checks.open.is_some())
             .field("users", &checks.users)
-            .finish_non_exhaustive()
+            .field("issuers", &checks.tokens.as_ref().map(Tokens::issuers))
+            .field("certificates", &checks.certificates)
+            .finish()
     }
 }

@@ -273,6 +273,7 @@ impl Broker {
         }
         let platforms = admit(platforms)?;
         let tls = self.tls.map(Secured::new).transpose()?;
+        platforms.iter().for_each(|it| it.auth.warm());
         let plans = Arc::new(Plans::new(self.catalog, self.services)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());

@@ -169,7 +169,7 @@ impl Http {
 
     /// B-010, and its caller's share of what is worked on.
     async fn admit(&self, parts: &hyper::http::request::Parts) -> Result<(Caller, AtWork), Answer> {
-        let caller = self.auth.admit(&parts.headers).await?;
+        let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
         let at_work = self.turnstile.count(&caller.name).await?;
         Ok((caller, at_work))
     }

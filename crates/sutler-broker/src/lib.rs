@@ -33,7 +33,9 @@ mod typed;
 
 pub use admin::Admin;
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
-pub use auth::{Auth, AuthFault, Caller, Users, Via, hash_password};
+pub use auth::{
+    Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,
+};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
     CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,

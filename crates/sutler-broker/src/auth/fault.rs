@@ -30,8 +30,48 @@ pub enum AuthFault {
     )]
     CostlyHash(String),
     /// Nobody could come in.
-    #[error("no user is listed: add one, or ask explicitly to serve without authentication")]
-    NoUsers,
+    #[error(
+        "nobody could come in: name a user, a token issuer or a certificate, or ask explicitly to serve without authentication"
+    )]
+    Nobody,
+    /// Two issuers of one name.
+    #[error("there are two token issuers {0:?}: join them into one, or remove one")]
+    DuplicateIssuer(String),
+    /// An issuer without a name or an audience.
+    #[error(
+        "the token issuer {0:?} needs its exact name (the tokens' iss) and an audience (their aud) that is not empty"
+    )]
+    Audience(String),
+    /// A scope that no token could have.
+    #[error(
+        "the scope {0:?} cannot be used: write one word without quotes, backslashes or spaces, and list several one by one"
+    )]
+    Scope(String),
+    /// An algorithm that is not, or never, taken.
+    #[error(
+        "tokens signed with {0:?} are not taken: choose among RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA"
+    )]
+    Algorithm(String),
+    /// A place that keys must not come from.
+    #[error(
+        "the keys of the token issuer {0:?} must come from an https URL without user and password; http is for this machine only, unless it is allowed explicitly"
+    )]
+    KeysUrl(String),
+    /// Certificate authorities that cannot be read.
+    #[error(
+        "the certificate authorities of a token issuer cannot be read: give certificates in PEM format"
+    )]
+    Authorities,
+    /// A key set that cannot be read.
+    #[error(
+        "this is not a JSON Web Key Set of at most 100 keys and 262144 bytes: give a document with a list named keys"
+    )]
+    KeySet,
+    /// A name in certificates that cannot be on the list.
+    #[error(
+        "the certificate name {0:?} cannot be used: write it once, without a wildcard, and name its caller"
+    )]
+    CertificateName(String),
     /// The system gives no random bytes.
     #[error("the system gives no random bytes: make sure that /dev/urandom can be read")]
     NoRandomness,

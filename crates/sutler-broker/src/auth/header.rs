@@ -1,6 +1,6 @@
 //! What a request brings to prove itself, read from its `Authorization` header.
 //!
-//! Only read here; whether it proves anything is for `users.rs`.
+//! Only read here; whether it proves anything is for `users.rs` and `tokens.rs`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,20 +14,24 @@ const BASIC_BYTES_MAX: usize = 4096;
 pub(super) type Pair = Zeroizing<Vec<u8>>;
 
 /// What was brought.
-pub(super) enum Given {
+pub(super) enum Given<'a> {
     Nothing,
     Basic(Pair),
+    Bearer(&'a [u8]),
     /// Something that nobody here can read, or more than one thing.
     Unreadable,
 }
 
 /// Reads the one `Authorization` header. With two of them nobody could say which one counts.
-pub(super) fn given(headers: &HeaderMap) -> Given {
+pub(super) fn given(headers: &HeaderMap) -> Given<'_> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     match (all.next().map(HeaderValue::as_bytes), all.next()) {
         (None, _) => Given::Nothing,
         (Some(_), Some(_)) => Given::Unreadable,
-        (Some(header), None) => basic(header).map_or(Given::Unreadable, Given::Basic),
+        (Some(header), None) => match after_scheme(header, b"bearer ") {
+            Some(token) => Given::Bearer(token),
+            None => basic(header).map_or(Given::Unreadable, Given::Basic),
+        },
     }
 }
 
@@ -61,6 +65,7 @@ mod tests {
         match given(&headers) {
             Given::Nothing => "nothing".to_owned(),
             Given::Basic(pair) => format!("basic {}", String::from_utf8_lossy(&pair)),
+            Given::Bearer(token) => format!("bearer {}", String::from_utf8_lossy(token)),
             Given::Unreadable => "unreadable".to_owned(),
         }
     }
@@ -71,6 +76,8 @@ mod tests {
         assert_eq!(read(&[]), "nothing");
         assert_eq!(read(&["Basic dTpw"]), "basic u:p");
         assert_eq!(read(&["bASIC   dTpw "]), "basic u:p");
+        assert_eq!(read(&["bearer  a.b.c"]), "bearer a.b.c");
+        assert_eq!(read(&["Bearer"]), "unreadable");
         assert_eq!(read(&["Basic"]), "unreadable");
         assert_eq!(read(&["Basic ***"]), "unreadable");
         assert_eq!(read(&["dTpw"]), "unreadable");

@@ -2,27 +2,54 @@
 //!
 //! Never which part was wrong: whoever guesses learns nothing. Statuses are chosen in `http/error.rs`.
 
+use hyper::header::HeaderValue;
 use std::time::Duration;
 
 /// What may be tried, as a refusal says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ways {
     pub basic: bool,
+    pub bearer: bool,
+    pub certificate: bool,
 }
 
+/// What is said of a token that was brought (RFC 6750).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenFault {
+    /// Whatever is wrong with it.
+    Invalid,
+}
+
+const BASIC: &str = "Basic realm=\"service broker\", charset=\"UTF-8\"";
+const BEARER: &str = "Bearer realm=\"service broker\"";
+const BEARER_INVALID: &str = "Bearer realm=\"service broker\", error=\"invalid_token\"";
+
 impl Ways {
-    /// The `WWW-Authenticate` headers, one for each way.
-    pub(crate) fn challenges(self) -> Vec<&'static str> {
+    /// The `WWW-Authenticate` headers, one for each way. There is none for certificates.
+    pub(crate) fn challenges(self, fault: Option<TokenFault>) -> Vec<HeaderValue> {
         let mut challenges = Vec::new();
         if self.basic {
-            challenges.push("Basic realm=\"service broker\", charset=\"UTF-8\"");
+            challenges.push(HeaderValue::from_static(BASIC));
+        }
+        if self.bearer {
+            challenges.push(HeaderValue::from_static(match fault {
+                Some(TokenFault::Invalid) => BEARER_INVALID,
+                None => BEARER,
+            }));
         }
         challenges
     }
 
     /// The sentence for whoever must try again.
     pub(crate) fn sentence(self) -> String {
-        "Authenticate with the user name and password agreed for this service broker.".to_owned()
+        let ways = [
+            (self.basic, "the user name and password"),
+            (self.bearer, "a valid token"),
+            (self.certificate, "the client certificate"),
+        ];
+        let ways: Vec<&str> = ways.iter().filter(|it| it.0).map(|it| it.1).collect();
+        let ways = ways.join(" or ");
+        format!("Authenticate with {ways} agreed for this service broker.")
     }
 }
 
@@ -30,15 +57,57 @@ impl Ways {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rejection {
     /// Nothing, or nothing right, was brought.
-    Unproven(Ways),
+    Unproven(Ways, Option<TokenFault>),
+    /// The token is genuine, but not for this: all of these scopes are needed.
+    LacksScope(String),
     /// Too many wrong passwords for this user: wait.
     TooManyGuesses { again: Duration },
     /// Too many passwords wait to be checked.
     Busy,
+    /// Whether a token is genuine cannot be found out now.
+    IssuerUnavailable,
+}
+
+/// The `WWW-Authenticate` header for a token without these scopes.
+pub(crate) fn scope_challenge(scopes: &str) -> Option<HeaderValue> {
+    let text = format!("{BEARER}, error=\"insufficient_scope\", scope=\"{scopes}\"");
+    HeaderValue::from_str(&text).ok()
 }
 
 impl Rejection {
     pub(crate) fn unproven(ways: Ways) -> Self {
-        Self::Unproven(ways)
+        Self::Unproven(ways, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TokenFault, Ways, scope_challenge};
+
+    const BOTH: Ways = Ways {
+        basic: true,
+        bearer: true,
+        certificate: false,
+    };
+
+    #[test]
+    fn each_way_has_a_header_of_its_own() {
+        let lines = BOTH.challenges(Some(TokenFault::Invalid));
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].as_bytes().starts_with(b"Basic realm="));
+        assert!(lines[1].as_bytes().ends_with(b"error=\"invalid_token\""));
+        let basic = Ways {
+            bearer: false,
+            ..BOTH
+        };
+        assert_eq!(basic.challenges(None).len(), 1);
+    }
+
+    #[test]
+    fn the_sentence_names_every_way_and_no_fault() {
+        let said = BOTH.sentence();
+        assert!(said.contains("password or a valid token"), "{said}");
+        let header = scope_challenge("a b").expect("a header");
+        assert!(header.as_bytes().ends_with(b"scope=\"a b\""));
     }
 }

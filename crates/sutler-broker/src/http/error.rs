@@ -3,7 +3,7 @@
 //! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
 
 use super::Reply;
-use crate::auth::Rejection;
+use crate::auth::{Rejection, scope_challenge};
 use crate::desk::Problem;
 use crate::lifecycle::Verb;
 use crate::records::Detail;
@@ -41,6 +41,12 @@ impl Answer {
 
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {
         self.0.headers.push((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    fn challenging(mut self, challenges: impl IntoIterator<Item = HeaderValue>) -> Self {
+        let challenges = challenges.into_iter().map(|it| (WWW_AUTHENTICATE, it));
+        self.0.headers.extend(challenges);
         self
     }
 
@@ -131,11 +137,19 @@ impl Answer {
 impl From<Rejection> for Answer {
     fn from(rejection: Rejection) -> Self {
         match rejection {
-            Rejection::Unproven(ways) => {
+            Rejection::Unproven(ways, token) => {
                 let body = ErrorBody::described(ways.sentence());
-                let answer = Self::new(StatusCode::UNAUTHORIZED, body);
-                let challenges = ways.challenges().into_iter();
-                challenges.fold(answer, |answer, it| answer.with(WWW_AUTHENTICATE, it))
+                Self::new(StatusCode::UNAUTHORIZED, body).challenging(ways.challenges(token))
+            }
+            Rejection::LacksScope(scopes) => {
+                let sentence = format!("The token must grant: {scopes}. Ask its issuer for that.");
+                let answer = Self::new(StatusCode::FORBIDDEN, ErrorBody::described(sentence));
+                answer.challenging(scope_challenge(&scopes))
+            }
+            Rejection::IssuerUnavailable => {
+                let sentence = "The issuer of the token cannot be asked for its keys now; repeat the request later.";
+                let body = ErrorBody::described(sentence);
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "5")
             }
             Rejection::TooManyGuesses { again } => {
                 let sentence = "Too many wrong passwords were sent for this user; wait as long as Retry-After says, then send the right one.";

@@ -212,7 +212,9 @@ fn warn_if_out_of_date(file: &Path, chain: &[CertificateDer<'_>]) {
 pub struct PeerCertificate(Arc<CertificateDer<'static>>);
 
 impl PeerCertificate {
-    pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
+    /// A certificate that a client proved to have: for whoever ends TLS in its own way.
+    #[must_use]
+    pub fn of(certificate: &CertificateDer<'_>) -> Self {
         Self(Arc::new(certificate.clone().into_owned()))
     }
 

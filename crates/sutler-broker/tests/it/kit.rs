@@ -59,7 +59,8 @@ pub(crate) async fn on_each_store_with(
     kit.come_to_rest().await;
 }
 
-async fn in_memory(set_up: impl Fn(Broker) -> Broker) -> Kit {
+/// A broker whose store is in memory.
+pub(crate) async fn in_memory(set_up: impl Fn(Broker) -> Broker) -> Kit {
     let set_up = |broker: Broker| set_up(broker.store(MemoryStore::new(), KeyRing::ephemeral()));
     Kit::start(set_up, None).await
 }

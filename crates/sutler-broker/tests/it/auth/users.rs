@@ -19,7 +19,7 @@ fn users() -> Auth {
         .with_password("plain", &"by:password".into())
         .and_then(|users| users.with_password("other", &"by:password".into()))
         .and_then(|users| users.with_hash("hashed", &HASH));
-    Auth::users(users.expect("users"))
+    Auth::users(users.expect("users")).expect("somebody may come in")
 }
 
 /// Answers with the caller that was let in.
@@ -74,7 +74,7 @@ async fn users_are_replaced_while_the_broker_runs() {
         as_user(kit, "hashed:by hash").send().await.is(200);
         let only = Users::new().with_password("hashed", &"new".into());
         let auth = kit.running.auth("/").expect("the only platform");
-        auth.replace(&Auth::users(only.expect("a user")));
+        auth.replace(&Auth::users(only.expect("a user")).expect("somebody"));
         as_user(kit, "hashed:by hash").send().await.is(401);
         as_user(kit, "plain:by:password").send().await.is(401);
         as_user(kit, "hashed:new").send().await.is(200);

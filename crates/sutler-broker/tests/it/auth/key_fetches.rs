@@ -1,0 +1,198 @@
+//! What is asked of a token issuer, how often, and which of its answers are not believed.
+
+use crate::kit::request::Ask;
+use crate::kit::{Kit, in_memory};
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use sutler_broker::{Auth, AuthFault, Broker, Certificates, Issuer, KeySet, PeerCertificate};
+use sutler_broker::{Proofs, Users};
+use tokio::net::TcpListener;
+
+/// Answers every path in the same way, and counts.
+async fn answering(
+    answer: impl Fn(&str) -> axum::response::Response + Clone + Send + Sync + 'static,
+) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let name = format!("http://{address}");
+    let (counter, said) = (Arc::new(AtomicUsize::new(0)), name.clone());
+    let counted = counter.clone();
+    let any = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let reply = answer(&said);
+        async move { reply }
+    };
+    let router = Router::new().fallback(get(any));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (name, counter)
+}
+
+fn trusting(issuer: Issuer) -> Result<Auth, AuthFault> {
+    Auth::any_of(Proofs {
+        issuers: vec![issuer],
+        ..Proofs::default()
+    })
+}
+
+async fn kit(issuer: Issuer) -> Kit {
+    let auth = trusting(issuer).expect("it can be trusted");
+    in_memory(|broker: Broker| broker.auth(auth.clone())).await
+}
+
+/// A token that nobody signed.
+fn token(kit: &Kit, issuer: &str, kid: &str) -> Ask {
+    let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let header = part(json!({ "alg": "RS256", "kid": kid }));
+    let claims =
+        part(json!({ "iss": issuer, "aud": "sutler", "sub": "x", "exp": 4_000_000_000_u64 }));
+    let bearer = format!("Bearer {header}.{claims}.c2lnbmVk");
+    kit.catalog().header("Authorization", &bearer)
+}
+
+#[tokio::test]
+async fn however_many_unknown_keys_tokens_name_the_issuer_is_asked_once_in_a_while() {
+    let (name, asked) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
+    let kit = kit(Issuer::new(&name, "sutler").keys_at(&format!("{name}/keys"))).await;
+    let replies = (0..300).map(|n| token(&kit, &name, &format!("key {n}")).start());
+    for reply in replies.collect::<Vec<_>>() {
+        let status = reply.await.expect("an answer").status;
+        // At the start only so many wait for the first keys.
+        assert!(status == 401 || status == 503, "{status}");
+    }
+    for n in 0..50 {
+        token(&kit, &name, &format!("later {n}"))
+            .send()
+            .await
+            .is(401);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn answers_that_are_none_or_lead_elsewhere_are_not_believed() {
+    let (elsewhere, lured) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
+    let target = elsewhere.clone();
+    let redirect = move |_: &str| {
+        let headers = [(header::LOCATION, target.clone())];
+        (StatusCode::FOUND, headers).into_response()
+    };
+    let (redirecting, _) = answering(redirect).await;
+    let (endless, _) = answering(|_| vec![b' '; 1024 * 1024].into_response()).await;
+    let (broken, _) = answering(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response()).await;
+    for name in [&redirecting, &endless, &broken] {
+        let kit = kit(Issuer::new(name, "sutler").keys_at(name)).await;
+        token(&kit, name, "k").send().await.is(503);
+    }
+    let target = elsewhere.clone();
+    let other = move |_: &str| {
+        let description = json!({ "issuer": "https://other.example", "jwks_uri": target });
+        description.to_string().into_response()
+    };
+    let (misnamed, _) = answering(other).await;
+    let target = elsewhere.replace("http:", "ftp:");
+    let far = move |said: &str| {
+        let description = json!({ "issuer": said, "jwks_uri": target });
+        description.to_string().into_response()
+    };
+    let (far, _) = answering(far).await;
+    for name in [&misnamed, &far] {
+        let kit = kit(Issuer::new(name, "sutler")).await;
+        token(&kit, name, "k").send().await.is(503);
+    }
+    assert_eq!(lured.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn with_keys_that_were_given_nobody_is_asked() {
+    let (name, asked) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
+    let keys = KeySet::parse(br#"{"keys":[]}"#).expect("a set");
+    let kit = kit(Issuer::new(&name, "sutler").keys(keys)).await;
+    token(&kit, &name, "k").send().await.is(401);
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn an_issuer_that_cannot_be_trusted_is_refused_with_a_sentence() {
+    let good = || Issuer::new("https://issuer.example", "sutler");
+    let faulty = [
+        Issuer::new("", "sutler"),
+        Issuer::new("https://issuer.example", ""),
+        Issuer::new("http://issuer.example", "sutler"),
+        Issuer::new("issuer.example", "sutler"),
+        good().keys_at("http://issuer.example/keys"),
+        good().keys_at("https://user:canary@issuer.example/keys"),
+        good().scope(""),
+        good().scope("two words"),
+        good().scope("quo\"te"),
+        good().authorities(b"no PEM"),
+    ];
+    for issuer in faulty {
+        let said = match trusting(issuer.clone()) {
+            Ok(_) => panic!("{issuer:?} is trusted"),
+            Err(fault) => fault.to_string(),
+        };
+        assert!(said.split_whitespace().count() > 8, "{said}");
+        assert!(!said.contains("canary"), "{said}");
+    }
+    assert!(trusting(good()).is_ok());
+    assert!(trusting(Issuer::new("http://far.example", "s").allow_plain_http()).is_ok());
+    for names in [&["none"][..], &["HS256"], &["RS256", "HS512"], &[]] {
+        assert!(good().algorithms(names).is_err(), "{names:?}");
+    }
+    let twice = Proofs {
+        issuers: vec![good(), good()],
+        ..Proofs::default()
+    };
+    assert!(matches!(
+        Auth::any_of(twice),
+        Err(AuthFault::DuplicateIssuer(_))
+    ));
+    assert!(matches!(
+        Auth::any_of(Proofs::default()),
+        Err(AuthFault::Nobody)
+    ));
+}
+
+/// A certificate with an alternative name.
+fn certificate(uri: &str) -> PeerCertificate {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::default();
+    let name = uri.try_into().expect("ASCII");
+    params.subject_alt_names = vec![rcgen::SanType::URI(name)];
+    let made = params.self_signed(&key).expect("a certificate");
+    PeerCertificate::of(made.der())
+}
+
+#[tokio::test]
+async fn a_certificate_counts_where_no_header_says_otherwise() {
+    let users = Users::new().with_password("user", &"s3cret".into());
+    let certificates = Certificates::new().uri("spiffe://house/cf", "cf");
+    let proofs = Proofs {
+        users: users.expect("a user"),
+        certificates: certificates.expect("a list"),
+        ..Proofs::default()
+    };
+    let auth = Auth::any_of(proofs).expect("two ways in");
+    let kit = in_memory(|broker: Broker| broker.auth(auth.clone())).await;
+    let through = |uri: &str| kit.router().layer(axum::Extension(certificate(uri)));
+    let (listed, other) = (
+        through("spiffe://house/cf"),
+        through("spiffe://house/other"),
+    );
+    let bare = kit.catalog().without_header("Authorization");
+    bare.clone().through(&listed, "").send().await.is(200);
+    bare.clone().through(&other, "").send().await.is(401);
+    bare.clone().send().await.is(401);
+    let wrong = bare
+        .clone()
+        .header("Authorization", &super::basic("user:wrong"));
+    wrong.through(&listed, "").send().await.is(401);
+    kit.catalog().through(&other, "").send().await.is(200);
+}
