@@ -129,7 +129,11 @@ impl Api {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let who = match self.auth.admit(request.headers()).await {
+        let who = match self
+            .auth
+            .admit(request.headers(), request.extensions())
+            .await
+        {
             Ok(caller) => caller.name.to_string(),
             Err(rejection) => return http::rejected(rejection).map(Body::new),
         };

@@ -2,6 +2,7 @@
 
 pub(crate) mod broker;
 pub(crate) mod config;
+pub(crate) mod hash_password;
 
 use std::io::Write as _;
 

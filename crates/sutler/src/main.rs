@@ -23,6 +23,8 @@ enum Command {
     /// Check, show and describe configurations
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
+    /// Read a password and print its hash, for `password_hash` of a configuration
+    HashPassword,
 }
 
 #[tokio::main]
@@ -31,6 +33,7 @@ async fn main() -> ExitCode {
     let result = match command {
         Command::Broker(args) => commands::broker::run(args).await,
         Command::Config(command) => commands::config::run(command),
+        Command::HashPassword => commands::hash_password::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 mod asked;
 mod canaries;
 mod configuration;
+mod hash_password;
 mod process;
 mod readme;
 mod reload;

@@ -1,7 +1,7 @@
 //! Who may come in where, from a configuration: one [`Auth`] for each path.
 
-use sutler::{Access, AuthMode, Config, User};
-use sutler_broker::{Auth, Users};
+use sutler::{Access, AuthMode, Bearer, Config, User};
+use sutler_broker::{Auth, Issuer, Proofs, Users};
 
 /// Why nobody can be let in; says what to do.
 pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -39,7 +39,30 @@ pub(super) fn operators(config: &Config) -> Result<Option<Auth>, Fault> {
 fn auth(access: &Access<'_>) -> Result<Auth, Fault> {
     match access.auth {
         AuthMode::None => Ok(Auth::open()),
-        AuthMode::Required => Ok(Auth::users(users(access.users)?)),
+        AuthMode::Required => {
+            let issuers = access.bearer.map(issuer).transpose()?;
+            Ok(Auth::any_of(Proofs {
+                users: users(access.users)?,
+                issuers: issuers.into_iter().collect(),
+                ..Proofs::default()
+            })?)
+        }
+    }
+}
+
+fn issuer(bearer: &Bearer) -> Result<Issuer, Fault> {
+    let (first, others) = match bearer.audience.split_first() {
+        Some((first, others)) => (first.as_str(), others),
+        None => ("", &[][..]),
+    };
+    let issuer = Issuer::new(&bearer.issuer, first)
+        .keys_at(&bearer.jwks_url.to_string())
+        .clock_skew(bearer.skew.0);
+    let issuer = others.iter().fold(issuer, |it, more| it.or_audience(more));
+    let issuer = bearer.scopes.iter().fold(issuer, |it, more| it.scope(more));
+    match &bearer.ca {
+        Some(file) => Ok(issuer.authorities(&std::fs::read(&file.0)?)),
+        None => Ok(issuer),
     }
 }
 
