@@ -59,6 +59,8 @@ impl Server {
                 ("search_path", "pg_catalog"),
                 ("lock_timeout", LOCK_TIMEOUT),
                 ("statement_timeout", STATEMENT_TIMEOUT),
+                // "Already there, skipping" is no news: steps are repeated.
+                ("client_min_messages", "warning"),
             ])
             // Statements hold verifiers, and are no business of a log.
             .disable_statement_logging();
