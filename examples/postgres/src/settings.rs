@@ -187,6 +187,7 @@ impl std::error::Error for SettingsError {}
 #[cfg(test)]
 mod tests {
     use super::{Address, Settings, SettingsError};
+    use std::cell::RefCell;
 
     const URL: &str = "postgres://admin:hunter2@db.example.com:6432/postgres";
 
@@ -242,6 +243,20 @@ mod tests {
             let fault = fault(&variables);
             assert!(fault.contains(said), "{fault}");
             assert!(!fault.contains("unter2"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn every_variable_is_in_the_readme() {
+        let asked = RefCell::new(Vec::new());
+        let ask = |name: &str| {
+            asked.borrow_mut().push(format!("`{name}`"));
+            (name == "POSTGRES_ADMIN_URL").then(|| URL.to_owned())
+        };
+        Settings::read(ask).expect("settings");
+        let readme = include_str!("../README.md");
+        for name in asked.into_inner() {
+            assert!(readme.contains(&name), "{name}");
         }
     }
 

@@ -6,6 +6,7 @@
 mod cluster;
 mod crash;
 mod estate;
+mod every_statement;
 mod life;
 mod outage;
 mod program;
@@ -14,3 +15,4 @@ mod rights;
 mod secrets;
 mod sql;
 mod update;
+mod wire;

@@ -34,6 +34,8 @@ pub(crate) struct Start<'a> {
     pub(crate) folder: &'a Path,
     /// How often it tries.
     pub(crate) attempts: u32,
+    /// What applications are told instead of the place in the URL.
+    pub(crate) address: Option<String>,
 }
 
 impl<'a> Start<'a> {
@@ -43,6 +45,7 @@ impl<'a> Start<'a> {
             prefix,
             folder,
             attempts: 8,
+            address: None,
         }
     }
 
@@ -52,7 +55,9 @@ impl<'a> Start<'a> {
         drop(listener);
         let log = self.folder.join("log");
         let log = File::options().append(true).create(true).open(log);
+        let told = self.address.iter().map(|it| ("POSTGRES_ADDRESS", it));
         let process = Command::new(env!("CARGO_BIN_EXE_postgres-broker"))
+            .envs(told)
             .current_dir(self.folder)
             .env("POSTGRES_ADMIN_URL", &self.url)
             .env("POSTGRES_PREFIX", self.prefix)
