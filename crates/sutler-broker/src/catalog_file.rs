@@ -79,7 +79,10 @@ impl CatalogFile {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             Some(_) | None => Path::new("."),
         };
-        Self::parse(&text, Some(directory))
+        Self::parse(&text, Some(directory)).map_err(|fault| CatalogFileError::In {
+            path: path.to_owned(),
+            fault: Box::new(fault),
+        })
     }
 
     /// Reads YAML. Icons are looked for in `base_dir`; without one they are left out, with a warning.

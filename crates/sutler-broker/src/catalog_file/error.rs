@@ -26,6 +26,14 @@ pub enum CatalogFileError {
     /// It is YAML, and says something that cannot be.
     #[error("{}", listed(.0))]
     Faulty(Vec<FileFault>),
+    /// Something is wrong with what stands in this file.
+    #[error("{}: {fault}", .path.display())]
+    In {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: Box<CatalogFileError>,
+    },
 }
 
 /// One fault of a catalog file.

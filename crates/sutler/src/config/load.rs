@@ -235,5 +235,6 @@ pub(super) fn catalog_faults(error: &CatalogFileError, name: &str) -> Vec<Config
             path: String::new(),
             reason: format!("cannot be read: {source}"),
         }],
+        CatalogFileError::In { fault, .. } => catalog_faults(fault, name),
     }
 }

@@ -206,6 +206,7 @@ fn faulty(error: &CatalogFileError, input: &[u8]) -> Verdict {
         CatalogFileError::Yaml { .. } | CatalogFileError::Unreadable { .. } => {
             refused(&error.to_string(), input)
         }
+        CatalogFileError::In { fault, .. } => faulty(fault, input),
     }
 }
 

@@ -241,6 +241,16 @@ fn a_file_that_is_not_there_is_told_by_its_name() {
     );
 }
 
+#[test]
+fn a_file_that_is_faulty_is_told_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("offers.yml");
+    std::fs::write(&path, OFFERING.replace("name: store", "name: ''")).unwrap();
+    let error = CatalogFile::read(&path).unwrap_err().to_string();
+    let said = format!("{}: the catalog file has 1 fault:", path.display());
+    assert!(error.starts_with(&said), "{error}");
+}
+
 /// Holds: B-053.
 /// Holds: B-054.
 #[test]
