@@ -71,7 +71,9 @@ pub enum BuildError {
     #[error(transparent)]
     Auth(#[from] AuthFault),
     /// Credentials from the environment are not there.
-    #[error("set {0} to serve with basic authentication")]
+    #[error(
+        "set {0} to serve with basic authentication; to serve everybody, call .without_auth() instead"
+    )]
     NoCredentials(&'static str),
     /// The realm's name cannot be used.
     #[error("the realm's name cannot be used: {0}")]

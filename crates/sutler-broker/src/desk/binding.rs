@@ -248,7 +248,7 @@ fn against_new(body: &BindBody, thing: &Thing, plan: &PinnedPlan) -> Option<Refu
             .as_ref()
             .is_some_and(|id| *id != thing.spec.plan_id);
     if differs {
-        let sentence = "service_id and plan_id are not those of the service instance.";
+        let sentence = "service_id and plan_id are not those of the service instance; send those that it has now.";
         return Some(Refusal::Invalid(sentence.to_owned()));
     }
     if !plan.bindable {
