@@ -112,13 +112,25 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.kind, self.message)?;
+        let kind = match self.kind {
+            Kind::Failed => "failed",
+            Kind::Transient => "failed for now",
+            Kind::Refused(_) => "refused",
+            Kind::Lost => "lost",
+        };
+        write!(f, "{kind}: {}", self.message)?;
+        let mut said = String::new();
         let mut cause = self
             .cause
             .as_ref()
             .map(|it| &**it as &dyn std::error::Error);
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
+            let text = error.to_string();
+            // Some print their source themselves.
+            if !said.contains(&text) {
+                write!(f, ": {text}")?;
+            }
+            said = text;
             cause = error.source();
         }
         Ok(())

@@ -106,7 +106,7 @@ mod tests {
         let refused = IoError::from(ErrorKind::ConnectionRefused);
         let error = format!("{:?}", explain(sqlx::Error::Io(refused)));
         assert!(
-            error.starts_with("Transient: The PostgreSQL server does not answer"),
+            error.starts_with("failed for now: The PostgreSQL server does not answer"),
             "{error}"
         );
     }
