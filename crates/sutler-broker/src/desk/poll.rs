@@ -33,7 +33,13 @@ impl Desk {
     ) -> Result<LastOperation, Problem> {
         let lane = self.stock.records.instance_key(id);
         self.poll::<Instance>(&lane, operation, Resource::Instance, Instance::last, |it| {
-            matches!(it, Instance::Gone { .. })
+            matches!(
+                it,
+                Instance::Gone {
+                    never_made: false,
+                    ..
+                }
+            )
         })
         .await
     }
@@ -47,7 +53,13 @@ impl Desk {
     ) -> Result<LastOperation, Problem> {
         let lane = self.stock.records.binding_key(instance, id);
         self.poll::<Binding>(&lane, operation, Resource::Binding, Binding::last, |it| {
-            matches!(it, Binding::Gone { .. })
+            matches!(
+                it,
+                Binding::Gone {
+                    never_made: false,
+                    ..
+                }
+            )
         })
         .await
     }

@@ -88,7 +88,12 @@ pub(crate) enum Binding {
         was_live: bool,
     },
     /// It was there.
-    Gone { last: OperationId },
+    /// `never_made`: its creation was refused, so a poll must not say that it was deleted.
+    Gone {
+        last: OperationId,
+        #[serde(default)]
+        never_made: bool,
+    },
 }
 
 /// What the instance is doing.
@@ -339,7 +344,7 @@ fn created(mut bond: Bond, end: End<Made>) -> Decision<Binding> {
         End::Failed => Binding::CreateFailed { bond },
         // It made nothing, but the failed attempt before it may have.
         End::Refused if bond.made != bond.last => Binding::CreateFailed { bond },
-        End::Refused => Binding::Gone { last: bond.last },
+        End::Refused => Binding::refused(bond.last),
     };
     Decision::stay(next, Reply::Nothing)
 }
@@ -364,7 +369,7 @@ fn create_halted(mut bond: Bond, was_live: bool, end: End<Made>) -> Decision<Bin
 
 fn deleted(bond: Bond, was_live: bool, end: &End<Made>) -> Decision<Binding> {
     let next = match (end, was_live) {
-        (End::Succeeded(_), _) => Binding::Gone { last: bond.last },
+        (End::Succeeded(_), _) => Binding::gone(bond.last),
         (End::Failed | End::Refused, true) => Binding::Live { bond },
         (End::Failed | End::Refused, false) => Binding::CreateFailed { bond },
     };
@@ -406,6 +411,18 @@ pub(crate) fn fetch(at: &Binding) -> Result<&Bond, Refusal> {
 }
 
 impl Binding {
+    /// It was deleted, by this operation.
+    pub(crate) fn gone(last: OperationId) -> Self {
+        let never_made = false;
+        Self::Gone { last, never_made }
+    }
+
+    /// Its creation was refused, so it never was.
+    pub(crate) fn refused(last: OperationId) -> Self {
+        let never_made = true;
+        Self::Gone { last, never_made }
+    }
+
     /// What is known of it, where anything is.
     pub(crate) fn bond(&self) -> Option<&Bond> {
         match self {
@@ -420,7 +437,7 @@ impl Binding {
     /// The last operation of the lane.
     pub(crate) fn last(&self) -> Option<OperationId> {
         match self {
-            Self::Gone { last } => Some(*last),
+            Self::Gone { last, .. } => Some(*last),
             other => other.bond().map(|bond| bond.last),
         }
     }

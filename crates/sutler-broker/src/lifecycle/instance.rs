@@ -146,7 +146,12 @@ pub(crate) enum Instance {
         was_live: bool,
     },
     /// It was there; kept for a while so that polls and repeats find out.
-    Gone { last: OperationId },
+    /// `never_made`: its creation was refused, so a poll must not say that it was deleted.
+    Gone {
+        last: OperationId,
+        #[serde(default)]
+        never_made: bool,
+    },
 }
 
 /// What happened, or what was asked.

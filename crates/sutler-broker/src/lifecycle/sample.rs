@@ -173,7 +173,7 @@ pub(super) fn instance(state: &str) -> Instance {
         "deleting" => deleting(None, true),
         "deleting a failed create" => deleting(None, false),
         "deleting over a create" => deleting(Some(CREATE), false),
-        "gone" => Instance::Gone { last: DELETE },
+        "gone" => Instance::gone(DELETE),
         unknown => panic!("no instance is ever `{unknown}`"),
     }
 }
@@ -240,7 +240,7 @@ pub(super) fn binding(state: &str) -> Binding {
             over: Some(CREATE),
             was_live: false,
         },
-        "gone" => Binding::Gone { last: DELETE },
+        "gone" => Binding::gone(DELETE),
         unknown => panic!("no binding is ever `{unknown}`"),
     }
 }

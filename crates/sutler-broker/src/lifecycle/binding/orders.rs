@@ -119,7 +119,7 @@ fn purge(at: &Binding, tombstone: OperationId) -> Result<Decision<Binding>, Refu
         | Binding::Deleting { .. } => {
             let unfinished = at.executing().into_iter().chain(at.waiting());
             Ok(Decision {
-                next: Binding::Gone { last: tombstone },
+                next: Binding::gone(tombstone),
                 effects: unfinished.map(Effect::End).collect(),
                 reply: Reply::Nothing,
             })

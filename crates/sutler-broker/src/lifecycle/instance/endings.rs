@@ -72,7 +72,7 @@ fn created(mut thing: Thing, end: End<Made>) -> Decision<Instance> {
         // It made nothing, but the failed attempt before it may have.
         End::Refused if thing.made != thing.last => Instance::CreateFailed { thing },
         // B-035: a refusal made nothing, so nothing is left that a platform would have to delete.
-        End::Refused => Instance::Gone { last: thing.last },
+        End::Refused => Instance::refused(thing.last),
     };
     Decision::stay(next, Reply::Nothing)
 }
@@ -119,7 +119,7 @@ fn create_halted(mut thing: Thing, was_live: bool, end: End<Made>) -> Decision<I
 
 fn deleted(thing: Thing, was_live: bool, end: &End<Made>) -> Decision<Instance> {
     let next = match (end, was_live) {
-        (End::Succeeded(_), _) => Instance::Gone { last: thing.last },
+        (End::Succeeded(_), _) => Instance::gone(thing.last),
         (End::Failed | End::Refused, true) => Instance::Live { thing },
         (End::Failed | End::Refused, false) => Instance::CreateFailed { thing },
     };

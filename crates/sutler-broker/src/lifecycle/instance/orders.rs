@@ -144,7 +144,7 @@ fn purge(at: &Instance, tombstone: OperationId) -> Result<Decision<Instance>, Re
         | Instance::Deleting { .. } => {
             let unfinished = at.executing().into_iter().chain(at.waiting());
             Ok(Decision {
-                next: Instance::Gone { last: tombstone },
+                next: Instance::gone(tombstone),
                 effects: unfinished.map(Effect::End).collect(),
                 reply: Reply::Nothing,
             })

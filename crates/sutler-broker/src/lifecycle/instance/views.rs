@@ -35,6 +35,18 @@ pub(crate) fn parent(at: &Instance) -> (Option<&Thing>, Parent) {
 }
 
 impl Instance {
+    /// It was deleted, by this operation.
+    pub(crate) fn gone(last: OperationId) -> Self {
+        let never_made = false;
+        Self::Gone { last, never_made }
+    }
+
+    /// Its creation was refused, so it never was.
+    pub(crate) fn refused(last: OperationId) -> Self {
+        let never_made = true;
+        Self::Gone { last, never_made }
+    }
+
     /// What is known of it, where anything is.
     pub(crate) fn thing(&self) -> Option<&Thing> {
         match self {
@@ -50,7 +62,7 @@ impl Instance {
     /// The last operation of the lane.
     pub(crate) fn last(&self) -> Option<OperationId> {
         match self {
-            Self::Gone { last } => Some(*last),
+            Self::Gone { last, .. } => Some(*last),
             other => other.thing().map(|thing| thing.last),
         }
     }

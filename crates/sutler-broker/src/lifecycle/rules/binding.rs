@@ -256,7 +256,7 @@ fn an_unbind_removes_what_is_there_and_an_unknown_binding_is_gone() {
     assert_eq!(started.reply, Reply::Started(NEW, Pace::Inline));
     let end = ended(NEW, End::Succeeded(Made::default()));
     let next = decide(started.next, end).expect("not refused").next;
-    assert_eq!(next, Binding::Gone { last: NEW });
+    assert_eq!(next, Binding::gone(NEW));
     for state in ["absent", "gone"] {
         let reply = answer(state, Event::Unbind(unbind(asynchronously())));
         assert_eq!(reply, Err(Refusal::Gone(Resource::Binding)), "{state}");
@@ -318,7 +318,7 @@ fn a_refused_bind_over_a_failed_one_leaves_something_to_delete() {
     let refused = decide(begun.next, ended(NEW, End::Refused)).expect("not refused");
     assert!(matches!(refused.next, Binding::CreateFailed { .. }));
     let first = decided("creating", ended(CREATE, End::Refused));
-    assert_eq!(first.next, Binding::Gone { last: CREATE });
+    assert_eq!(first.next, Binding::refused(CREATE));
 }
 
 #[test]

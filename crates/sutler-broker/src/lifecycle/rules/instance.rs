@@ -253,7 +253,7 @@ fn a_refused_provision_over_a_failed_one_leaves_something_to_delete() {
     let refused = decide(decision.next, ended(NEW, End::Refused)).expect("not refused");
     assert!(matches!(refused.next, Instance::CreateFailed { .. }));
     let first = decided("creating", ended(CREATE, End::Refused));
-    assert_eq!(first.next, Instance::Gone { last: CREATE });
+    assert_eq!(first.next, Instance::refused(CREATE));
 }
 
 /// Holds: B-152.
@@ -299,7 +299,7 @@ fn a_deprovision_removes_what_is_there_and_an_unknown_instance_is_gone() {
     assert_eq!(started.reply, Reply::Started(NEW, Pace::Inline));
     let end = ended(NEW, End::Succeeded(Made::default()));
     let next = decide(started.next, end).expect("not refused").next;
-    assert_eq!(next, Instance::Gone { last: NEW });
+    assert_eq!(next, Instance::gone(NEW));
     for state in ["absent", "gone"] {
         let reply = answer(state, deprovision(asynchronously()));
         assert_eq!(reply, Err(Refusal::Gone(Resource::Instance)), "{state}");

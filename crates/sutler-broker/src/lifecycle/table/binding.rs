@@ -233,7 +233,7 @@ fn next_state(row: &Row, before: Binding) -> Binding {
                 ..known()
             },
         },
-        "gone (purged)" => Binding::Gone { last: NEW },
+        "gone (purged)" => Binding::gone(NEW),
         "live (as before)" => Binding::Live { bond: known() },
         "create-failed" => Binding::CreateFailed { bond: known() },
         "deleting" => started(None, true),
@@ -247,9 +247,10 @@ fn next_state(row: &Row, before: Binding) -> Binding {
             was_live: false,
         },
         "deleting a failed create" => started(None, false),
-        "gone" => Binding::Gone {
-            last: last.expect("an operation ended"),
-        },
+        "gone" if row.event.ends_with("refused") => {
+            Binding::refused(last.expect("an operation ended"))
+        }
+        "gone" => Binding::gone(last.expect("an operation ended")),
         unknown => panic!("no next state is called `{unknown}`: {}", row.text),
     }
 }

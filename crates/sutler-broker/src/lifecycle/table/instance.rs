@@ -313,12 +313,13 @@ fn next_state(row: &Row, before: Instance) -> Instance {
             dashboard_url: Some("https://dashboard/new".to_owned()),
             given_up: false,
         },
-        "gone (purged)" => Instance::Gone { last: NEW },
+        "gone (purged)" => Instance::gone(NEW),
         "updating (given up)" => instance("updating (given up)"),
         next if next.starts_with("deleting") => deleting(next, known(), row.state, succeeded),
-        "gone" => Instance::Gone {
-            last: last.expect("an operation ended"),
-        },
+        "gone" if row.event.ends_with("refused") => {
+            Instance::refused(last.expect("an operation ended"))
+        }
+        "gone" => Instance::gone(last.expect("an operation ended")),
         unknown => panic!("no next state is called `{unknown}`: {}", row.text),
     }
 }

@@ -27,6 +27,9 @@ impl Service for Clerk {
     async fn provision(&self, _: &Cx, params: Self::Params) -> Result<Provisioned<()>> {
         let minutes = params.get("minutes").and_then(Value::as_u64).unwrap_or(0);
         tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
+        if params.contains_key("refuse") {
+            return Err(Error::invalid("As told."));
+        }
         Ok(Provisioned::new(()))
     }
 
@@ -257,6 +260,28 @@ async fn a_poll_after_a_delete_says_200_then_410_then_404() {
     house.pass(2 * HOUR).await;
     poll(&room).await.is(404);
     room.provision("i").send().await.is(201);
+}
+
+/// A 410 would tell the platform that what it asked for was there and is deleted.
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_was_refused_is_never_said_to_be_deleted() {
+    let house = House::new();
+    let cleanup = CleanupSettings {
+        age: HOUR,
+        all: every(HOURLY),
+        ..CleanupSettings::default()
+    };
+    let room = house.open_with(Clerk, cleaning(cleanup)).await;
+    let ask = room.provision("i").parameters(json!({ "refuse": true }));
+    let operation = ask.accepts_incomplete().send().await.operation();
+    let poll = || room.poll("i").operation(&operation);
+    let reply = room.poll_until_done(poll()).await;
+    assert_eq!(reply.json["state"], "failed");
+    house.pass(3 * HOUR).await;
+    house.pass(3 * HOUR).await;
+    assert!(kept(&house).await.is_empty());
+    poll().send().await.is(404);
+    room.poll("i").send().await.is(404);
 }
 
 /// The settings of the Spring framework's documentation, as they are, and a catalog of ours.
