@@ -1,5 +1,6 @@
 //! The commands, and how an error of any of them is shown.
 
+pub(crate) mod admin;
 pub(crate) mod broker;
 pub(crate) mod config;
 pub(crate) mod hash_password;

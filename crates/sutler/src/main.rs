@@ -1,6 +1,6 @@
 //! The sutler executable: flags and commands, one file each under `commands/`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage; `admin` has some of its own.
 
 mod commands;
 mod demo;
@@ -25,6 +25,8 @@ enum Command {
     Config(commands::config::ConfigCommand),
     /// Read a password and print its hash, for `password_hash` of a configuration
     HashPassword,
+    /// Look into a running broker, and put right what is stuck
+    Admin(commands::admin::AdminArgs),
 }
 
 #[tokio::main]
@@ -34,6 +36,7 @@ async fn main() -> ExitCode {
         Command::Broker(args) => commands::broker::run(args).await,
         Command::Config(command) => commands::config::run(command),
         Command::HashPassword => commands::hash_password::run(),
+        Command::Admin(args) => return commands::admin::run(args).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! The executable as its users meet it: what it says, how it exits, and the walk in the README.
 
+mod admin;
 mod asked;
 mod canaries;
 mod configuration;

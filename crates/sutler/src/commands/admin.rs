@@ -1,0 +1,290 @@
+//! `sutler admin`: what operators see and order, over the administration API of a running broker.
+//!
+//! Flags and dispatch. The connection is in `admin/client.rs`, lists in `admin/list.rs` and
+//! `admin/table.rs`, orders in `admin/order.rs`, what can go wrong in `admin/failure.rs`.
+
+mod client;
+mod failure;
+mod list;
+mod order;
+mod table;
+
+use clap::{Args, Subcommand, ValueEnum};
+use client::Client;
+use failure::Failure;
+use secrecy::SecretString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Look into a running broker, and put right what is stuck.
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by the broker, 5 not confirmed."
+)]
+pub(crate) struct AdminArgs {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: AdminCommand,
+}
+
+/// Where the broker is, and who asks.
+#[derive(Args)]
+pub(super) struct Connection {
+    /// Where administration is served
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "SUTLER_ADMIN_URL",
+        default_value = "http://127.0.0.1:8080/admin"
+    )]
+    url: String,
+    /// The operator's name
+    #[arg(long, global = true, value_name = "NAME", env = "SUTLER_ADMIN_USER")]
+    user: Option<String>,
+    /// Reads the password from a file; otherwise SUTLER_ADMIN_PASSWORD is used
+    #[arg(long, global = true, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Trusts the authorities in this PEM file, besides those of the system
+    #[arg(long, global = true, value_name = "FILE", env = "SUTLER_ADMIN_CA")]
+    ca: Option<PathBuf>,
+    /// Which realm of the broker; the default platform's if not said
+    #[arg(long, global = true, value_name = "NAME")]
+    realm: Option<String>,
+    /// How results are printed
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t = Output::Table
+    )]
+    output: Output,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    /// Columns for people
+    Table,
+    /// What the broker answered
+    Json,
+    /// Only ids, one a line
+    Name,
+}
+
+#[derive(Subcommand)]
+enum AdminCommand {
+    /// List service instances, show one, or order something for one
+    #[command(subcommand)]
+    Instances(InstanceCommand),
+    /// List service bindings, show one, or order something for one
+    #[command(subcommand)]
+    Bindings(BindingCommand),
+    /// List operations, newest first, or show one
+    #[command(subcommand)]
+    Operations(OperationCommand),
+    /// What operators ordered, newest first
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Counts of operations, and whether the broker drains
+    Stats,
+    /// Take no changes and start nothing until `resume`; reads and what runs go on
+    Drain(order::Why),
+    /// Take changes again
+    Resume(order::Why),
+}
+
+#[derive(Subcommand)]
+enum InstanceCommand {
+    /// List them
+    List(list::InstanceFilters),
+    /// Show one
+    Show(InstanceId),
+    /// Do again what failed last, or try now what waits for its next attempt
+    Retry(order::OnInstance),
+    /// Ask what runs to stop
+    Cancel(order::OnInstance),
+    /// End what runs as failed, without waiting for it
+    Abandon(order::OnInstance),
+    /// Forget it and its bindings without calling the service; asks first
+    Purge(order::OnInstance),
+}
+
+#[derive(Subcommand)]
+enum BindingCommand {
+    /// List them
+    List(list::BindingFilters),
+    /// Show one
+    Show(BindingId),
+    /// Do again what failed last, or try now what waits for its next attempt
+    Retry(order::OnBinding),
+    /// Ask what runs to stop
+    Cancel(order::OnBinding),
+    /// End what runs as failed, without waiting for it
+    Abandon(order::OnBinding),
+    /// Forget it without calling the service; asks first
+    Purge(order::OnBinding),
+}
+
+#[derive(Subcommand)]
+enum OperationCommand {
+    /// List them, newest first
+    List(list::OperationFilters),
+    /// Show one
+    Show {
+        /// Its id
+        #[arg(value_name = "OPERATION")]
+        id: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum AuditCommand {
+    /// List it, newest first
+    List(list::AuditFilters),
+}
+
+/// Names an instance.
+#[derive(Args)]
+pub(super) struct InstanceId {
+    /// The instance's id
+    #[arg(value_name = "INSTANCE")]
+    instance: String,
+}
+
+/// Names a binding.
+#[derive(Args)]
+pub(super) struct BindingId {
+    /// The id of the binding's instance
+    #[arg(value_name = "INSTANCE")]
+    instance: String,
+    /// The binding's id
+    #[arg(value_name = "BINDING")]
+    binding: String,
+}
+
+impl InstanceId {
+    fn path(&self) -> String {
+        format!("instances/{}", client::segment(&self.instance))
+    }
+}
+
+impl BindingId {
+    fn path(&self) -> String {
+        let (instance, binding) = (&self.instance, &self.binding);
+        format!(
+            "bindings/{}/{}",
+            client::segment(instance),
+            client::segment(binding)
+        )
+    }
+}
+
+pub(crate) async fn run(args: AdminArgs) -> ExitCode {
+    match command(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            super::complain(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+async fn command(args: AdminArgs) -> Result<(), Failure> {
+    let AdminArgs {
+        connection,
+        command,
+    } = args;
+    let output = connection.output;
+    let client = Client::connect(&connection, password(&connection)?)?;
+    match command {
+        AdminCommand::Instances(it) => instances(&client, output, it).await,
+        AdminCommand::Bindings(it) => bindings(&client, output, it).await,
+        AdminCommand::Operations(OperationCommand::List(filters)) => {
+            list::run(
+                &client,
+                output,
+                &table::OPERATIONS,
+                &filters.query(),
+                &filters.paging,
+            )
+            .await
+        }
+        AdminCommand::Operations(OperationCommand::Show { id }) => {
+            list::show(
+                &client,
+                output,
+                &format!("operations/{}", client::segment(&id)),
+            )
+            .await
+        }
+        AdminCommand::Audit(AuditCommand::List(filters)) => {
+            list::run(
+                &client,
+                output,
+                &table::AUDIT,
+                &filters.query(),
+                &filters.paging,
+            )
+            .await
+        }
+        AdminCommand::Stats => list::show(&client, output, "stats").await,
+        AdminCommand::Drain(why) => order::broker(&client, output, "drain", &why).await,
+        AdminCommand::Resume(why) => order::broker(&client, output, "resume", &why).await,
+    }
+}
+
+async fn instances(client: &Client, output: Output, it: InstanceCommand) -> Result<(), Failure> {
+    let (verb, on) = match it {
+        InstanceCommand::List(filters) => {
+            let query = filters.query();
+            return list::run(client, output, &table::INSTANCES, &query, &filters.paging).await;
+        }
+        InstanceCommand::Show(id) => return list::show(client, output, &id.path()).await,
+        InstanceCommand::Retry(on) => ("retry", on),
+        InstanceCommand::Cancel(on) => ("cancel", on),
+        InstanceCommand::Abandon(on) => ("abandon", on),
+        InstanceCommand::Purge(on) => ("purge", on),
+    };
+    order::give(
+        client,
+        output,
+        verb,
+        &on.id.path(),
+        &on.id.instance,
+        &on.why,
+    )
+    .await
+}
+
+async fn bindings(client: &Client, output: Output, it: BindingCommand) -> Result<(), Failure> {
+    let (verb, on) = match it {
+        BindingCommand::List(filters) => {
+            let query = filters.query();
+            return list::run(client, output, &table::BINDINGS, &query, &filters.paging).await;
+        }
+        BindingCommand::Show(id) => return list::show(client, output, &id.path()).await,
+        BindingCommand::Retry(on) => ("retry", on),
+        BindingCommand::Cancel(on) => ("cancel", on),
+        BindingCommand::Abandon(on) => ("abandon", on),
+        BindingCommand::Purge(on) => ("purge", on),
+    };
+    order::give(client, output, verb, &on.id.path(), &on.id.binding, &on.why).await
+}
+
+/// The operator's password: from a file, or from the environment; never from a flag, which others
+/// could see in the list of processes.
+fn password(connection: &Connection) -> Result<Option<SecretString>, Failure> {
+    if let Some(path) = &connection.password_file {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
+        return Ok(Some(SecretString::from(
+            text.trim_end_matches(['\r', '\n']),
+        )));
+    }
+    let text = std::env::var("SUTLER_ADMIN_PASSWORD").ok();
+    Ok(text.filter(|it| !it.is_empty()).map(SecretString::from))
+}

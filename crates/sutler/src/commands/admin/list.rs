@@ -1,0 +1,264 @@
+//! Lists and single things: filters as flags, pages followed, tables or JSON printed.
+
+use super::Output;
+use super::client::Client;
+use super::failure::Failure;
+use super::table::{self, Listed};
+use clap::Args;
+use serde_json::{Value, json};
+use std::io::Write as _;
+
+/// Which part of a list.
+#[derive(Args)]
+pub(super) struct Paging {
+    /// Items on a page, at most 200
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    limit: u16,
+    /// Goes on where the page before ended
+    #[arg(long, value_name = "CURSOR", conflicts_with = "all")]
+    after: Option<String>,
+    /// Follows all pages
+    #[arg(long)]
+    all: bool,
+    /// Sorts what is printed by a member, such as created; - in front turns it round
+    #[arg(long, value_name = "MEMBER", allow_hyphen_values = true)]
+    sort: Option<String>,
+}
+
+/// Which instances.
+#[derive(Args)]
+pub(super) struct InstanceFilters {
+    /// Only of this offering
+    #[arg(long, value_name = "ID")]
+    service: Option<String>,
+    /// Only of this plan
+    #[arg(long, value_name = "ID")]
+    plan: Option<String>,
+    /// Only in this state: creating, create_failed, live, updating, deleting, gone
+    #[arg(long, value_name = "STATE")]
+    lifecycle: Option<String>,
+    #[command(flatten)]
+    pub paging: Paging,
+}
+
+/// Which bindings.
+#[derive(Args)]
+pub(super) struct BindingFilters {
+    /// Only of this instance
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// Only of this offering
+    #[arg(long, value_name = "ID")]
+    service: Option<String>,
+    /// Only of this plan
+    #[arg(long, value_name = "ID")]
+    plan: Option<String>,
+    /// Only in this state: creating, create_failed, live, deleting, gone
+    #[arg(long, value_name = "STATE")]
+    lifecycle: Option<String>,
+    #[command(flatten)]
+    pub paging: Paging,
+}
+
+/// Which operations.
+#[derive(Args)]
+pub(super) struct OperationFilters {
+    /// Only of this instance itself
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// Only of this binding of the instance
+    #[arg(long, value_name = "ID", requires = "instance")]
+    binding: Option<String>,
+    /// Only in this state: unfinished, waiting, ready, running, succeeded, failed, cancelled
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
+    /// Only of this kind: provision, update, deprovision, bind, unbind
+    #[arg(long, value_name = "VERB")]
+    verb: Option<String>,
+    /// Only with this end: succeeded, failed, cancelled
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Option<String>,
+    #[command(flatten)]
+    pub paging: Paging,
+}
+
+/// Which lines of the audit trail.
+#[derive(Args)]
+pub(super) struct AuditFilters {
+    /// Only about this instance and its bindings
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// Only this order: retry, cancel, abandon, purge, drain …
+    #[arg(long, value_name = "VERB")]
+    verb: Option<String>,
+    /// Only by this operator
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+    /// Only with this outcome: started, done, nothing_to_do, refused
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Option<String>,
+    #[command(flatten)]
+    pub paging: Paging,
+}
+
+/// A query's parameters.
+type Query = Vec<(&'static str, String)>;
+
+impl InstanceFilters {
+    pub(super) fn query(&self) -> Query {
+        set([
+            ("service", &self.service),
+            ("plan", &self.plan),
+            ("lifecycle", &self.lifecycle),
+        ])
+    }
+}
+
+impl BindingFilters {
+    pub(super) fn query(&self) -> Query {
+        set([
+            ("instance", &self.instance),
+            ("service", &self.service),
+            ("plan", &self.plan),
+            ("lifecycle", &self.lifecycle),
+        ])
+    }
+}
+
+impl OperationFilters {
+    pub(super) fn query(&self) -> Query {
+        set([
+            ("instance", &self.instance),
+            ("binding", &self.binding),
+            ("state", &self.state),
+            ("verb", &self.verb),
+            ("outcome", &self.outcome),
+        ])
+    }
+}
+
+impl AuditFilters {
+    pub(super) fn query(&self) -> Query {
+        set([
+            ("instance", &self.instance),
+            ("verb", &self.verb),
+            ("who", &self.who),
+            ("outcome", &self.outcome),
+        ])
+    }
+}
+
+fn set<const N: usize>(filters: [(&'static str, &Option<String>); N]) -> Query {
+    let set = filters.into_iter();
+    set.filter_map(|(name, value)| Some((name, value.clone()?)))
+        .collect()
+}
+
+/// Prints a list.
+pub(super) async fn run(
+    client: &Client,
+    output: Output,
+    listed: &Listed,
+    filters: &[(&'static str, String)],
+    paging: &Paging,
+) -> Result<(), Failure> {
+    let mut items = Vec::new();
+    let mut after = paging.after.clone();
+    loop {
+        let mut query = filters.to_vec();
+        query.push(("limit", paging.limit.to_string()));
+        query.extend(after.take().map(|after| ("after", after)));
+        let mut page = client.get(listed.path, &query).await?;
+        if let Value::Array(some) = page["items"].take() {
+            items.extend(some);
+        }
+        after = page["next"].as_str().map(str::to_owned);
+        if after.is_none() || !paging.all {
+            break;
+        }
+    }
+    if let Some(by) = &paging.sort {
+        sort(&mut items, by);
+    }
+    match output {
+        Output::Json => print(&pretty(&json!({ "items": items, "next": after }))),
+        Output::Name => print(&table::names(listed, &items)),
+        Output::Table => {
+            print(&table::rows(listed, &items))?;
+            match after {
+                Some(after) => say(&format!(
+                    "There are more: go on with --after {after}, or use --all."
+                )),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// Prints a single thing.
+pub(super) async fn show(client: &Client, output: Output, path: &str) -> Result<(), Failure> {
+    let thing = client.get(path, &[]).await?;
+    shown(output, &thing)
+}
+
+/// Prints what was answered.
+pub(super) fn shown(output: Output, thing: &Value) -> Result<(), Failure> {
+    match output {
+        Output::Json => print(&pretty(thing)),
+        Output::Table => print(&table::members(thing)),
+        Output::Name => print(&format!("{}\n", thing["id"].as_str().unwrap_or("-"))),
+    }
+}
+
+fn sort(items: &mut [Value], by: &str) {
+    let (member, turned) = match by.strip_prefix('-') {
+        Some(member) => (member, true),
+        None => (by, false),
+    };
+    items.sort_by_cached_key(|item| item[member].to_string());
+    if turned {
+        items.reverse();
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads may have seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::Failed(
+            "the result could not be printed".to_owned(),
+            Some(error.into()),
+        )),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Says something beside the result.
+pub(super) fn say(sentence: &str) -> Result<(), Failure> {
+    let _ = writeln!(anstream::stderr(), "{sentence}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sort;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_printed_can_be_sorted_both_ways() {
+        let mut items = vec![
+            json!({ "id": "b" }),
+            json!({ "id": "a" }),
+            json!({ "id": "c" }),
+        ];
+        sort(&mut items, "id");
+        assert_eq!(items[0]["id"], "a");
+        sort(&mut items, "-id");
+        assert_eq!(items[0]["id"], "c");
+    }
+}
