@@ -224,7 +224,7 @@ fn key<'de, A: MapAccess<'de>>(entries: &mut A) -> Result<Option<Spanned<String>
 
 #[cfg(test)]
 mod tests {
-    use super::{DEPTH_MAX, parse};
+    use super::{DEPTH_MAX, YAML_BYTES_MAX, parse};
 
     fn nested(levels: usize) -> String {
         let level = |nth: usize| format!("{}a:\n", " ".repeat(nth));
@@ -235,6 +235,21 @@ mod tests {
     fn the_deepest_nesting_fits_on_the_stack_of_a_thread() {
         assert!(parse(&nested(DEPTH_MAX - 2)).is_ok());
         assert!(parse(&nested(500)).is_err());
+    }
+
+    #[test]
+    fn bombs_and_monsters_are_refused() {
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for nth in 1..12 {
+            let inner = vec![format!("*a{}", nth - 1); 10].join(", ");
+            bomb.push_str(&format!("a{nth}: &a{nth} [{inner}]\n"));
+        }
+        let flow = format!("a: {}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let large = format!("a: 1 # {}", "x".repeat(YAML_BYTES_MAX));
+        let documents = "---\na: 1\n".repeat(10_000);
+        for text in [bomb, flow, large, documents] {
+            assert!(parse(&text).is_err());
+        }
     }
 
     #[test]

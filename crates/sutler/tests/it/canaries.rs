@@ -77,7 +77,7 @@ fn configure(folder: &Path, canaries: &mut Canaries) {
     );
     let hash = &canaries.hash;
     let text = format!(
-        "users:\n- {{name: me, password: '{mine}'}}\n- {{name: env, password: '${{env:PLANTED}}'}}\n- {{name: file, password: '${{file:secret}}'}}\n- {{name: hash, password_hash: '{hash}'}}\nadmin: {{users: [{{name: op, password: '{operators}'}}]}}\nmetrics: {{public: true}}\naudit: {{file: audit.log}}\nlog: {{level: trace}}\n"
+        "users:\n- {{name: me, password: '{mine}'}}\n- {{name: env, password: '${{env:PLANTED}}'}}\n- {{name: file, password: '${{file:secret}}'}}\n- {{name: hash, password_hash: '{hash}'}}\nadmin: {{users: [{{name: op, password: '{operators}'}}]}}\nbearer: {{issuer: 'http://127.0.0.1:9', jwks_url: 'http://127.0.0.1:9/keys', audience: [me]}}\nmetrics: {{public: true}}\naudit: {{file: audit.log}}\nlog: {{level: trace}}\n"
     );
     std::fs::write(folder.join("sutler.yaml"), text).expect("a file");
 }
