@@ -1,0 +1,129 @@
+//! The attackers: connections that are held, headers and bodies that trickle, one user who floods.
+//!
+//! Each attacker opens what it was told to, says so on its standard output, and goes on until it is
+//! killed or its time is over. What the server closes is opened again.
+
+use crate::Ended;
+use crate::broker::GREEDY;
+use crate::http::{connect, exchange, provision, request};
+use clap::{Args, ValueEnum};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// Longest an attacker lives, whatever happens to whoever started it.
+const LIFE_MAX: Duration = Duration::from_secs(300);
+/// Most connections from one address: fewer than the broker allows to one.
+const PER_ADDRESS: usize = 900;
+/// Pause between the bytes of who sends slowly.
+const TRICKLE: Duration = Duration::from_secs(1);
+/// Pause before a connection is opened again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Connections that are being opened at one time.
+const OPENING: usize = 200;
+
+/// What is done to the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Connections that ask once and then stay.
+    Held,
+    /// Headers, a byte a second.
+    SlowHeaders,
+    /// Bodies, a byte a second, by one user.
+    SlowBodies,
+    /// All requests that one user can send.
+    Flood,
+}
+
+/// An attack.
+#[derive(Args)]
+pub(crate) struct AttackArgs {
+    #[arg(long)]
+    kind: Kind,
+    #[arg(long)]
+    to: SocketAddr,
+    /// How many connections.
+    #[arg(long)]
+    count: usize,
+}
+
+pub(crate) async fn run(args: AttackArgs) -> Ended {
+    if !args.to.ip().is_loopback() {
+        return Err("only this machine is attacked: give an address of 127.0.0.1".into());
+    }
+    let opened = Arc::new(AtomicUsize::new(0));
+    let opening = Arc::new(tokio::sync::Semaphore::new(OPENING));
+    for n in 0..args.count {
+        let (kind, to) = (args.kind, args.to);
+        let (opened, opening) = (opened.clone(), opening.clone());
+        tokio::spawn(async move {
+            let from = u8::try_from(2 + n / PER_ADDRESS).unwrap_or(u8::MAX);
+            let mut first = true;
+            loop {
+                let permit = opening.acquire().await;
+                let connected = connect(to, from).await;
+                drop(permit);
+                if let Ok(stream) = connected {
+                    if std::mem::take(&mut first) {
+                        opened.fetch_add(1, Ordering::SeqCst);
+                    }
+                    let _ = attack(kind, stream, n).await;
+                }
+                sleep(AGAIN).await;
+            }
+        });
+    }
+    let all_open = async {
+        while opened.load(Ordering::SeqCst) < args.count {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let in_time = timeout(Duration::from_secs(60), all_open).await.is_ok();
+    let open = opened.load(Ordering::SeqCst);
+    crate::process::say(if in_time { "open" } else { "not all open" });
+    if !in_time {
+        return Err(format!("only {open} of {} connections could be opened", args.count).into());
+    }
+    sleep(LIFE_MAX).await;
+    Ok(())
+}
+
+async fn attack(kind: Kind, mut stream: TcpStream, n: usize) -> std::io::Result<()> {
+    match kind {
+        Kind::Held => {
+            exchange(&mut stream, &request(GREEDY, "GET /v2/nowhere", "")).await?;
+            // Until the server has enough of it.
+            stream.read_u8().await.map(|_| ())
+        }
+        Kind::SlowHeaders => trickle(&mut stream, &request(GREEDY, "GET /v2/catalog", "")).await,
+        Kind::SlowBodies => {
+            let whole = provision(GREEDY, &format!("slow-{n}"));
+            let (head, body) = whole.split_at(whole.find("\r\n\r\n").unwrap_or(0) + 4);
+            stream.write_all(head.as_bytes()).await?;
+            trickle(&mut stream, body).await
+        }
+        Kind::Flood => {
+            for round in 0_u64.. {
+                let asked = match round % 4 {
+                    0 => provision(GREEDY, &format!("flood-{n}-{round}")),
+                    1 => request(GREEDY, &format!("GET /v2/service_instances/flood-{n}"), ""),
+                    _ => request(GREEDY, "GET /v2/catalog", ""),
+                };
+                exchange(&mut stream, &asked).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn trickle(stream: &mut TcpStream, text: &str) -> std::io::Result<()> {
+    for byte in text.as_bytes() {
+        stream.write_all(&[*byte]).await?;
+        sleep(TRICKLE).await;
+    }
+    Ok(())
+}

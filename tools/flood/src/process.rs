@@ -1,0 +1,71 @@
+//! Processes of this run: started, asked about, and ended by their handle.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+/// One line on standard output.
+pub(crate) fn say(line: &str) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+/// A part of this run in a process of its own; ended when dropped.
+pub(crate) struct Part {
+    child: Child,
+    /// The first line it said.
+    pub said: String,
+}
+
+impl Part {
+    /// Starts this executable again, and waits for the first line it says.
+    pub(crate) fn start(arguments: &[&str]) -> std::io::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut said = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut said)?;
+        }
+        let said = said.trim().to_owned();
+        Ok(Self { child, said })
+    }
+
+    /// How many files and connections it has open.
+    pub(crate) fn descriptors(&self) -> std::io::Result<usize> {
+        let folder = format!("/proc/{}/fd", self.child.id());
+        Ok(std::fs::read_dir(folder)?.count())
+    }
+
+    /// The most memory it ever had, in bytes.
+    pub(crate) fn peak_memory(&self) -> std::io::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        peak_of(&status).ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+    }
+}
+
+fn peak_of(status: &str) -> Option<u64> {
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::peak_of;
+
+    #[test]
+    fn the_peak_is_read_in_bytes() {
+        assert_eq!(peak_of("VmRSS: 7 kB\nVmHWM:\t  12 kB\n"), Some(12 * 1024));
+        assert_eq!(peak_of(""), None);
+    }
+}

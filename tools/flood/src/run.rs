@@ -1,0 +1,181 @@
+//! One run: a broker, its users, and each attack in turn.
+
+use crate::Ended;
+use crate::attack::Kind;
+use crate::process::{Part, say};
+use crate::report::{Row, head, verdict};
+use crate::users::{Noticed, work};
+use clap::{Args, ValueEnum};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The memory that the broker may have had: as much as it may have for bodies, and so much for each
+/// connection it may have.
+const MEMORY_FIXED_BYTES: u64 = 160 * 1024 * 1024;
+const MEMORY_PER_CONNECTION_BYTES: u64 = 24 * 1024;
+/// Descriptors that a database may open and close meanwhile.
+const DESCRIPTORS_SLACK: usize = 16;
+/// How long closed connections may take to go.
+const SETTLE_WITHIN: Duration = Duration::from_secs(30);
+
+/// How much of everything.
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// Connections that are held open
+    #[arg(long, default_value_t = 10_000)]
+    held: usize,
+    /// Clients that send their headers slowly, and as many that send bodies slowly
+    #[arg(long, default_value_t = 400)]
+    slow: usize,
+    /// Connections of the user who floods
+    #[arg(long, default_value_t = 64)]
+    flood: usize,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 6)]
+    seconds: u64,
+    /// Pairs of calm and attack; the median counts
+    #[arg(long, default_value_t = 3)]
+    pairs: usize,
+    /// The users' p99 may grow by this factor
+    #[arg(long, default_value_t = 2.0)]
+    ratio_max: f64,
+}
+
+/// The attacks: what is done at the same time.
+fn attacks(args: &RunArgs) -> Vec<(String, Vec<(Kind, usize)>)> {
+    let held = (Kind::Held, args.held);
+    let slow = [
+        (Kind::SlowHeaders, args.slow),
+        (Kind::SlowBodies, args.slow),
+    ];
+    let flood = (Kind::Flood, args.flood);
+    vec![
+        (format!("{} connections held", args.held), vec![held]),
+        (
+            format!("{} slow headers, as many bodies", args.slow),
+            slow.to_vec(),
+        ),
+        (
+            format!("one user floods, {} connections", args.flood),
+            vec![flood],
+        ),
+        (
+            "all at once".to_owned(),
+            vec![held, slow[0], slow[1], flood],
+        ),
+    ]
+}
+
+pub(crate) async fn run(args: RunArgs) -> Ended {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().display().to_string();
+    let server = Part::start(&["serve", "--dir", &path])?;
+    let to: SocketAddr = server.said.parse()?;
+    let lasting = Duration::from_secs(args.seconds);
+    // Everything is warm, and every table has its size, before anything is counted.
+    work(to, lasting.min(Duration::from_secs(2)), 0).await;
+    let before = server.descriptors()?;
+    say(&head());
+    let (mut rows, mut round, mut failed) = (Vec::new(), 0, 0);
+    for (name, kinds) in attacks(&args) {
+        let mut pairs = Vec::new();
+        for _ in 0..args.pairs.max(1) {
+            let calm = work(to, lasting, next(&mut round)).await;
+            let attacked = under_attack(to, &kinds, lasting, next(&mut round)).await?;
+            failed += calm.unanswered + attacked.unanswered;
+            settle(&server, before).await?;
+            let name = name.clone();
+            pairs.push(Row {
+                name,
+                calm,
+                attacked,
+            });
+        }
+        pairs.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+        let median = pairs.swap_remove(pairs.len() / 2);
+        say(&median.line());
+        rows.push(median);
+    }
+    judge(&args, &server, before, &rows, failed).await
+}
+
+fn next(round: &mut usize) -> usize {
+    *round += 1;
+    *round
+}
+
+async fn under_attack(
+    to: SocketAddr,
+    kinds: &[(Kind, usize)],
+    lasting: Duration,
+    round: usize,
+) -> Result<Noticed, Box<dyn std::error::Error>> {
+    let mut attackers = Vec::new();
+    for (kind, count) in kinds {
+        let kind = kind.to_possible_value().ok_or("a kind has a name")?;
+        let (to, count) = (to.to_string(), count.to_string());
+        let arguments = [
+            "attack",
+            "--kind",
+            kind.get_name(),
+            "--to",
+            &to,
+            "--count",
+            &count,
+        ];
+        let attacker = Part::start(&arguments)?;
+        if attacker.said != "open" {
+            return Err(format!("an attacker did not begin: {}", attacker.said).into());
+        }
+        attackers.push(attacker);
+    }
+    Ok(work(to, lasting, round).await)
+}
+
+/// Waits until the attackers' connections are gone: how many descriptors there are then.
+async fn settle(server: &Part, before: usize) -> std::io::Result<usize> {
+    let until = Instant::now() + SETTLE_WITHIN;
+    loop {
+        let now = server.descriptors()?;
+        if now <= before + DESCRIPTORS_SLACK || Instant::now() > until {
+            return Ok(now);
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn judge(args: &RunArgs, server: &Part, before: usize, rows: &[Row], failed: usize) -> Ended {
+    let after = settle(server, before).await?;
+    let peak = server.peak_memory()?;
+    let connections = (args.held + 2 * args.slow + args.flood) as u64;
+    let bound = MEMORY_FIXED_BYTES + connections * MEMORY_PER_CONNECTION_BYTES;
+    let mb = |bytes: u64| bytes / (1024 * 1024);
+    let mut verdicts: Vec<(bool, String)> = rows
+        .iter()
+        .map(|row| {
+            let (ratio, most) = (row.ratio(), args.ratio_max);
+            let what = format!("{}: p99 of others × {ratio:.2}, at most {most}", row.name);
+            verdict(ratio <= most, &what)
+        })
+        .collect();
+    verdicts.push(verdict(
+        failed == 0,
+        &format!("requests of others that were not answered: {failed}"),
+    ));
+    verdicts.push(verdict(
+        peak <= bound,
+        &format!("peak memory {} MB, at most {} MB", mb(peak), mb(bound)),
+    ));
+    verdicts.push(verdict(
+        after <= before + DESCRIPTORS_SLACK,
+        &format!("descriptors {before} before, {after} after"),
+    ));
+    for (_, line) in &verdicts {
+        say(line);
+    }
+    if verdicts.iter().all(|(kept, _)| *kept) {
+        return Ok(());
+    }
+    Err("a promise was not kept; the lines above say which".into())
+}

@@ -1,0 +1,109 @@
+//! The other users: a steady load, and how long each answer took.
+//!
+//! Requests have their times before they are sent, and an answer is late by the time it was due: a
+//! server that stands still cannot hide what it did not answer.
+
+use crate::broker::{USERS, user};
+use crate::http::{connect, exchange, provision, request};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Pause between the requests of one user.
+const EVERY: Duration = Duration::from_millis(25);
+/// An answer that takes longer counts as none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the users noticed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noticed {
+    /// How long answers took, sorted.
+    took: Vec<Duration>,
+    /// Requests that were refused, cut off, or not answered.
+    pub unanswered: usize,
+}
+
+impl Noticed {
+    fn of(mut took: Vec<Duration>, unanswered: usize) -> Self {
+        took.sort_unstable();
+        Self { took, unanswered }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.took.len()
+    }
+
+    /// The time within which so many of a hundred answers came.
+    pub(crate) fn percentile(&self, percent: usize) -> Duration {
+        let last = self.took.len().saturating_sub(1);
+        let at = (self.took.len() * percent / 100).min(last);
+        self.took.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// All users at work for a time. `round` keeps their instances apart from earlier ones.
+pub(crate) async fn work(to: SocketAddr, lasting: Duration, round: usize) -> Noticed {
+    let tasks: Vec<_> = (0..USERS)
+        .map(|n| tokio::spawn(one(to, n, lasting, round)))
+        .collect();
+    let (mut took, mut unanswered) = (Vec::new(), 0);
+    for task in tasks {
+        let (its, failed) = task.await.unwrap_or((Vec::new(), 1));
+        took.extend(its);
+        unanswered += failed;
+    }
+    Noticed::of(took, unanswered)
+}
+
+async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<Duration>, usize) {
+    let name = user(n);
+    let own = format!("{name}-{round}");
+    let (mut took, mut unanswered) = (Vec::new(), 0);
+    let begun = Instant::now() + EVERY * u32::try_from(n).unwrap_or(0) / 8;
+    let mut stream = None;
+    for turn in 0_u32.. {
+        let due = begun + EVERY * turn;
+        if due > begun + lasting {
+            break;
+        }
+        sleep_until(due).await;
+        let asked = match turn % 5 {
+            0 => provision(&name, &format!("{own}-{turn}")),
+            1 => request(&name, &format!("GET /v2/service_instances/{own}-0"), ""),
+            2 => {
+                let line = format!("GET /v2/service_instances/{own}-0/last_operation");
+                request(&name, &line, "")
+            }
+            _ => request(&name, "GET /v2/catalog", ""),
+        };
+        let answer = async {
+            let mut open = match stream.take() {
+                Some(open) => open,
+                None => connect(to, 1).await?,
+            };
+            let status = exchange(&mut open, &asked).await?;
+            stream = Some(open);
+            Ok::<_, std::io::Error>(status)
+        };
+        match timeout(PATIENCE, answer).await {
+            Ok(Ok(200..=299)) => took.push(due.elapsed()),
+            Ok(Ok(_) | Err(_)) | Err(_) => unanswered += 1,
+        }
+    }
+    (took, unanswered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Noticed;
+    use std::time::Duration;
+
+    #[test]
+    fn percentiles_are_taken_from_the_sorted_times() {
+        let times = (1..=100).rev().map(Duration::from_millis).collect();
+        let noticed = Noticed::of(times, 0);
+        assert_eq!(noticed.percentile(50), Duration::from_millis(51));
+        assert_eq!(noticed.percentile(99), Duration::from_millis(100));
+        assert_eq!(Noticed::default().percentile(99), Duration::ZERO);
+    }
+}
