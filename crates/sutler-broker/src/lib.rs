@@ -50,7 +50,10 @@ pub use lifecycle::{Asynchrony, AuthorState};
 pub use platform::{Platform, PrefixFault};
 pub use refusal::{Refusal, Resource};
 pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
-pub use server::{ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble};
+pub use server::{
+    ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble,
+    raise_descriptor_limit,
+};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService,
     Update, Updated,

@@ -8,6 +8,7 @@
 mod bucket;
 mod callers;
 mod connection;
+mod descriptors;
 mod gate;
 mod limits;
 mod peers;
@@ -16,6 +17,7 @@ mod tls;
 mod turnstile;
 mod unread;
 
+pub use descriptors::raise_descriptor_limit;
 pub use limits::{Limits, Rate};
 pub use tls::{ClientCertificates, PeerCertificate, Tls, TlsFault, TlsTrouble};
 

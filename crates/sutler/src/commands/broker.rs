@@ -126,6 +126,7 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
+    sutler_broker::raise_descriptor_limit();
     let address = loaded.config.listen.to_string();
     let listen = |error| BuildError::Listen(address.clone(), error);
     let listener = TcpListener::bind(&address).await.map_err(listen)?;

@@ -9,3 +9,4 @@ mod process;
 mod readme;
 mod reload;
 mod said;
+mod stopping;

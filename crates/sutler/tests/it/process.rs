@@ -2,13 +2,15 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a broker may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause between two looks at whether it has ended.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A command in a folder of its own, with nothing of our environment that it would read.
 pub(crate) fn sutler(folder: &Path) -> Command {
@@ -107,6 +109,20 @@ impl Broker {
             reader.join().expect("the log is read");
         }
         std::mem::take(&mut *self.transcript.lock().expect("nobody panics"))
+    }
+
+    /// Waits for its end; `None` if that does not come in time.
+    pub(crate) fn until_ended(mut self, within: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + within;
+        loop {
+            if let Some(ended) = self.process.try_wait().expect("it is ours") {
+                return Some(ended);
+            }
+            if Instant::now() > until {
+                return None;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Host and port.
