@@ -179,6 +179,10 @@ fn ask_as_operator(address: &str) -> Vec<String> {
         let ask = Ask::get(&format!("/admin/v1/{path}")).user(&op);
         answers.push(ask.send(address).text);
     }
+    for order in ["instances/fails/retry", "instances/panics/purge"] {
+        let ask = Ask::new("POST", &format!("/admin/v1/{order}")).user(&op);
+        answers.push(ask.json(&json!({ "reason": "to see" })).send(address).text);
+    }
     let refused = Ask::get("/admin/v1/instances").user(&me).send(address);
     assert_eq!(refused.status, 401, "{}", refused.text);
     answers.push(refused.text);
@@ -212,6 +216,14 @@ fn no_secret_stands_in_anything_that_the_program_wrote() {
     }
     let arguments = std::fs::read(format!("/proc/{}/cmdline", broker.id()));
     canaries.search(&arguments.expect("the process is there"), "its arguments");
+    let inherited = std::fs::read(format!("/proc/{}/environ", broker.id())).expect("it is there");
+    for variable in inherited.split(|byte| *byte == 0) {
+        // The one it was given stays where it was put.
+        if !variable.starts_with(b"PLANTED=") {
+            canaries.search(variable, "its environment");
+        }
+    }
+    search_the_operators_client(here, &broker, &canaries);
     // While it runs, and after it was told to end.
     search_files(here, &canaries);
     let log = broker.ended().join("\n");
@@ -245,6 +257,20 @@ fn a_secret_is_found_plainly_and_encoded() {
         assert!(heard.is_err(), "{text}");
     }
     canaries.search(b"nothing of the kind", "a text");
+}
+
+/// What `sutler admin` prints, with good credentials and with wrong ones.
+fn search_the_operators_client(folder: &Path, broker: &Broker, canaries: &Canaries) {
+    for place in ["a password of an operator", "a wrong password"] {
+        let output = sutler(folder)
+            .args(["admin", "instances", "list", "-o", "json", "--user", "op"])
+            .args(["--url", &format!("http://{}/admin", broker.address())])
+            .env("SUTLER_ADMIN_PASSWORD", canary(place))
+            .output()
+            .expect("the program runs");
+        canaries.search(&output.stdout, "what operators are shown");
+        canaries.search(&output.stderr, "what operators are told");
+    }
 }
 
 /// Databases, logs, and whatever else lies there.
