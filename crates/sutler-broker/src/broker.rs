@@ -10,6 +10,7 @@ use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
 use crate::front::{Front, Served, router};
 use crate::handover::Handover;
+use crate::health::{self, Probes, Watched};
 use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
@@ -25,8 +26,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Engine, EngineSettings, KeyRing, Kind, MemoryStore, Place, QueueSettings,
-    Store,
+    Commit, CommitError, Engine, EngineSettings, KeyRing, Kind, MemoryStore, ObservedStore, Place,
+    QueueSettings, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,8 @@ use tokio_util::sync::CancellationToken;
 /// Where the key ring is proved to be the right one.
 const META: Kind = Kind::new("meta");
 const CANARY: &str = "canary";
+/// What is written to see whether the store takes writes again.
+const PROBE: &str = "probe";
 
 /// Why a broker does not start. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -118,6 +121,7 @@ pub struct Broker {
     admin: Option<Admin>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
+    probes: Probes,
 }
 
 impl Broker {
@@ -140,6 +144,7 @@ impl Broker {
             admin: None,
             replaced: HashMap::new(),
             tls: None,
+            probes: Probes::default(),
         }
     }
 
@@ -257,12 +262,28 @@ impl Broker {
         self
     }
 
+    /// What the administration shows as its metrics, in the text format of Prometheus.
+    #[must_use]
+    pub fn metrics_page(mut self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.probes.metrics = Some(Arc::new(page));
+        self
+    }
+
+    /// Shows the metrics to everybody who can reach the broker's port, at `/metrics`.
+    #[must_use]
+    pub fn public_metrics(mut self) -> Self {
+        self.probes.public_metrics = true;
+        self
+    }
+
     /// Starts the engine: unfinished operations go on from here.
     ///
     /// # Errors
     /// See [`BuildError`].
     pub async fn start(self) -> Result<Running, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
+        let observed = Arc::new(ObservedStore::new(store));
+        let store: Arc<dyn Store> = observed.clone();
         let mut platforms = self.platforms;
         match self.auth {
             None if platforms.is_empty() => return Err(BuildError::NoAuth),
@@ -288,6 +309,15 @@ impl Broker {
             shelves.push(stock(records, &plans, &settings).await?);
         }
         let engine = engine_of(store, &shelves, &settings).await?;
+        if let Some(stock) = shelves.first() {
+            tokio::spawn(health::watch(Watched {
+                health: self.probes.health.clone(),
+                store: observed,
+                engine: engine.clone(),
+                canary: stock.records.key(META, CANARY),
+                probe: stock.records.key(META, PROBE),
+            }));
+        }
         let replaced = Arc::new(self.replaced);
         let places = Places::new(settings.limits.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
@@ -311,6 +341,7 @@ impl Broker {
             tls,
             draining: CancellationToken::new(),
             admin,
+            probes: self.probes,
         };
         Ok(Running(Arc::new(front)))
     }

@@ -173,6 +173,7 @@ fn next_turn(
             id,
             &crate::records::Request {
                 asked: asked(&VERB),
+                origin: Default::default(),
                 identity: None,
                 request_identity: None,
             },

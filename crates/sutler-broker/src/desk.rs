@@ -17,6 +17,7 @@ pub(crate) use poll::LastOperation;
 use crate::auth::Caller;
 use crate::handover::{Concluded, Fresh};
 use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
+use crate::observe;
 use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, asked};
 use crate::refusal::Refusal;
 use crate::service::Policy;
@@ -140,6 +141,7 @@ impl Desk {
         let store = self.stock.records.store.as_ref();
         match settle(store, &commit).await {
             Ok(()) => {
+                observe::accepted(key, &decision.effects, &draft.request);
                 let version = Version(commit.id());
                 Ok(Some(self.set_going(decision, claimed, version, draft)))
             }
@@ -148,6 +150,7 @@ impl Desk {
                 let (commit, _) = self.commit_of(asked, false);
                 match settle(store, &commit).await {
                     Ok(()) => {
+                        observe::accepted(key, &decision.effects, &draft.request);
                         let version = Version(commit.id());
                         Ok(Some(self.set_going(decision, None, version, draft)))
                     }
@@ -303,6 +306,7 @@ fn draft(what: &impl Serialize, asker: &Asker) -> Draft {
         asked: asked(what),
         identity: asker.identity.clone(),
         request_identity: asker.request_identity.clone(),
+        origin: observe::origin(),
     };
     Draft {
         request,

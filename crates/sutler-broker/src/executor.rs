@@ -15,6 +15,7 @@ use crate::handover::{Conclusion, Fresh, Teller};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
+use crate::observe;
 use crate::plans::OfferedPlan;
 use crate::records::{BINDING, Detail, INSTANCE, Kept, Loaded, RefusedAs, Request, Steps};
 use crate::refusal::Refusal;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Ended, Executor, Key, Lost, Run};
 use sutler_osb::{BindingId, InstanceId};
+use tracing::Instrument as _;
 
 /// Longest wait between attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
@@ -88,9 +90,15 @@ impl BrokerExecutor {
     async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
         let row = &run.operation().row;
         match Verb::of(&row.verb) {
-            Some(verb) if row.lane.kind() == BINDING.as_str() => self.run_binding(run, verb).await,
+            Some(verb) if row.lane.kind() == BINDING.as_str() => {
+                let fresh = self.what_is_asked::<Binding>(&run, &row.lane).await?;
+                let span = observe::operation_span(&run, Some(&fresh.request));
+                self.run_binding(run, verb, fresh).instrument(span).await
+            }
             Some(verb) if row.lane.kind() == INSTANCE.as_str() => {
-                self.run_instance(run, verb).await
+                let fresh = self.what_is_asked::<Instance>(&run, &row.lane).await?;
+                let span = observe::operation_span(&run, Some(&fresh.request));
+                self.run_instance(run, verb, fresh).instrument(span).await
             }
             Some(_) | None => cleanup::run(&self.0, &run).await,
         }
@@ -104,10 +112,14 @@ impl BrokerExecutor {
             ..Detail::default()
         };
         let row = &run.operation().row;
+        let request = self.0.records.open_request(run.operation()).ok();
+        let span = observe::operation_span(&run, request.as_ref());
         if row.lane.kind() == BINDING.as_str() {
-            self.conclude::<Binding>(&run, failed(detail)).await
+            let end = self.conclude::<Binding>(&run, failed(detail));
+            end.instrument(span).await
         } else if row.lane.kind() == INSTANCE.as_str() {
-            self.conclude::<Instance>(&run, failed(detail)).await
+            let end = self.conclude::<Instance>(&run, failed(detail));
+            end.instrument(span).await
         } else {
             cleanup::run(&self.0, &run).await.map(|_| ())
         }
@@ -115,13 +127,14 @@ impl BrokerExecutor {
 }
 
 impl BrokerExecutor {
-    async fn run_instance(&self, run: Arc<Run>, verb: Verb) -> Result<Ended, Lost> {
+    async fn run_instance(
+        &self,
+        run: Arc<Run>,
+        verb: Verb,
+        fresh: Fresh<Instance>,
+    ) -> Result<Ended, Lost> {
         let lane = run.operation().row.lane.clone();
-        let Fresh {
-            was,
-            request,
-            result,
-        } = self.what_is_asked::<Instance>(&run, &lane).await?;
+        let (was, request, result) = fresh.parts();
         let Some(thing) = was.state.thing() else {
             return self.end_orphaned(&run).await;
         };
@@ -198,15 +211,16 @@ impl BrokerExecutor {
         Ok(Ended::Finished)
     }
 
-    async fn run_binding(&self, run: Arc<Run>, verb: Verb) -> Result<Ended, Lost> {
+    async fn run_binding(
+        &self,
+        run: Arc<Run>,
+        verb: Verb,
+        fresh: Fresh<Binding>,
+    ) -> Result<Ended, Lost> {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
         let instance_id = instance_id(&lane);
-        let Fresh {
-            was,
-            request,
-            result,
-        } = self.what_is_asked::<Binding>(&run, &lane).await?;
+        let (was, request, result) = fresh.parts();
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(&run, &above_key).await?;
         let (Some(bond), Some(thing)) = (was.state.bond().cloned(), above.state.thing().cloned())

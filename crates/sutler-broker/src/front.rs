@@ -4,7 +4,10 @@
 //! answers is in `http.rs`, what operators are answered in `admin.rs`.
 
 use crate::admin::Api;
+use crate::health::Probes;
 use crate::http::{self, Http, PATHS, Reply};
+use crate::measure::Route;
+use crate::observe;
 use crate::plans::Plans;
 use crate::platform::Prefix;
 use crate::server::Secured;
@@ -35,6 +38,7 @@ pub(crate) struct Front {
     pub draining: CancellationToken,
     /// Administration, where there is any.
     pub admin: Option<Api>,
+    pub probes: Probes,
 }
 
 impl Front {
@@ -44,9 +48,19 @@ impl Front {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let begun = observe::begin(&request);
+        observe::request(begun, self.dispatch(request)).await
+    }
+
+    async fn dispatch<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         if let Some(admin) = &self.admin
             && let Some(at) = admin.ends_at(request.uri().path())
         {
+            observe::routed(Route::Admin);
             return admin.handle(request, at).await;
         }
         self.serve(request).await.map(Body::new)
@@ -59,6 +73,9 @@ impl Front {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let path = request.uri().path();
+        if let Some(reply) = self.probes.answer(request.method(), path) {
+            return reply;
+        }
         let mut platforms = self.platforms.iter();
         let found = platforms.find_map(|it| Some((it, it.prefix.ends_at(path)?)));
         match found {

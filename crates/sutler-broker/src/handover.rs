@@ -24,6 +24,12 @@ pub(crate) struct Fresh<S> {
 /// Tells whoever waits for an operation in this process.
 pub(crate) type Teller<S> = oneshot::Sender<Concluded<S>>;
 
+impl<S> Fresh<S> {
+    pub(crate) fn parts(self) -> (Loaded<S>, Request, Option<Teller<S>>) {
+        (self.was, self.request, self.result)
+    }
+}
+
 /// What an operation came to, as committed.
 pub(crate) struct Concluded<S> {
     pub state: S,

@@ -14,6 +14,7 @@ pub(crate) use route::PATHS;
 
 use crate::auth::{Auth, Caller, Rejection};
 use crate::desk::{Asker, Desk};
+use crate::observe;
 use crate::server::{AtWork, Sort, Turnstile};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -148,6 +149,7 @@ impl Http {
                 return Err(Answer::invalid(sentence));
             }
         };
+        observe::routed(endpoint.into());
         let (caller, at_work) = self.admit(parts).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
@@ -170,6 +172,7 @@ impl Http {
     /// B-010, and its caller's share of what is worked on.
     async fn admit(&self, parts: &hyper::http::request::Parts) -> Result<(Caller, AtWork), Answer> {
         let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
+        observe::admitted(&caller.name);
         let at_work = self.turnstile.count(&caller.name).await?;
         Ok((caller, at_work))
     }

@@ -17,9 +17,11 @@ mod error;
 mod executor;
 mod front;
 mod handover;
+mod health;
 mod http;
 mod lifecycle;
 pub mod measure;
+mod observe;
 mod plans;
 mod platform;
 mod records;
@@ -29,6 +31,7 @@ mod server;
 mod service;
 mod settings;
 mod stock;
+mod trace;
 mod typed;
 
 pub use admin::Admin;
@@ -59,6 +62,7 @@ pub use service::{
     Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
+pub use trace::{Propagation, TraceParent, propagate_with};
 
 /// What nearly every broker needs.
 pub mod prelude {

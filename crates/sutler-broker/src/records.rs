@@ -6,6 +6,7 @@
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, Decision};
+use crate::observe::Origin;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -80,6 +81,9 @@ pub(crate) struct Request {
     pub identity: Option<OriginatingIdentity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_identity: Option<RequestIdentity>,
+    /// The request it goes back to.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// What was asked, as text.

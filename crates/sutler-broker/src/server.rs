@@ -127,6 +127,7 @@ impl Running {
     async fn stopping(&self, stop: impl Future<Output = ()>) {
         stop.await;
         self.0.draining.cancel();
+        self.0.probes.health.draining();
         sleep(self.0.settings.drain_notice).await;
     }
 

@@ -4,6 +4,7 @@
 
 mod commands;
 mod demo;
+mod telemetry;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ use super::{Applied, Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Asynchrony, Decision, Pace, Reply, Verb};
+use crate::observe;
 use crate::records::Kept;
 use crate::refusal::Refusal;
 use crate::service::Policy;
@@ -56,6 +57,7 @@ impl Desk {
             Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
             Reply::Joined(id) => (id, joiner_waits(asker, policy), false),
         };
+        observe::concerns(id);
         if !waits {
             return Ok(Changed::Running(id, state));
         }

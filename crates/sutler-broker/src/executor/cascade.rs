@@ -6,6 +6,7 @@
 use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
 use crate::lifecycle::{Ask, Asynchrony, Effect};
+use crate::observe;
 use crate::records::{BINDING, BUSY, Detail, Loaded, OF, Request, Steps, asked};
 use std::time::Duration;
 use sutler_journal::{
@@ -98,6 +99,7 @@ impl BrokerExecutor {
             asked: asked(&"unbind"),
             identity: request.identity.clone(),
             request_identity: request.request_identity.clone(),
+            origin: request.origin.clone(),
         };
         let mut commit = records.put(Commit::new(), key, was, &decision.next);
         for effect in &decision.effects {
@@ -127,7 +129,9 @@ impl BrokerExecutor {
         let progress = records.seal_steps(run.id(), steps);
         let commit = commit.advance(run.id(), sutler_journal::Next::Same, None, Some(progress));
         // Somebody was first with this binding: the next look finds out.
-        let _ = run.commit(commit).await?;
+        if run.commit(commit).await?.is_ok() {
+            observe::accepted(key, &decision.effects, &request);
+        }
         Ok(())
     }
 

@@ -3,10 +3,12 @@
 //! What the end means is decided by `lifecycle/`; if somebody wrote first, it is decided again.
 
 use super::{BrokerExecutor, instance_id};
+use crate::audit::audits;
 use crate::handover::{Concluded, Conclusion};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
-use crate::lifecycle::{Decision, Effect, End};
+use crate::lifecycle::{Decision, Effect, End, Verb};
+use crate::observe;
 use crate::records::{BINDING, Detail, Kept};
 use crate::refusal::Refusal;
 use sutler_journal::{
@@ -94,6 +96,7 @@ impl BrokerExecutor {
             let commit = self.waking_the_instance(commit, run, lane).await?;
             match run.commit(commit).await? {
                 Ok(()) => {
+                    self.tell_end(run, outcome);
                     let state = decision.next;
                     let concluded = Concluded {
                         state,
@@ -108,6 +111,15 @@ impl BrokerExecutor {
                 Err(Unwritten::TooLarge(why)) => (end, detail) = (End::Failed, too_large(run, why)),
             }
         }
+    }
+
+    /// The line, the numbers and the audit of an end. Only the audit needs to know who asked.
+    fn tell_end(&self, run: &Run, outcome: Outcome) {
+        let Some(verb) = Verb::of(&run.operation().row.verb) else {
+            return;
+        };
+        let request = audits().then(|| self.0.records.open_request(run.operation()));
+        observe::ended(run, verb, outcome, request.and_then(Result::ok).as_ref());
     }
 
     /// Whoever wants the instance alone may be waiting for this binding.
@@ -167,6 +179,7 @@ impl BrokerExecutor {
             .advance(run.id(), Next::Done(Outcome::Cancelled), Some(sealed), None)
             .write(Write::Unpin(run.id()));
         run.commit(commit).await?.map_err(|_| Lost)?;
+        self.tell_end(run, Outcome::Cancelled);
         Ok(Ended::Finished)
     }
 }

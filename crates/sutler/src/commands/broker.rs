@@ -11,6 +11,7 @@ use super::CommandResult;
 use clap::Args;
 use reload::Reloads;
 use std::path::PathBuf;
+use std::sync::Arc;
 use sutler::Flag;
 use sutler_broker::BuildError;
 use tokio::net::TcpListener;
@@ -122,7 +123,7 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let flags = args.config.flags();
     let file = args.config.config;
     let loaded = sutler::load(file.as_deref(), &flags)?;
-    build::log(&loaded.config.log)?;
+    let telemetry = Arc::new(build::telemetry(&loaded.config)?);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -132,15 +133,18 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let listener = TcpListener::bind(&address).await.map_err(listen)?;
     let operators = access::operators(&loaded.config).map_err(|fault| fault.to_string())?;
     let broker = build::broker(&loaded, operators.clone()).await?;
+    let broker = broker.metrics_page(telemetry.metrics_page());
     let running = broker.start().await?;
     let reloads = Reloads {
         file,
         flags,
         running: running.clone(),
         operators,
+        telemetry: telemetry.clone(),
         current: loaded,
     };
     tokio::spawn(reloads.at_every(hang_ups));
     running.serve_until_signalled(listener).await;
+    telemetry.finish().await;
     Ok(())
 }

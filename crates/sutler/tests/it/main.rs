@@ -10,3 +10,4 @@ mod readme;
 mod reload;
 mod said;
 mod stopping;
+mod telemetry;

@@ -2,12 +2,11 @@
 
 use super::access;
 use crate::demo::Demo;
-use std::io::IsTerminal as _;
+use crate::telemetry::{Choices, Telemetry};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use sutler::{
-    ClientAuth, Config, DeletedPollAnswer, File, Format, Loaded, Log, MissingVersionAnswer,
-    Records, StoreUrl,
+    ClientAuth, Config, DeletedPollAnswer, File, Loaded, MissingVersionAnswer, Records, StoreUrl,
 };
 use sutler_broker::{
     Admin, Auth, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings, Limits,
@@ -15,22 +14,17 @@ use sutler_broker::{
 };
 use sutler_journal::KeyRing;
 use sutler_store_sqlite::SqliteStore;
-use tracing_subscriber::EnvFilter;
 
 type Fault = Box<dyn std::error::Error>;
 
-/// Starts writing the log.
-pub(super) fn log(log: &Log) -> Result<(), Fault> {
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_new(&log.level)?)
-        .with_writer(std::io::stderr)
-        // A log in a file is read by programs too.
-        .with_ansi(std::io::stderr().is_terminal());
-    match log.format {
-        Format::Text => subscriber.init(),
-        Format::Json => subscriber.json().init(),
-    }
-    Ok(())
+/// Starts telling what happens: log, audit, metrics, traces.
+pub(super) fn telemetry(config: &Config) -> Result<Telemetry, Fault> {
+    let choices = Choices {
+        level: config.log.level.clone(),
+        format: config.log.format,
+        audit_file: config.audit.file.as_ref().map(|it| it.0.clone()),
+    };
+    Ok(Telemetry::start(&choices)?)
 }
 
 /// The recipe of the configured broker, with the demo service behind every offering.
@@ -50,6 +44,9 @@ pub(super) async fn broker(loaded: &Loaded, operators: Option<Auth>) -> Result<B
     }
     if let Some(tls) = tls(config) {
         broker = broker.tls(tls);
+    }
+    if config.metrics.public {
+        broker = broker.public_metrics();
     }
     let StoreUrl::Sqlite(path) = &config.store.url else {
         return Ok(broker.in_memory());

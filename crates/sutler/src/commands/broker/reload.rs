@@ -3,7 +3,9 @@
 //! A configuration with faults changes nothing. What changed and cannot be taken over is named.
 
 use super::{access, build};
+use crate::telemetry::Telemetry;
 use std::path::PathBuf;
+use std::sync::Arc;
 use sutler::{Flag, Loaded, restart_to_apply};
 use sutler_broker::measure::{self, Reloaded, Success};
 use sutler_broker::{Auth, Running};
@@ -16,6 +18,7 @@ pub(super) struct Reloads {
     pub(super) running: Running,
     /// Who may use the operators' API.
     pub(super) operators: Option<Auth>,
+    pub(super) telemetry: Arc<Telemetry>,
     /// What holds now.
     pub(super) current: Loaded,
 }
@@ -34,6 +37,10 @@ impl Reloads {
     }
 
     async fn reload(&mut self) {
+        // First, and whatever the configuration says: somebody may have moved the file away.
+        if let Err(error) = self.telemetry.reopen_audit() {
+            tracing::error!(%error, "the audit goes on in the file that was open");
+        }
         let loaded = sutler::load(self.file.as_deref(), &self.flags);
         measure::reloaded(Reloaded::Configuration, Success::from(&loaded));
         let loaded = match loaded {
@@ -74,9 +81,11 @@ impl Reloads {
             // Switching it on or off needs a restart, which has been said.
             Some(_) | None => Ok(()),
         };
+        let level = self.telemetry.set_level(&loaded.config.log.level);
         told(Reloaded::Users, "users", users)
             & told(Reloaded::Catalog, "catalog", catalog)
             & told(Reloaded::Tls, "tls", tls)
+            & told(Reloaded::LogLevel, "log level", level)
     }
 
     fn replace_users(&self, loaded: &Loaded) -> Result<(), access::Fault> {

@@ -247,6 +247,6 @@ pub struct Audit {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
-    /// Whether everybody who can reach the port may read them; otherwise only those who may come in.
+    /// Whether everybody who can reach the port may read them; otherwise only the administration shows them.
     pub public: bool,
 }
