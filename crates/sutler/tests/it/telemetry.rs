@@ -5,6 +5,7 @@
 
 mod lines;
 mod numbers;
+mod traces;
 
 use crate::process::sutler;
 use serde_json::{Value, json};
