@@ -54,7 +54,7 @@ async fn a_binding_cannot_lift_the_limits_of_its_plan() {
         format!("ALTER DATABASE {database} CONNECTION LIMIT -1"),
         format!("ALTER DATABASE {database} SET statement_timeout TO 0"),
         format!("ALTER DATABASE {database} RENAME TO hidden"),
-        format!("RESET ROLE; ALTER DATABASE {database} CONNECTION LIMIT -1"),
+        format!("SET ROLE NONE; ALTER DATABASE {database} CONNECTION LIMIT -1"),
     ] {
         let refused = app.run(&attempt).await.err();
         assert_eq!(refused.as_deref(), Some(FORBIDDEN), "{attempt}");
@@ -91,7 +91,7 @@ async fn what_one_binding_makes_the_others_can_use_and_change() {
         .expect("it may");
     // Even what a session made under its own name survives its binding.
     first
-        .run("RESET ROLE; CREATE TABLE public.own (n int)")
+        .run("SET ROLE NONE; CREATE TABLE public.own (n int)")
         .await
         .expect("it may");
     assert_eq!(estate.broker.unbind("one", "first").await.0, 200);
@@ -122,7 +122,7 @@ async fn the_broker_needs_no_superuser() {
     assert_eq!(status, 201, "{body}");
     let mut first = Session::with(&estate.bind("one", "first").await).await;
     first
-        .run("RESET ROLE; CREATE TABLE public.own (n int)")
+        .run("SET ROLE NONE; CREATE TABLE public.own (n int)")
         .await
         .expect("it may");
     let mut second = Session::with(&estate.bind("one", "second").await).await;
