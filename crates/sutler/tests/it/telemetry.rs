@@ -3,6 +3,7 @@
 //! Here: starting a broker whose log is read, and asking it things. The behaviours are in
 //! `telemetry/`.
 
+mod deploy;
 mod lines;
 mod numbers;
 mod traces;
