@@ -72,7 +72,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Ended {
     let running = Broker::new(CatalogFile::parse(CATALOG, None)?)
         .untyped_service(SERVICE, Arc::new(Nothing))
         .store(store, keys)
-        .auth(Auth::users(users))
+        .auth(Auth::users(users)?)
         .start()
         .await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
