@@ -7,11 +7,19 @@
 
 mod answer;
 pub(crate) mod audit;
+mod backup;
+mod export;
+mod import;
+mod line;
 mod list;
 mod query;
 mod route;
 mod scan;
+mod stream;
 mod view;
+
+pub use backup::Backup;
+pub(crate) use backup::Copied;
 
 use crate::auth::{Auth, AuthFault};
 use crate::broker::BuildError;
@@ -75,8 +83,12 @@ impl Admin {
         self
     }
 
-    /// The API, over the platforms of a broker.
-    pub(crate) fn over(self, platforms: &[Served]) -> Result<Api, BuildError> {
+    /// The API, over the platforms of a broker. `copied`: what can be backed up.
+    pub(crate) fn over(
+        self,
+        platforms: &[Served],
+        copied: Option<Copied>,
+    ) -> Result<Api, BuildError> {
         let prefix = self.prefix.trim_matches('/').to_owned();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'/');
         if prefix.is_empty() || !prefix.bytes().all(plain) {
@@ -91,6 +103,7 @@ impl Admin {
             prefix,
             auth,
             desks: desks.collect(),
+            copied,
         })
     }
 }
@@ -101,6 +114,7 @@ pub(crate) struct Api {
     auth: Auth,
     /// One for each realm; the first is the default.
     desks: Vec<Desk>,
+    copied: Option<Copied>,
 }
 
 /// What an order says besides its path.
@@ -178,6 +192,29 @@ impl Api {
                 self.drain(desk, route == Route::Drain, By { who, reason })
                     .await
             }
+            Route::Export => {
+                let reason = String::new();
+                self.note(desk, Deed::Export, By { who, reason }, None)
+                    .await?;
+                let (response, pieces) = stream::streamed("application/x-ndjson");
+                tokio::spawn(export::write(desk.clone(), pieces));
+                Ok(response)
+            }
+            Route::Import => {
+                let reason = String::new();
+                let done = import::read(desk, body).await?;
+                let message = format!("{} documents added", done.documents);
+                self.note(desk, Deed::Import, By { who, reason }, Some(message))
+                    .await?;
+                json(StatusCode::OK, &done)
+            }
+            Route::Backup => {
+                let reason = reason_of(read(body).await?)?;
+                let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
+                self.note(desk, Deed::Backup, By { who, reason }, None)
+                    .await?;
+                copied.send().await
+            }
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
                 let by = By { who, reason };
@@ -191,6 +228,20 @@ impl Api {
                 json(StatusCode::OK, &view::Obeyed::of(desk, &obeyed?))
             }
         }
+    }
+
+    /// Writes down what was ordered for the broker as a whole.
+    async fn note(
+        &self,
+        desk: &Desk,
+        deed: Deed,
+        by: By,
+        message: Option<String>,
+    ) -> Result<(), Fault> {
+        let mut entry = Entry::new(deed, Subject::broker(), &by, Came::Done);
+        entry.message = message;
+        desk.file(&entry).await?;
+        Ok(())
     }
 
     /// Stops or resumes claiming and accepting, in this process.

@@ -2,7 +2,7 @@
 //!
 //! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, Backup, Copied};
 use crate::auth::{Auth, AuthFault};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::cleanup;
@@ -23,6 +23,7 @@ use crate::stock::{Stock, queue_of};
 use crate::typed::Typed;
 use secrecy::SecretString;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
@@ -119,6 +120,7 @@ pub struct Broker {
     realm: String,
     platforms: Vec<Platform>,
     admin: Option<Admin>,
+    copied: Option<Copied>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
     probes: Probes,
@@ -142,6 +144,7 @@ impl Broker {
             realm: "broker".to_owned(),
             platforms: Vec::new(),
             admin: None,
+            copied: None,
             replaced: HashMap::new(),
             tls: None,
             probes: Probes::default(),
@@ -231,6 +234,15 @@ impl Broker {
     #[must_use]
     pub fn admin(mut self, admin: Admin) -> Self {
         self.admin = Some(admin);
+        self
+    }
+
+    /// Lets operators have copies of the store while it is in use. `folder`: where a copy may lie
+    /// for a moment.
+    #[must_use]
+    pub fn backup(mut self, store: Arc<dyn Backup>, folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        self.copied = Some(Copied { store, folder });
         self
     }
 
@@ -332,7 +344,11 @@ impl Broker {
             Served { prefix, http }
         };
         let platforms: Vec<Served> = platforms.into_iter().zip(shelves).map(served).collect();
-        let admin = self.admin.map(|admin| admin.over(&platforms)).transpose()?;
+        let copied = self.copied;
+        let admin = self
+            .admin
+            .map(|admin| admin.over(&platforms, copied))
+            .transpose()?;
         let front = Front {
             platforms,
             engine,

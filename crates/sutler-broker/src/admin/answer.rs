@@ -67,6 +67,16 @@ impl Fault {
         .with(ALLOW, allowed)
     }
 
+    /// What is there is not what was sent.
+    pub(crate) fn conflict(fault: Self) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", fault.description)
+    }
+
+    pub(crate) fn no_backup() -> Self {
+        let sentence = "This broker's store cannot be copied while it runs; use export, or the store's own tools.";
+        Self::new(StatusCode::CONFLICT, "no_backup", sentence)
+    }
+
     /// What is wrong is said in the log, not to the caller.
     pub(crate) fn internal(cause: &str) -> Self {
         tracing::error!(cause, "administration could not answer");

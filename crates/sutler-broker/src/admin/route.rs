@@ -30,6 +30,9 @@ pub(crate) enum Route {
     Stats,
     Drain,
     Resume,
+    Export,
+    Import,
+    Backup,
 }
 
 /// What the query of every list may have.
@@ -48,7 +51,10 @@ impl Route {
             | Self::Order(..)
             | Self::Stats
             | Self::Drain
-            | Self::Resume => return vec!["realm"],
+            | Self::Resume
+            | Self::Export
+            | Self::Import
+            | Self::Backup => return vec!["realm"],
         };
         PAGING.iter().chain(own).copied().collect()
     }
@@ -65,6 +71,9 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         ["operations"] => (Route::Operations, Method::GET),
         ["audit"] => (Route::Audit, Method::GET),
         ["stats"] => (Route::Stats, Method::GET),
+        ["export"] => (Route::Export, Method::GET),
+        ["import"] => (Route::Import, Method::POST),
+        ["backup"] => (Route::Backup, Method::POST),
         ["drain"] => (Route::Drain, Method::POST),
         ["resume"] => (Route::Resume, Method::POST),
         ["instances", id] => (Route::Show(instance(id)?), Method::GET),

@@ -6,6 +6,7 @@
 mod effects;
 mod lists;
 mod orders;
+mod transfer;
 
 use crate::kit::request::{Ask, Reply};
 use crate::kit::{Kit, on_each_store_with};

@@ -8,6 +8,7 @@ mod failure;
 mod list;
 mod order;
 mod table;
+mod transfer;
 
 use clap::{Args, Subcommand, ValueEnum};
 use client::Client;
@@ -95,6 +96,12 @@ enum AdminCommand {
     Drain(order::Why),
     /// Take changes again
     Resume(order::Why),
+    /// Write everything of a realm to a file of JSON lines, sealed as in the store
+    Export(transfer::ExportArgs),
+    /// Read a file of `export` into a broker with the same keys and the same realm
+    Import(transfer::ImportArgs),
+    /// Write a copy of the broker's database to a file while it runs
+    Backup(transfer::BackupArgs),
 }
 
 #[derive(Subcommand)]
@@ -234,6 +241,9 @@ async fn command(args: AdminArgs) -> Result<(), Failure> {
         AdminCommand::Stats => list::show(&client, output, "stats").await,
         AdminCommand::Drain(why) => order::broker(&client, output, "drain", &why).await,
         AdminCommand::Resume(why) => order::broker(&client, output, "resume", &why).await,
+        AdminCommand::Export(args) => transfer::export(&client, &args).await,
+        AdminCommand::Import(args) => transfer::import(&client, output, &args).await,
+        AdminCommand::Backup(args) => transfer::backup(&client, &args).await,
     }
 }
 

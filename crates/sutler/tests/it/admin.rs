@@ -206,6 +206,45 @@ fn a_drained_broker_takes_no_changes_until_it_is_resumed() {
 }
 
 #[test]
+fn a_running_database_is_copied_and_a_realm_is_written_to_a_file() {
+    let folder = folder();
+    std::fs::write(folder.path().join("catalog.yaml"), CATALOG).expect("a file");
+    let config = CONFIG.replace("memory:", "sqlite:one.db");
+    std::fs::write(folder.path().join("sutler.yaml"), config).expect("a file");
+    let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
+    provision(&broker, "i", "small");
+    let copied = admin(folder.path(), &broker, &["backup", "copy.db"]);
+    assert!(
+        copied.stderr.starts_with("wrote copy.db"),
+        "{}",
+        copied.stderr
+    );
+    let copy = rusqlite::Connection::open(folder.path().join("copy.db")).expect("it opens");
+    let whole: String = copy
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .expect("it is a database");
+    assert_eq!(whole, "ok");
+    let again = admin(folder.path(), &broker, &["backup", "copy.db"]);
+    assert_eq!(again.code, Some(2), "{}", again.stderr);
+    let exported = admin(folder.path(), &broker, &["export", "all.jsonl"]);
+    assert_eq!(exported.code, Some(0), "{}", exported.stderr);
+    let imported = admin(
+        folder.path(),
+        &broker,
+        &["import", "all.jsonl", "-o", "json"],
+    );
+    assert_eq!(imported.code, Some(0), "{}", imported.stderr);
+    let done: Value = serde_json::from_str(&imported.stdout).expect("it is JSON");
+    assert_eq!(done["documents"], 0, "all was there");
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .filter_map(|it| it.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("backup-") || name.ends_with("partial"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn help_of_administration_names_every_command() {
     let said = said(folder().path(), &["admin", "--help"]);
     let lines = said

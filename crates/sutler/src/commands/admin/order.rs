@@ -20,6 +20,12 @@ pub(super) struct Why {
     yes: bool,
 }
 
+impl Why {
+    pub(super) fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
 /// An order for an instance.
 #[derive(Args)]
 pub(super) struct OnInstance {

@@ -3,14 +3,16 @@
 use super::access;
 use crate::demo::Demo;
 use crate::telemetry::{Choices, Telemetry};
+use async_trait::async_trait;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use sutler::{
     ClientAuth, Config, DeletedPollAnswer, File, Loaded, MissingVersionAnswer, Records, StoreUrl,
 };
 use sutler_broker::{
-    Admin, Auth, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings, Limits,
-    MissingVersion, Platform, Rate, Settings, Tls,
+    Admin, Auth, Backup, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings,
+    Limits, MissingVersion, Platform, Rate, Settings, Tls,
 };
 use sutler_journal::KeyRing;
 use sutler_store_sqlite::SqliteStore;
@@ -53,7 +55,20 @@ pub(super) async fn broker(loaded: &Loaded, operators: Option<Auth>) -> Result<B
     };
     let keys = config.store.key_file.as_ref();
     let keys = keys.map_or_else(|| path.with_extension("key"), |it| it.0.clone());
-    Ok(broker.store(SqliteStore::open(path).await?, KeyRing::file(keys)?))
+    let store = Arc::new(SqliteStore::open(path).await?);
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    let broker = broker.backup(Arc::new(Copies(store.clone())), folder);
+    Ok(broker.shared_store(store, KeyRing::file(keys)?))
+}
+
+/// Copies of the database, for operators.
+struct Copies(Arc<SqliteStore>);
+
+#[async_trait]
+impl Backup for Copies {
+    async fn copy_to(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.0.backup(path, |_| {}).await?)
+    }
 }
 
 /// The realm of a platform; none for the one at `/` that the top of the configuration makes.

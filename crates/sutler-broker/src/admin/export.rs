@@ -1,0 +1,131 @@
+//! Everything of a realm as JSON lines, written while it is sent: memory is bounded.
+//!
+//! Each resource is written with the operations it points to, as they were at one moment. For one
+//! moment of the whole, drain the broker first. The form of the lines is in `line.rs`.
+
+use super::audit::AUDIT;
+use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
+use super::stream::Pieces;
+use crate::desk::Desk;
+use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::records::{BINDING, INSTANCE, Kept, PLAN, RecordError};
+use bytes::Bytes;
+use std::io;
+use sutler_journal::{Document, Key, List, OperationId, Place, StoreError};
+
+/// Documents read at a time.
+const CHUNK: usize = 50;
+/// How often a resource that changes while it is read is read again.
+const TRIES: u32 = 20;
+
+/// What ends an export early.
+enum Stopped {
+    /// Nobody reads any more.
+    Left,
+    /// It cannot be read.
+    Broken(RecordError),
+}
+
+impl From<RecordError> for Stopped {
+    fn from(error: RecordError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+/// Writes it all; a line that is missing at the end says that it is not all.
+pub(crate) async fn write(desk: Desk, pieces: Pieces) {
+    if let Err(Stopped::Broken(error)) = write_all(&desk, &pieces).await {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "an export broke off"
+        );
+        let _ = pieces
+            .send(Err(io::Error::other("the export broke off")))
+            .await;
+    }
+}
+
+async fn write_all(desk: &Desk, pieces: &Pieces) -> Result<(), Stopped> {
+    let records = &desk.stock.records;
+    let realm = records.realm.as_str().to_owned();
+    line(pieces, &Line::Head { form: FORM, realm }).await?;
+    let (mut documents, mut operations) = (0, 0);
+    for kind in [PLAN, INSTANCE, BINDING, AUDIT] {
+        let list = List::Prefix(Key::prefix(&records.realm, kind, &[]).unwrap_or_default());
+        let mut at = None;
+        loop {
+            let page = records.store.list(&list, at.as_ref(), CHUNK).await?;
+            for document in page.documents {
+                let Some(written) = whole(desk, document).await? else {
+                    continue;
+                };
+                documents += 1;
+                operations += written.operations.len() as u64;
+                line(pieces, &Line::Document(Box::new(written))).await?;
+            }
+            at = page.next;
+            if at.is_none() {
+                break;
+            }
+        }
+    }
+    let end = Line::End {
+        documents,
+        operations,
+    };
+    line(pieces, &end).await
+}
+
+/// A document with the operations it points to, all of one moment; `None` if it is gone meanwhile.
+async fn whole(desk: &Desk, listed: Document) -> Result<Option<DocumentLine>, Stopped> {
+    let records = &desk.stock.records;
+    let mut document = listed;
+    for _ in 0..TRIES {
+        let mut operations = Vec::new();
+        for id in pins(desk, &document)? {
+            let found = records.store.operation(id).await?;
+            operations.extend(found.as_ref().map(OperationLine::of));
+        }
+        let version = document.version;
+        match records.store.get(&document.key).await? {
+            None => return Ok(None),
+            Some(again) if again.version == version => {
+                return Ok(Some(DocumentLine {
+                    key: Binary(Bytes::copy_from_slice(again.key.as_bytes())),
+                    body: Binary(again.body),
+                    operations,
+                }));
+            }
+            Some(again) => document = again,
+        }
+    }
+    let sentence = "a resource changes faster than it can be read; drain the broker first";
+    Err(StoreError::new(sentence).into())
+}
+
+fn pins(desk: &Desk, document: &Document) -> Result<Vec<OperationId>, RecordError> {
+    let (records, place) = (&desk.stock.records, Place::Document(&document.key));
+    if document.key.kind() == INSTANCE.as_str() {
+        let (at, _) = records.open::<Instance>(place, &document.body)?;
+        return Ok(Kept::pins(&at));
+    }
+    if document.key.kind() == BINDING.as_str() {
+        let (at, _) = records.open::<Binding>(place, &document.body)?;
+        return Ok(Kept::pins(&at));
+    }
+    Ok(Vec::new())
+}
+
+async fn line(pieces: &Pieces, line: &Line) -> Result<(), Stopped> {
+    let mut text = serde_json::to_vec(line).expect("our own types serialise");
+    text.push(b'\n');
+    let sent = pieces.send(Ok(text.into())).await;
+    sent.map_err(|_| Stopped::Left)
+}

@@ -1,0 +1,192 @@
+//! Reads an export into a broker with the same keys and the same realm: never over what is there.
+//!
+//! One commit for each resource with its operations. What is there already as in the file is passed
+//! over, so an import that was interrupted is repeated; what is there otherwise ends it.
+
+use super::answer::Fault;
+use super::audit::{AUDIT, Entry};
+use super::line::{DocumentLine, FORM, Line, OperationLine};
+use crate::desk::Desk;
+use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::records::{BINDING, INSTANCE, Kept, PLAN, RecordError, Records};
+use bytes::{Buf as _, Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use serde::Serialize;
+use std::time::Duration;
+use sutler_journal::{Commit, CommitError, Document, Key, Operation, Place, Term, Write, settle};
+
+/// Longest line: a whole commit in base64, and more.
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long a sender may send nothing.
+const SILENT_AT_MOST: Duration = Duration::from_secs(60);
+
+/// What an import did.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Imported {
+    /// Documents that were added.
+    pub documents: u64,
+    /// Operations that were added.
+    pub operations: u64,
+    /// Documents that were there already, as in the file.
+    pub already_there: u64,
+}
+
+/// Where an import stands in its file.
+#[derive(Default)]
+struct Reader {
+    begun: bool,
+    ended: bool,
+    line: u64,
+    seen: u64,
+    done: Imported,
+}
+
+/// Reads a whole body.
+pub(crate) async fn read<B>(desk: &Desk, body: B) -> Result<Imported, Fault>
+where
+    B: hyper::body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut body = std::pin::pin!(body);
+    let mut kept = BytesMut::new();
+    let mut reader = Reader::default();
+    loop {
+        let frame = tokio::time::timeout(SILENT_AT_MOST, body.frame()).await;
+        let Ok(frame) = frame else {
+            return Err(reader.fault("nothing more came for a minute; repeat the import"));
+        };
+        match frame {
+            None => break,
+            Some(Err(_)) => return Err(reader.fault("the body broke off; repeat the import")),
+            Some(Ok(frame)) => kept.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new())),
+        }
+        while let Some(at) = kept.iter().position(|byte| *byte == b'\n') {
+            let line = kept.split_to(at);
+            kept.advance(1);
+            reader.take(desk, &line).await?;
+        }
+        if kept.len() > LINE_BYTES_MAX {
+            return Err(reader.fault("it is too long; is this a file of export?"));
+        }
+    }
+    if !kept.is_empty() {
+        reader.take(desk, &kept).await?;
+    }
+    if !reader.ended {
+        return Err(reader.fault("the file is cut off before its last line; export it again"));
+    }
+    Ok(reader.done)
+}
+
+impl Reader {
+    fn fault(&self, sentence: &str) -> Fault {
+        let Imported {
+            documents,
+            already_there,
+            ..
+        } = self.done;
+        Fault::invalid(format!(
+            "Line {}: {sentence}. {documents} documents were added before, {already_there} were there already.",
+            self.line
+        ))
+    }
+
+    async fn take(&mut self, desk: &Desk, text: &[u8]) -> Result<(), Fault> {
+        self.line += 1;
+        let line: Line = serde_json::from_slice(text)
+            .map_err(|_| self.fault("it is not a line of an export; is this the right file?"))?;
+        let realm = desk.stock.records.realm.as_str();
+        match line {
+            Line::Head { form, realm: of } if !self.begun => {
+                if form != FORM || of != realm {
+                    let sentence = format!(
+                        "this is form {form} of the realm {of:?}, and form {FORM} of {realm:?} is wanted; choose the realm with ?realm="
+                    );
+                    return Err(self.fault(&sentence));
+                }
+                self.begun = true;
+                Ok(())
+            }
+            Line::Document(line) if self.begun && !self.ended => {
+                self.seen += 1;
+                self.add(desk, *line).await
+            }
+            Line::End { documents, .. } if self.begun && !self.ended => {
+                if documents != self.seen {
+                    return Err(self.fault("lines are missing; export it again"));
+                }
+                self.ended = true;
+                Ok(())
+            }
+            Line::Head { .. } | Line::Document(_) | Line::End { .. } => {
+                Err(self.fault("it is not where it belongs; is this one whole file of export?"))
+            }
+        }
+    }
+
+    async fn add(&mut self, desk: &Desk, line: DocumentLine) -> Result<(), Fault> {
+        let records = &desk.stock.records;
+        let body = line.body.0;
+        let key = Key::from_bytes(&line.key.0)
+            .ok()
+            .filter(|key| key.realm() == records.realm.as_str())
+            .ok_or_else(|| self.fault("its key is not one of this realm"))?;
+        let terms = terms(records, &key, &body)
+            .map_err(|_| {
+                self.fault("it does not open; is the key ring the one it was sealed with?")
+            })?
+            .ok_or_else(|| self.fault("a document of this kind is not imported"))?;
+        let operations: Vec<Operation> = line
+            .operations
+            .into_iter()
+            .map(|it: OperationLine| it.operation(&key, &desk.stock.queue))
+            .collect();
+        let count = operations.len() as u64;
+        let commit = Commit::new().insert(key.clone(), terms, body.clone());
+        let commit = operations.into_iter().fold(commit, |commit, it| {
+            commit.write(Write::Import(Box::new(it)))
+        });
+        match settle(records.store.as_ref(), &commit).await {
+            Ok(()) => {
+                self.done.documents += 1;
+                self.done.operations += count;
+                Ok(())
+            }
+            Err(CommitError::Stale(_)) => {
+                let there = records.store.get(&key).await?;
+                // A plan's copy is named by what is in it.
+                let same = |it: &Document| it.body == body || key.kind() == PLAN.as_str();
+                if there.as_ref().is_some_and(same) {
+                    self.done.already_there += 1;
+                    return Ok(());
+                }
+                let sentence =
+                    format!("{key:?} is there already and is not the same; nothing is overwritten");
+                Err(Fault::conflict(self.fault(&sentence)))
+            }
+            Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// What a document is listed by; `None` for kinds that are not exported.
+fn terms(records: &Records, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>>, RecordError> {
+    let place = Place::Document(key);
+    if key.kind() == INSTANCE.as_str() {
+        let (at, _) = records.open::<Instance>(place, body)?;
+        return Ok(Some(Kept::terms(&at, key)));
+    }
+    if key.kind() == BINDING.as_str() {
+        let (at, _) = records.open::<Binding>(place, body)?;
+        return Ok(Some(Kept::terms(&at, key)));
+    }
+    if key.kind() == AUDIT.as_str() {
+        return Entry::open(records, key, body).map(|_| Some(Vec::new()));
+    }
+    if key.kind() == PLAN.as_str() {
+        records.keys.open(place, body)?;
+        return Ok(Some(Vec::new()));
+    }
+    Ok(None)
+}

@@ -1,0 +1,138 @@
+//! Export and import: everything comes along and goes on, nothing is overwritten, nothing is plain.
+
+use super::{get, order};
+use crate::kit::script::Script;
+use crate::kit::{Kit, catalog_of, fixture};
+use serde_json::json;
+use std::sync::Arc;
+use sutler_broker::{Admin, Broker};
+use sutler_journal::{KeyRing, MemoryStore};
+use sutler_osb::OperationKind::Provision;
+
+/// A broker with an empty store and these keys, and its service.
+async fn empty(keys: &str) -> (Kit, Arc<Script>) {
+    let script = Arc::new(Script::default());
+    let catalog = catalog_of(fixture::catalog());
+    let ids = catalog
+        .services()
+        .iter()
+        .map(|it| it.id.as_str().to_owned());
+    let ids: Vec<String> = ids.collect();
+    let keys = KeyRing::parse(keys).expect("a key ring");
+    let broker = Broker::new(catalog)
+        .basic_auth("user", "s3cret")
+        .admin(Admin::at("/admin").basic_auth("root", "t0ps3cret"))
+        .store(MemoryStore::new(), keys);
+    let broker = ids.iter().fold(broker, |broker, id| {
+        broker.untyped_service(id, script.clone())
+    });
+    let running = broker.start().await.expect("the broker starts");
+    (Kit::around(running), script)
+}
+
+async fn exported(kit: &Kit) -> String {
+    get(kit, "export").send().await.is(200).text
+}
+
+#[tokio::test]
+async fn what_is_exported_goes_on_where_it_is_imported() {
+    let keys = KeyRing::fresh_line("one");
+    let (old, script) = empty(&keys).await;
+    let secret = "c4n4ry-in-a-parameter";
+    let made = old.provision("i").parameters(json!({ "password": secret }));
+    made.send().await.is(201);
+    old.has_binding("i", "b").await;
+    old.has_instance("gone").await;
+    old.deprovision("gone").send().await.is(200);
+    let gate = script.hold_stubbornly(Provision);
+    let accepted = old.provision("x").accepts_incomplete().send().await;
+    gate.reached().await;
+    order(&old, "drain").send().await.is(200);
+    let file = exported(&old).await;
+    assert!(!file.contains(secret), "an export is sealed");
+    script.open_all();
+    old.running.shut_down().await;
+
+    let (new, script) = empty(&keys).await;
+    let import = || order(&new, "import").bytes(file.clone());
+    let done = import().send().await.is(200);
+    assert!(done.json["documents"].as_u64() >= Some(4), "{}", done.text);
+    let fetched = new.fetch("i").send().await.is(200);
+    assert_eq!(fetched.json["parameters"]["password"], secret);
+    new.fetch_binding("i", "b").send().await.is(200);
+    new.poll("gone").send().await.is(410);
+    let poll = new.poll("x").operation(&accepted.operation());
+    let ended = new.poll_until_done(poll).await;
+    assert_eq!(ended.json["state"], "succeeded");
+    assert_eq!(script.calls(Provision).len(), 1, "what ran goes on here");
+    new.unbind("i", "b").send().await.is(200);
+    new.deprovision("i").send().await.is(200);
+    new.running.shut_down().await;
+}
+
+#[tokio::test]
+async fn an_import_is_repeated_without_harm_and_overwrites_nothing() {
+    let keys = KeyRing::fresh_line("one");
+    let (old, _) = empty(&keys).await;
+    old.has_instance("a").await;
+    old.has_instance("b").await;
+    let file = exported(&old).await;
+    let (new, _) = empty(&keys).await;
+    let half: Vec<&str> = file.lines().take(file.lines().count() - 2).collect();
+    let cut = order(&new, "import")
+        .bytes(half.join("\n"))
+        .send()
+        .await
+        .is(400);
+    assert!(
+        cut.description().contains("cut off"),
+        "{}",
+        cut.description()
+    );
+    let done = order(&new, "import")
+        .bytes(file.clone())
+        .send()
+        .await
+        .is(200);
+    assert!(
+        done.json["already_there"].as_u64() >= Some(1),
+        "{}",
+        done.text
+    );
+    new.fetch("b").send().await.is(200);
+    let again = order(&new, "import")
+        .bytes(file.clone())
+        .send()
+        .await
+        .is(200);
+    assert_eq!(again.json["documents"], 0);
+
+    let (taken, _) = empty(&keys).await;
+    taken.has_instance("a").await;
+    let refused = order(&taken, "import")
+        .bytes(file.clone())
+        .send()
+        .await
+        .is(409);
+    assert!(refused.description().contains("nothing is overwritten"));
+    let (stranger, _) = empty(&KeyRing::fresh_line("other")).await;
+    let refused = order(&stranger, "import").bytes(file).send().await.is(400);
+    assert!(
+        refused.description().contains("key ring"),
+        "{}",
+        refused.description()
+    );
+    let nonsense = order(&stranger, "import")
+        .bytes("{}\n")
+        .send()
+        .await
+        .is(400);
+    assert!(nonsense.description().contains("Line 1"));
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_copied_says_so() {
+    let (kit, _) = empty(&KeyRing::fresh_line("one")).await;
+    let refused = order(&kit, "backup").send().await.is(409);
+    assert!(refused.description().contains("export"));
+}

@@ -1,0 +1,142 @@
+//! `export`, `import` and `backup`: whole realms and databases, from and to files.
+//!
+//! What is written gets its name only when it is whole. On a terminal a bar says how far it is.
+
+use super::client::{Client, broken};
+use super::failure::Failure;
+use super::list::{say, shown};
+use super::{Output, order};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use reqwest::{Body, Method, RequestBuilder};
+use serde_json::json;
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Where an export goes.
+#[derive(Args)]
+pub(super) struct ExportArgs {
+    /// The file to write; must not be there yet
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// What is imported.
+#[derive(Args)]
+pub(super) struct ImportArgs {
+    /// A file that `export` has written
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Where a copy goes.
+#[derive(Args)]
+pub(super) struct BackupArgs {
+    /// The file to write; must not be there yet
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    why: order::Why,
+}
+
+pub(super) async fn export(client: &Client, args: &ExportArgs) -> Result<(), Failure> {
+    let request = client.ask(Method::GET, "export", &[]);
+    let bytes = save(client, request, &args.file).await?;
+    let last = last_line(&args.file)?;
+    if !last.contains("\"end\"") {
+        return Err(Failure::failed(format!(
+            "{} has no last line: the export broke off; remove the file and repeat",
+            args.file.display()
+        )));
+    }
+    say(&format!("wrote {} ({bytes} bytes)", args.file.display()))
+}
+
+pub(super) async fn backup(client: &Client, args: &BackupArgs) -> Result<(), Failure> {
+    let request = client.ask(Method::POST, "backup", &[]);
+    let request = request.json(&json!({ "reason": args.why.reason() }));
+    let bytes = save(client, request, &args.file).await?;
+    say(&format!("wrote {} ({bytes} bytes)", args.file.display()))
+}
+
+pub(super) async fn import(
+    client: &Client,
+    output: Output,
+    args: &ImportArgs,
+) -> Result<(), Failure> {
+    let path = &args.file;
+    let file = tokio::fs::File::open(path)
+        .await
+        .map_err(|error| Failure::file("read", path, error))?;
+    let request = client.ask(Method::POST, "import", &[]);
+    let done = client.json(request.body(Body::from(file))).await?;
+    shown(output, &done)
+}
+
+/// Writes an answer to a file that was not there; gives its length.
+async fn save(client: &Client, request: RequestBuilder, path: &Path) -> Result<u64, Failure> {
+    if path.exists() {
+        return Err(Failure::Usage(format!(
+            "{} exists already; name another file, or remove it first",
+            path.display()
+        )));
+    }
+    let mut response = client.send(request).await?;
+    let partial = path.with_extension("partial");
+    let mut file = private(&partial)?;
+    let bar = bar();
+    let mut bytes = 0;
+    let written = async {
+        while let Some(piece) = response.chunk().await.map_err(broken)? {
+            file.write_all(&piece)
+                .map_err(|error| Failure::file("write", &partial, error))?;
+            bytes += piece.len() as u64;
+            bar.set_position(bytes);
+        }
+        file.sync_all()
+            .and_then(|()| std::fs::rename(&partial, path))
+            .map_err(|error| Failure::file("write", path, error))
+    };
+    let written = written.await;
+    bar.finish_and_clear();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    written.map(|()| bytes)
+}
+
+/// A new file that only its owner reads.
+fn private(path: &Path) -> Result<File, Failure> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| Failure::file("write", path, error))
+}
+
+fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {bytes} {elapsed}");
+    ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}
+
+/// The end of a file, from its last line on.
+fn last_line(path: &Path) -> Result<String, Failure> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let read = || -> std::io::Result<String> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(200)))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        let text = String::from_utf8_lossy(&end).into_owned();
+        Ok(text.lines().last().unwrap_or_default().to_owned())
+    };
+    read().map_err(|error| Failure::file("read", path, error))
+}
