@@ -13,6 +13,9 @@ const DONE: &str = "the configuration was reloaded";
 /// How often the configuration is reloaded under load.
 const RELOADS: usize = 20;
 
+/// So that the numbers can be read without a password.
+const METRICS: &str = "metrics: {public: true}\n";
+
 const INSTANCE: &str = "/v2/service_instances/i";
 
 fn write(folder: &Path, name: &str, text: &str) {
@@ -36,7 +39,7 @@ fn config(password: &str, more: &str) -> String {
 
 fn started(folder: &Path) -> Broker {
     write(folder, "catalog.yaml", &catalog("one"));
-    write(folder, "sutler.yaml", &config("first", ""));
+    write(folder, "sutler.yaml", &config("first", METRICS));
     Broker::start(folder, &["broker", "--config", "sutler.yaml"])
 }
 
@@ -53,8 +56,8 @@ fn users_and_catalog_change_at_a_hang_up_and_what_needs_a_restart_is_named() {
     let made = Ask::new("PUT", INSTANCE).user("me:first").json(&body);
     assert_eq!(made.send(broker.address()).status, 201);
     write(folder.path(), "catalog.yaml", &catalog("two"));
-    let more = "drain: 1m\nlisten: 127.0.0.1:1\n";
-    write(folder.path(), "sutler.yaml", &config("second", more));
+    let more = format!("{METRICS}drain: 1m\nlisten: 127.0.0.1:1\nlog: {{level: debug}}\n");
+    write(folder.path(), "sutler.yaml", &config("second", &more));
     broker.signal("HUP");
     let log = broker.until_logged(DONE);
     // A flag says where to listen, before and after.
@@ -64,6 +67,11 @@ fn users_and_catalog_change_at_a_hang_up_and_what_needs_a_restart_is_named() {
     assert_eq!(asked(&broker, "me:first").0, 401);
     let (status, text) = asked(&broker, "me:second");
     assert_eq!(status, 200, "{text}");
+    // A client that leaves in the middle of a request is told of at that level only.
+    let mut leaves = std::net::TcpStream::connect(broker.address()).expect("it listens");
+    std::io::Write::write_all(&mut leaves, b"nothing of the kind\r\n\r\n").expect("it is sent");
+    drop(leaves);
+    broker.until_logged("DEBUG");
     assert!(
         text.contains("\"two\"") && !text.contains("\"one\""),
         "{text}"
@@ -97,6 +105,12 @@ fn a_file_with_faults_changes_nothing_and_every_fault_is_logged() {
     assert_eq!(status, 200, "{text}");
     assert!(text.contains("\"one\""), "{text}");
     assert_eq!(asked(&broker, "me:second").0, 401);
+    let numbers = Ask::get("/metrics").send(broker.address()).text;
+    let failed = |line: &&str| {
+        line.contains("reloads") && line.contains("configuration") && line.contains("failed")
+    };
+    let line = numbers.lines().find(failed).unwrap_or_default();
+    assert!(line.ends_with(" 2"), "{line:?} of {numbers}");
 }
 
 #[test]
