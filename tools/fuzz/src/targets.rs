@@ -2,7 +2,8 @@
 //!
 //! What must hold is in the files below: bodies in `bodies.rs`, headers, ids and other short texts in
 //! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, what
-//! stores keep in `kept.rs`, whole requests in `requests.rs`. A new parser gets a line here and a folder in `corpus/`.
+//! stores keep in `kept.rs`, whole requests in `requests.rs`, tokens and
+//! their keys in `tokens.rs`. A new parser gets a line here and a folder in `corpus/`.
 
 mod bodies;
 mod catalogs;
@@ -10,6 +11,7 @@ mod configs;
 mod kept;
 mod requests;
 mod texts;
+mod tokens;
 
 use crate::mutate::Syntax;
 
@@ -168,6 +170,13 @@ pub const TARGETS: &[Target] = &[
         words: requests::AUTH_WORDS,
         check: requests::authorization,
     },
+    Target {
+        name: "token",
+        syntax: Syntax::Text,
+        words: tokens::WORDS,
+        check: tokens::tokens,
+    },
+    plain!("key_set", Json, tokens::KEY_WORDS, tokens::key_set),
     Target {
         name: "content_type",
         syntax: Syntax::Text,

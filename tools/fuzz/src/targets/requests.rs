@@ -91,7 +91,7 @@ const AUTHORIZATION_BYTES_MAX: usize = 4096;
 /// Requests after which a new broker is made: what succeeded fills the store.
 const REQUESTS_MAX: u32 = 2_000;
 
-const CATALOG: &str = r##"{"services": [{
+pub(super) const CATALOG: &str = r##"{"services": [{
     "id": "s", "name": "s", "description": "d", "bindable": true, "plan_updateable": true,
     "instances_retrievable": true, "bindings_retrievable": true, "allow_context_updates": true,
     "plans": [
@@ -103,7 +103,7 @@ const CATALOG: &str = r##"{"services": [{
     ]}]}"##;
 
 /// Does everything, at once.
-struct Obliging;
+pub(super) struct Obliging;
 
 #[async_trait]
 impl UntypedService for Obliging {
