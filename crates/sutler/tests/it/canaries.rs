@@ -259,11 +259,21 @@ fn a_secret_is_found_plainly_and_encoded() {
     canaries.search(b"nothing of the kind", "a text");
 }
 
-/// What `sutler admin` prints, with good credentials and with wrong ones.
+/// What `sutler admin` prints, with good credentials and with wrong ones. The copy of the database that
+/// it writes is searched with the other files.
 fn search_the_operators_client(folder: &Path, broker: &Broker, canaries: &Canaries) {
-    for place in ["a password of an operator", "a wrong password"] {
+    let list = ["instances", "list", "-o", "json"];
+    let good = "a password of an operator";
+    let asked = [
+        (&list[..], good),
+        (&list[..], "a wrong password"),
+        (&["backup", "copy.db"][..], good),
+    ];
+    for (arguments, place) in asked {
         let output = sutler(folder)
-            .args(["admin", "instances", "list", "-o", "json", "--user", "op"])
+            .arg("admin")
+            .args(arguments)
+            .args(["--user", "op"])
             .args(["--url", &format!("http://{}/admin", broker.address())])
             .env("SUTLER_ADMIN_PASSWORD", canary(place))
             .output()
@@ -271,6 +281,7 @@ fn search_the_operators_client(folder: &Path, broker: &Broker, canaries: &Canari
         canaries.search(&output.stdout, "what operators are shown");
         canaries.search(&output.stderr, "what operators are told");
     }
+    assert!(folder.join("copy.db").exists(), "there is no copy");
 }
 
 /// Databases, logs, and whatever else lies there.
