@@ -42,6 +42,7 @@ struct Seen {
     timer: RequestTimer,
     origin: Origin,
     operation: Option<OperationId>,
+    method: Method,
 }
 
 tokio::task_local! {
@@ -50,7 +51,6 @@ tokio::task_local! {
 
 /// A request whose head has arrived.
 pub(crate) struct Begun {
-    method: Method,
     span: Span,
     seen: Seen,
 }
@@ -79,11 +79,12 @@ pub(crate) fn begin<B>(request: &hyper::Request<B>) -> Begun {
         origin: Origin {
             request_id,
             caller: None,
-            trace: trace::onward(&span, given),
+            trace: given,
         },
         operation: None,
+        method,
     };
-    Begun { method, span, seen }
+    Begun { span, seen }
 }
 
 /// Has a request answered, and says afterwards what it was.
@@ -91,10 +92,10 @@ pub(crate) async fn request<W, R>(begun: Begun, work: W) -> Response<R>
 where
     W: Future<Output = Response<R>>,
 {
-    let Begun { method, span, seen } = begun;
+    let Begun { span, seen } = begun;
     let told = async move {
         let reply = work.await;
-        SEEN.with(|seen| tell(seen.take(), &method, reply.status().as_u16()));
+        SEEN.with(|seen| tell(seen.take(), reply.status().as_u16()));
         reply
     };
     SEEN.scope(RefCell::new(Some(seen)), told)
@@ -103,14 +104,15 @@ where
 }
 
 /// One line for one request.
-fn tell(seen: Option<Seen>, method: &Method, status: u16) {
+fn tell(seen: Option<Seen>, status: u16) {
     let Some(seen) = seen else { return };
     let route = seen.timer.route();
     let span = Span::current();
     if !span.is_disabled() {
-        span.record("http.route", route.template());
+        if route == Route::Nowhere {
+            name(&span, &seen.method, route);
+        }
         span.record("http.response.status_code", status);
-        span.record("otel.name", format!("{method} {}", route.template()));
         if status >= 500 {
             span.record("otel.status_code", "ERROR");
         }
@@ -130,7 +132,18 @@ fn tell(seen: Option<Seen>, method: &Method, status: u16) {
 
 /// Where the request goes is known.
 pub(crate) fn routed(route: Route) {
-    with_seen(|seen| seen.timer.routed(route));
+    with_seen(|seen| {
+        seen.timer.routed(route);
+        name(&Span::current(), &seen.method, route);
+    });
+}
+
+/// A span has its name before anything is made a child of it: later it could not be changed.
+fn name(span: &Span, method: &Method, route: Route) {
+    if !span.is_disabled() {
+        span.record("http.route", route.template());
+        span.record("otel.name", format!("{method} {}", route.template()));
+    }
 }
 
 /// Who sent it is known.
@@ -155,7 +168,10 @@ pub(crate) fn concerns(operation: OperationId) {
 /// The request that is being answered, as its operation will keep it.
 pub(crate) fn origin() -> Origin {
     let mut origin = Origin::default();
-    with_seen(|seen| origin = seen.origin.clone());
+    with_seen(|seen| {
+        origin = seen.origin.clone();
+        origin.trace = trace::onward(&Span::current(), origin.trace.take());
+    });
     origin
 }
 

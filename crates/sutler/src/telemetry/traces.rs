@@ -91,6 +91,8 @@ impl Traces {
             .with_location(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
+            // A span that was entered could not be given the name of its route any more.
+            .with_context_activation(false)
             .with_tracer(provider.tracer("sutler"))
             .with_filter(filter_fn(is_traced).with_max_level_hint(LevelFilter::INFO));
         propagate_with(W3c);
