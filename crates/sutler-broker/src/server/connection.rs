@@ -78,7 +78,7 @@ impl Port {
         if self.front.tls.is_none() {
             self.converse(stream, None).await;
         } else {
-            self.secure(stream).await;
+            Box::pin(self.secure(stream)).await;
         }
         drop(connected);
     }
@@ -124,11 +124,12 @@ impl Port {
             if let Some(certificate) = &certificate {
                 request.extensions_mut().insert(certificate.clone());
             }
-            async move {
+            // In a box: hyper keeps room for this in every connection, also for those that wait.
+            Box::pin(async move {
                 let reply = front.handle(request).await;
                 drop(busy);
                 Ok::<_, Infallible>(reply)
-            }
+            })
         });
         let stream = TokioIo::new(Unread::new(stream, settings.limits.write_within));
         let mut connection = std::pin::pin!(self.http.serve_connection(stream, service));
