@@ -138,7 +138,12 @@ impl Api {
     }
 
     /// Answers one request, whose path is ours from byte `at` on. Never fails, never panics.
-    pub(crate) async fn handle<B>(&self, request: Request<B>, at: usize) -> Response<Body>
+    pub(crate) async fn handle<B>(
+        &self,
+        request: Request<B>,
+        at: usize,
+        probes: &crate::health::Probes,
+    ) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -151,6 +156,14 @@ impl Api {
             Ok(caller) => caller.name.to_string(),
             Err(rejection) => return http::rejected(rejection).map(Body::new),
         };
+        crate::observe::admitted(&who);
+        if request.method() == hyper::Method::GET
+            && let Some(rest) = request.uri().path().get(at..)
+            && rest.trim_start_matches('/') == "metrics"
+            && let Some(page) = probes.metrics()
+        {
+            return page.map(Body::new);
+        }
         let answered = sutler_journal::catch_panic(self.answer(request, at, who)).await;
         match answered {
             Ok(Ok(response)) => response,

@@ -61,7 +61,7 @@ impl Front {
             && let Some(at) = admin.ends_at(request.uri().path())
         {
             observe::routed(Route::Admin);
-            return admin.handle(request, at).await;
+            return admin.handle(request, at, &self.probes).await;
         }
         self.serve(request).await.map(Body::new)
     }
