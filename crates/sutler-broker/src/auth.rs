@@ -24,6 +24,7 @@ pub use users::Users;
 
 pub(crate) use rejection::{Rejection, scope_challenge};
 
+use crate::measure::{self, AuthFailure};
 use crate::server::PeerCertificate;
 use header::Given;
 use hyper::header::HeaderMap;
@@ -200,7 +201,11 @@ impl Auth {
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Caller, Rejection> {
-        self.checks().admit(headers, extensions).await
+        let admitted = self.checks().admit(headers, extensions).await;
+        if let Err(rejection) = &admitted {
+            measure::auth_failed(failure(rejection, headers, extensions));
+        }
+        admitted
     }
 }
 
@@ -236,6 +241,24 @@ impl Checks {
             bearer: self.tokens.is_some(),
             certificate: self.certificates.is_some(),
         }
+    }
+}
+
+/// How a rejection is counted.
+fn failure(rejection: &Rejection, headers: &HeaderMap, extensions: &Extensions) -> AuthFailure {
+    match rejection {
+        Rejection::LacksScope(_) => AuthFailure::Scope,
+        Rejection::TooManyGuesses { .. } => AuthFailure::Throttled,
+        Rejection::Busy | Rejection::IssuerUnavailable => AuthFailure::Unavailable,
+        Rejection::Unproven(..) => match header::given(headers) {
+            Given::Basic(_) => AuthFailure::Credentials,
+            Given::Bearer(_) => AuthFailure::Token,
+            Given::Unreadable => AuthFailure::Malformed,
+            Given::Nothing if extensions.get::<PeerCertificate>().is_some() => {
+                AuthFailure::Certificate
+            }
+            Given::Nothing => AuthFailure::Missing,
+        },
     }
 }
 

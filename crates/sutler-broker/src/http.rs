@@ -14,6 +14,7 @@ pub(crate) use route::PATHS;
 
 use crate::auth::{Auth, Caller, Rejection};
 use crate::desk::{Asker, Desk};
+use crate::measure::{self, Limited};
 use crate::observe;
 use crate::server::{AtWork, Sort, Turnstile};
 use async_trait::async_trait;
@@ -102,6 +103,7 @@ impl Http {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if matches!(understood.endpoint.sort(), Sort::Change) && self.desk.engine.is_paused() {
+            measure::limited(Limited::Draining);
             return Err(Answer::draining());
         }
         let takes_body = understood.endpoint.takes_body();
@@ -199,9 +201,11 @@ impl Http {
         let limits = self.turnstile.limits();
         let long = |uri: &hyper::Uri| uri.path_and_query().map_or(0, |it| it.as_str().len());
         if long(&parts.uri) > limits.uri_bytes_max {
+            measure::limited(Limited::HeaderSize);
             return Err(Answer::uri_too_long(limits.uri_bytes_max));
         }
         if parts.headers.len() > limits.headers_max {
+            measure::limited(Limited::HeaderSize);
             return Err(Answer::too_many_headers(limits.headers_max));
         }
         Ok(())

@@ -27,6 +27,7 @@ pub(crate) use tls::Secured;
 pub(crate) use turnstile::{Places, Room, Sort, Turnstile};
 
 use crate::broker::{Broker, BuildError, Running};
+use crate::measure::{self, Limited};
 use connection::{Port, Stage};
 use peers::Crowded;
 use std::future::Future;
@@ -161,8 +162,12 @@ async fn accept(listener: &TcpListener, port: &Arc<Port>, tasks: &TaskTracker) {
                 let port = port.clone();
                 tasks.spawn(async move { port.serve(stream, connected).await });
             }
-            Err(Crowded::InAll) => complain("too many connections, new ones are closed", ""),
+            Err(Crowded::InAll) => {
+                measure::limited(Limited::Connections);
+                complain("too many connections, new ones are closed", "");
+            }
             Err(Crowded::ByPeer) => {
+                measure::limited(Limited::Connections);
                 let peer = peer.ip().to_string();
                 complain(
                     "too many connections of one address, new ones are closed",

@@ -1,6 +1,7 @@
 //! Bodies: read to their end, within a size, a time, and the memory there is for all of them.
 
 use super::error::Answer;
+use crate::measure::{self, Limited};
 use crate::server::Room;
 use crate::settings::Settings;
 use bytes::{Bytes, BytesMut};
@@ -18,12 +19,16 @@ where
 {
     let limit = settings.body_bytes_max;
     if body.size_hint().lower() > limit as u64 {
+        measure::limited(Limited::BodySize);
         return Err(Answer::body_too_large(limit));
     }
     let read = frames(body, limit, room);
     match tokio::time::timeout(settings.body_within, read).await {
         Ok(read) => read,
-        Err(_) => Err(Answer::body_too_slow()),
+        Err(_) => {
+            measure::limited(Limited::BodySlow);
+            Err(Answer::body_too_slow())
+        }
     }
 }
 
@@ -42,6 +47,7 @@ where
             continue;
         };
         if room.bytes() + data.len() > limit {
+            measure::limited(Limited::BodySize);
             return Err(Answer::body_too_large(limit));
         }
         room.grow(data.len())?;

@@ -198,18 +198,10 @@ pub enum AuthFailure {
     Malformed,
     /// An unknown user, or another password.
     Credentials,
-    /// The token ran out, or is not valid yet.
-    TokenExpired,
-    /// Its signature is wrong, or its algorithm not allowed.
-    TokenSignature,
-    /// The key it names is unknown.
-    TokenKey,
-    /// Another issuer.
-    TokenIssuer,
-    /// Another audience.
-    TokenAudience,
-    /// A scope is missing.
-    TokenScope,
+    /// A token that is not genuine, not for here, or ran out.
+    Token,
+    /// A genuine token without a scope that is needed.
+    Scope,
     /// The client certificate is not accepted.
     Certificate,
     /// Too many failures from there: not even looked at.
@@ -227,12 +219,8 @@ impl AuthFailure {
             Self::Missing => "missing",
             Self::Malformed => "malformed",
             Self::Credentials => "credentials",
-            Self::TokenExpired => "token_expired",
-            Self::TokenSignature => "token_signature",
-            Self::TokenKey => "token_key",
-            Self::TokenIssuer => "token_issuer",
-            Self::TokenAudience => "token_audience",
-            Self::TokenScope => "token_scope",
+            Self::Token => "token",
+            Self::Scope => "scope",
             Self::Certificate => "certificate",
             Self::Throttled => "throttled",
             Self::Unavailable => "unavailable",

@@ -8,6 +8,7 @@ use super::peers::{Connected, Crowded, Peers};
 use super::tls::PeerCertificate;
 use super::unread::Unread;
 use crate::front::Front;
+use crate::measure::{self, Limited};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -73,6 +74,7 @@ impl Port {
 
     /// Serves a connection to its end.
     pub(super) async fn serve(&self, stream: TcpStream, connected: Connected) {
+        let _open = measure::connection_opened();
         // Small answers must not wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
         if self.front.tls.is_none() {
@@ -96,8 +98,14 @@ impl Port {
                 let certificate = shown.and_then(|all| all.first()).map(PeerCertificate::of);
                 self.converse(stream, certificate).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!("a TLS handshake took too long"),
+            Ok(Err(error)) => {
+                measure::limited(Limited::Handshake);
+                tracing::debug!(%error, "a TLS handshake failed");
+            }
+            Err(_) => {
+                measure::limited(Limited::Handshake);
+                tracing::debug!("a TLS handshake took too long");
+            }
         }
     }
 
@@ -142,6 +150,10 @@ impl Port {
                 biased;
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
+                        let cause = error.downcast_ref::<hyper::Error>();
+                        if cause.is_some_and(hyper::Error::is_timeout) {
+                            measure::limited(Limited::HeaderSlow);
+                        }
                         tracing::debug!(%error, "a connection ended early");
                     }
                     return;

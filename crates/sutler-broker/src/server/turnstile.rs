@@ -7,6 +7,7 @@
 use super::callers::{AtWork, Callers, TooMuch};
 use super::gate::{Full, Gate, Inside};
 use super::limits::Limits;
+use crate::measure::{self, Limited};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -67,7 +68,11 @@ impl Turnstile {
     /// Counts a request of a caller. A refusal is held back a little.
     pub(crate) async fn count(&self, caller: &str) -> Result<AtWork, TooMuch> {
         let admitted = self.callers.admit(caller, &self.places.limits);
-        if admitted.is_err() {
+        if let Err(much) = &admitted {
+            measure::limited(match much {
+                TooMuch::AtATime => Limited::CallerConcurrency,
+                TooMuch::ASecond(_) => Limited::Rate,
+            });
             self.hold_back().await;
         }
         admitted
@@ -83,10 +88,11 @@ impl Turnstile {
 
     /// A place to work in.
     pub(crate) async fn enter(&self, sort: Sort) -> Result<Inside<'_>, Full> {
-        match sort {
+        let entered = match sort {
             Sort::Read => self.places.reads.enter().await,
             Sort::Change => self.places.changes.enter().await,
-        }
+        };
+        entered.inspect_err(|_| measure::limited(Limited::Concurrency))
     }
 
     /// Room for the body of a request; it grows with what arrives.
@@ -115,6 +121,7 @@ impl Room<'_> {
         let all = self.all.add(bytes);
         let own = self.own.add(bytes);
         if all > self.all_max || own > self.own_max {
+            measure::limited(Limited::Overload);
             return Err(Full);
         }
         Ok(())

@@ -155,6 +155,39 @@ async fn promtool_finds_nothing_wrong_with_the_metrics() {
 }
 
 #[tokio::test]
+async fn what_is_turned_away_is_counted_and_operators_see_it_under_their_prefix() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("sutler.yaml");
+    let text = "store: { url: 'memory:' }\nlimits: { body: 1KiB }\nadmin: { users: [{ name: ops, password: a long one }] }\n";
+    std::fs::write(&config, text).expect("it can be written");
+    let arguments = ["--config", config.to_str().expect("a path of text")];
+    let broker = Observed::start(folder.path(), &arguments, &[]).await;
+    let ask = async |password: &str| {
+        let request = broker.client.get(broker.url("/admin/metrics"));
+        let answer = request.basic_auth("ops", Some(password)).send().await;
+        let answer = answer.expect("an answer");
+        (answer.status(), answer.text().await.expect("a text"))
+    };
+    assert_eq!(broker.get("/admin/metrics").await.0, 401);
+    assert_eq!(ask("a wrong one").await.0, 401);
+    let large = json!({ "fail": "x".repeat(2000) });
+    assert_eq!(broker.provision("one", large, &[]).await, 413);
+    let (status, page) = ask("a long one").await;
+    assert_eq!(status, 200, "{page}");
+    for series in [
+        r#"sutler_auth_failures_total{reason="missing"} 1"#,
+        r#"sutler_auth_failures_total{reason="credentials"} 1"#,
+        r#"sutler_http_requests_limited_total{reason="body_size"} 1"#,
+    ] {
+        assert!(page.lines().any(|line| line == series), "{series}: {page}");
+    }
+    let open = page
+        .lines()
+        .find_map(|line| line.strip_prefix("sutler_http_connections_open "));
+    assert!(open.is_some_and(|it| it != "0"), "{page}");
+}
+
+#[tokio::test]
 async fn ids_from_outside_make_no_series() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["--in-memory", "--public-metrics"];
