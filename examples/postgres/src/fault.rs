@@ -29,6 +29,9 @@ pub(crate) fn meaning_of_code(code: &str) -> Meaning {
         ("57P01" | "57P02" | "57P03" | "53300", _) | (_, "08") => Meaning::Away,
         // In use, lock not available, cancelled by a timeout; deadlocks and the like.
         ("55006" | "55P03" | "57014" | "XX000", _) | (_, "40") => Meaning::Busy,
+        // A role or a database that was not there a moment ago: a statement that a broker left behind
+        // when it died has ended beside ours. The next attempt finds what it made.
+        ("23505" | "42710" | "42P04", _) => Meaning::Busy,
         ("2BP01", _) => Meaning::Needed,
         (_, "53") => Meaning::Full,
         ("42501", _) | (_, "28") => Meaning::Forbidden,
@@ -90,6 +93,9 @@ mod tests {
             ("08006", Meaning::Away),
             ("55006", Meaning::Busy),
             ("40P01", Meaning::Busy),
+            ("23505", Meaning::Busy),
+            ("42710", Meaning::Busy),
+            ("42P04", Meaning::Busy),
             ("2BP01", Meaning::Needed),
             ("53100", Meaning::Full),
             ("42501", Meaning::Forbidden),
