@@ -41,16 +41,23 @@ const STATES: [&str; 7] = [
     "failed",
     "cancelled",
 ];
+/// What instances and bindings can be ordered by; within that, by id.
+const INSTANCE_ORDERS: [&str; 3] = ["id", "plan", "lifecycle"];
+const BINDING_ORDERS: [&str; 2] = ["id", "lifecycle"];
 const OUTCOMES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
 pub(crate) async fn instances(desk: &Desk, query: &Query) -> Result<Items<InstanceLine>, Fault> {
     let lifecycle = query.word("lifecycle", &LIFECYCLES)?;
     let plan = query.filter("plan");
-    let list = match (lifecycle, plan) {
-        (Some("gone"), _) => gone(desk, INSTANCE),
-        (_, Some(plan)) => by_term(desk, INSTANCE, PLAN_TERM, plan),
-        (Some(word), None) => by_term(desk, INSTANCE, LIFECYCLE, word),
-        (None, None) => all(desk, INSTANCE),
+    let order = query.word("order", &INSTANCE_ORDERS)?;
+    let list = match (order, lifecycle, plan) {
+        // When they went: the only order that those have.
+        (_, Some("gone"), _) => in_order(desk, INSTANCE, GONE),
+        (Some("plan"), ..) => in_order(desk, INSTANCE, PLAN_TERM),
+        (Some("lifecycle"), ..) => in_order(desk, INSTANCE, LIFECYCLE),
+        (_, _, Some(plan)) => by_term(desk, INSTANCE, PLAN_TERM, plan),
+        (_, Some(word), None) => by_term(desk, INSTANCE, LIFECYCLE, word),
+        (_, None, None) => all(desk, INSTANCE),
     };
     let found = scan(
         desk,
@@ -74,11 +81,13 @@ pub(crate) async fn bindings(desk: &Desk, query: &Query) -> Result<Items<Binding
         .word("lifecycle", &LIFECYCLES)?
         .map(|word| if word == "updating" { "" } else { word });
     let instance = query.filter("instance");
-    let list = match (lifecycle, instance) {
-        (Some("gone"), _) => gone(desk, BINDING),
-        (_, Some(instance)) => by_term(desk, BINDING, OF, instance),
-        (Some(word), None) => by_term(desk, BINDING, LIFECYCLE, word),
-        (None, None) => all(desk, BINDING),
+    let order = query.word("order", &BINDING_ORDERS)?;
+    let list = match (order, lifecycle, instance) {
+        (_, Some("gone"), _) => in_order(desk, BINDING, GONE),
+        (Some("lifecycle"), ..) => in_order(desk, BINDING, LIFECYCLE),
+        (_, _, Some(instance)) => by_term(desk, BINDING, OF, instance),
+        (_, Some(word), None) => by_term(desk, BINDING, LIFECYCLE, word),
+        (_, None, None) => all(desk, BINDING),
     };
     let found = scan(
         desk,
@@ -250,12 +259,14 @@ fn by_term(desk: &Desk, kind: Kind, name: &'static str, value: &str) -> List {
     List::term(&desk.stock.records.realm, kind, name, value.as_bytes())
 }
 
-fn gone(desk: &Desk, kind: Kind) -> List {
+/// All that have a term, in the order of its values.
+fn in_order(desk: &Desk, kind: Kind, name: &'static str) -> List {
     List::Term {
         realm: desk.stock.records.realm.clone(),
         kind,
-        name: GONE,
+        name,
         from: Vec::new(),
+        // Above every moment and every text.
         to: vec![0xff; 9],
     }
 }

@@ -53,6 +53,32 @@ async fn instances_are_found_by_plan_service_and_lifecycle() {
 }
 
 #[tokio::test]
+async fn instances_and_bindings_come_in_the_order_that_is_asked_for() {
+    on_each(async |kit| {
+        kit.has_instance("b").await;
+        kit.script.fails(Provision, "no room");
+        kit.finish("c", kit.provision("c").accepts_incomplete())
+            .await;
+        kit.script.succeeds(Provision);
+        kit.has_instance("a").await;
+        assert_eq!(ids(kit, "instances", &[]).await, ["a", "b", "c"]);
+        let by_lifecycle = [("order", "lifecycle")];
+        assert_eq!(ids(kit, "instances", &by_lifecycle).await, ["c", "a", "b"]);
+        let by_plan = [("order", "plan")];
+        assert_eq!(ids(kit, "instances", &by_plan).await, ["a", "b", "c"]);
+        let live = [("order", "lifecycle"), ("lifecycle", "live")];
+        assert_eq!(ids(kit, "instances", &live).await, ["a", "b"]);
+        for id in ["two", "one"] {
+            kit.bind("a", id).send().await.is(201);
+        }
+        assert_eq!(ids(kit, "bindings", &by_lifecycle).await, ["one", "two"]);
+        let ask = get(kit, "instances").query("order", "colour");
+        ask.send().await.is(400);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn pages_follow_each_other_and_miss_nothing() {
     on_each(async |kit| {
         for n in 0..7 {

@@ -37,6 +37,9 @@ pub(super) struct InstanceFilters {
     /// Only in this state: creating, create_failed, live, updating, deleting, gone
     #[arg(long, value_name = "STATE")]
     lifecycle: Option<String>,
+    /// In which order pages come: id, plan, lifecycle [default: id]
+    #[arg(long, value_name = "MEMBER")]
+    order: Option<String>,
     #[command(flatten)]
     pub paging: Paging,
 }
@@ -56,6 +59,9 @@ pub(super) struct BindingFilters {
     /// Only in this state: creating, create_failed, live, deleting, gone
     #[arg(long, value_name = "STATE")]
     lifecycle: Option<String>,
+    /// In which order pages come: id, lifecycle [default: id]
+    #[arg(long, value_name = "MEMBER")]
+    order: Option<String>,
     #[command(flatten)]
     pub paging: Paging,
 }
@@ -110,6 +116,7 @@ impl InstanceFilters {
             ("service", &self.service),
             ("plan", &self.plan),
             ("lifecycle", &self.lifecycle),
+            ("order", &self.order),
         ])
     }
 }
@@ -121,6 +128,7 @@ impl BindingFilters {
             ("service", &self.service),
             ("plan", &self.plan),
             ("lifecycle", &self.lifecycle),
+            ("order", &self.order),
         ])
     }
 }
