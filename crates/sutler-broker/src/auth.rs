@@ -222,7 +222,7 @@ impl Checks {
         let ways = self.ways();
         match (header::given(headers), &self.users, &self.tokens) {
             (Given::Basic(pair), Some(users), _) => users.admit(pair, ways).await,
-            (Given::Bearer(token), _, Some(tokens)) => tokens.admit(token, ways).await,
+            (Given::Bearer(token), _, Some(tokens)) => Box::pin(tokens.admit(token, ways)).await,
             (Given::Nothing, _, _) => {
                 let certificate = extensions.get::<PeerCertificate>();
                 let listed = self.certificates.as_ref().zip(certificate);

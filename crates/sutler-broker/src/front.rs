@@ -49,7 +49,9 @@ impl Front {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let begun = observe::begin(&request);
-        observe::request(begun, self.dispatch(request)).await
+        // Boxed once, here: what is around it is small to move, and a connection that waits keeps no
+        // room for it.
+        observe::request(begun, Box::pin(self.dispatch(request))).await
     }
 
     async fn dispatch<B>(&self, request: Request<B>) -> Response<Body>
@@ -61,7 +63,8 @@ impl Front {
             && let Some(at) = admin.ends_at(request.uri().path())
         {
             observe::routed(Route::Admin);
-            return admin.handle(request, at, &self.probes).await;
+            // Boxed: what platforms ask for should not carry its size around.
+            return Box::pin(admin.handle(request, at, &self.probes)).await;
         }
         self.serve(request).await.map(Body::new)
     }

@@ -153,7 +153,7 @@ impl Users {
         if let Some(caller) = self.slow.remembered.find(&digest, now) {
             return Ok(caller);
         }
-        let right = self.check_slowly(pair, digest, now).await?;
+        let right = Box::pin(self.check_slowly(pair, digest, now)).await?;
         let found = || self.slow.remembered.find(&digest, Instant::now());
         let caller = right.then(found).flatten();
         caller.ok_or_else(|| Rejection::unproven(ways))

@@ -132,12 +132,12 @@ impl Port {
             if let Some(certificate) = &certificate {
                 request.extensions_mut().insert(certificate.clone());
             }
-            // In a box: hyper keeps room for this in every connection, also for those that wait.
-            Box::pin(async move {
+            // Small, because the front boxes its work: hyper keeps room for this in every connection.
+            async move {
                 let reply = front.handle(request).await;
                 drop(busy);
                 Ok::<_, Infallible>(reply)
-            })
+            }
         });
         let stream = TokioIo::new(Unread::new(stream, settings.limits.write_within));
         let mut connection = std::pin::pin!(self.http.serve_connection(stream, service));
