@@ -66,7 +66,11 @@ pub(crate) async fn start(
         .untyped_service(SERVICE, Arc::new(Trivial(pace)))
         .store(store, keys)
         // One user sends all there is.
-        .settings(|settings| settings.limits.rate_per_caller = None)
+        .settings(|settings| {
+            settings.limits.rate_per_caller = None;
+            settings.limits.requests_per_caller = 4_096;
+            settings.limits.changes_at_once = 4_096;
+        })
         .basic_auth(USER, PASSWORD);
     Ok(broker.start().await?)
 }
