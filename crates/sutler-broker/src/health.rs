@@ -207,7 +207,11 @@ pub(crate) async fn watch(watched: Watched) {
             watched.count().await;
             counted = Some(Instant::now());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        // Lets go of the store at once: whoever stopped the broker may want to open it again.
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = watched.engine.stopping() => {}
+        }
     }
 }
 

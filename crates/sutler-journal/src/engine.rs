@@ -269,6 +269,11 @@ impl Engine {
         self.0.paused.load(Ordering::SeqCst)
     }
 
+    /// Waits until the engine is told to stop.
+    pub async fn stopping(&self) {
+        self.0.stopping.cancelled().await;
+    }
+
     /// Whether it was told to stop.
     pub fn is_stopping(&self) -> bool {
         self.0.stopping.is_cancelled()
