@@ -5,21 +5,31 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 6] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     ("sutler-yaml", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
+    ("sutler-store-sql", &["sutler-journal"]),
+    ("sutler-store-mongodb", &["sutler-journal"]),
+    ("sutler-store-etcd", &["sutler-journal"]),
     (
         "sutler-broker",
         &["sutler-osb", "sutler-journal", "sutler-yaml"],
     ),
+    ("sutler-client", &["sutler-osb"]),
+    ("sutler-check", &["sutler-client"]),
     (
         "sutler",
         &[
+            "sutler-client",
+            "sutler-check",
             "sutler-osb",
             "sutler-journal",
             "sutler-store-sqlite",
+            "sutler-store-sql",
+            "sutler-store-mongodb",
+            "sutler-store-etcd",
             "sutler-broker",
             "sutler-yaml",
         ],
@@ -39,7 +49,12 @@ const RESERVED: [(&str, &[&str]); 7] = [
         &[
             "sutler-journal",
             "sutler-store-sqlite",
+            "sutler-store-sql",
+            "sutler-store-mongodb",
+            "sutler-store-etcd",
             "sutler-broker",
+            "sutler-client",
+            "sutler-check",
             "sutler",
         ],
     ),

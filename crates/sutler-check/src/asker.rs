@@ -1,0 +1,121 @@
+//! Asks the broker: sends, notes what may have been made by it, applies the standing rules to every
+//! answer, and stops when the broker no longer answers or the caller wants to stop.
+
+use crate::book::{Book, Subject, Verdict};
+use crate::case::Case;
+use crate::exchange::Exchange;
+use crate::ledger::Ledger;
+use crate::options::Options;
+use crate::standing;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use sutler_client::wire::{Connection, Request};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// How many questions in a row may stay without an answer before the walk ends.
+const SILENCES_MAX: usize = 3;
+
+/// Why a walk ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The broker does not answer any more.
+    Silent,
+    /// The caller wants to stop.
+    Asked,
+}
+
+/// What all walks share.
+pub(crate) struct Asker {
+    pub connection: Connection,
+    pub options: Options,
+    pub book: Book,
+    pub ledger: Ledger,
+    pub stop: CancellationToken,
+    silences: AtomicUsize,
+}
+
+impl Asker {
+    pub(crate) fn new(connection: Connection, options: Options, stop: CancellationToken) -> Self {
+        Self {
+            connection,
+            options,
+            book: Book::default(),
+            ledger: Ledger::default(),
+            stop,
+            silences: AtomicUsize::new(0),
+        }
+    }
+
+    /// Asks one question, with the headers that every request of a platform has.
+    pub(crate) async fn ask(&self, request: Request) -> Result<Arc<Exchange>, Stop> {
+        self.ask_bare(dressed(request)).await
+    }
+
+    /// Asks one question exactly as it is.
+    pub(crate) async fn ask_bare(&self, request: Request) -> Result<Arc<Exchange>, Stop> {
+        if self.silences.load(Ordering::Relaxed) >= SILENCES_MAX {
+            return Err(Stop::Silent);
+        }
+        // The request is sent to its end: what a request that was cut off has done, nobody knows.
+        if self.stop.is_cancelled() {
+            return Err(Stop::Asked);
+        }
+        Ok(self.exchange(request).await)
+    }
+
+    /// Sends, whoever wants to stop: clean-up goes on when the walk does not.
+    pub(crate) async fn exchange(&self, request: Request) -> Arc<Exchange> {
+        let outcome = self.connection.send(&request).await;
+        match &outcome {
+            Ok(_) => self.silences.store(0, Ordering::Relaxed),
+            Err(_) => {
+                self.silences.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let exchange = Arc::new(Exchange::new(request, outcome));
+        for (case, judgement) in standing::judge(&exchange) {
+            self.enter(case, &Subject::Broker, &exchange, judgement);
+        }
+        exchange
+    }
+
+    /// Enters what an exchange shows about a case.
+    pub(crate) fn enter(
+        &self,
+        case: &'static Case,
+        subject: &Subject,
+        exchange: &Arc<Exchange>,
+        judgement: Result<(), String>,
+    ) {
+        let verdict = match judgement {
+            Ok(()) => Verdict::Pass,
+            Err(said) => Verdict::Fail {
+                said,
+                exchange: Some(exchange.clone()),
+            },
+        };
+        self.book.enter(case, subject, verdict);
+    }
+}
+
+/// A request with the headers that every request of a platform has, unless it has its own.
+pub(crate) fn dressed(mut request: Request) -> Request {
+    let has = |request: &Request, name: &str| {
+        request
+            .headers
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(name))
+    };
+    if !has(&request, "X-Broker-API-Version") {
+        request = request.header("X-Broker-API-Version", "2.17");
+    }
+    if !has(&request, "X-Broker-API-Request-Identity") {
+        let id = Uuid::new_v4().to_string();
+        request = request.header("X-Broker-API-Request-Identity", &id);
+    }
+    if request.body.is_some() && !has(&request, "Content-Type") {
+        request = request.header("Content-Type", "application/json");
+    }
+    request
+}

@@ -1,0 +1,74 @@
+//! What is judged: a case is one rule of the checklist, seen from outside. Chapters own their cases;
+//! here is what a case is, and the list of all.
+
+use crate::{chapters, standing};
+use std::fmt;
+
+/// How binding a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// A broker that breaks it is not conformant.
+    Must,
+    /// A broker that breaks it will trouble its platforms.
+    Should,
+    /// Either way is right; it is good to know which.
+    May,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Must => "MUST",
+            Self::Should => "SHOULD",
+            Self::May => "MAY",
+        })
+    }
+}
+
+/// What a case is judged of, and so how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Once for the broker.
+    Broker,
+    /// Once for each plan that is walked.
+    Plan,
+}
+
+/// One rule, and the name of its verdict.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Case {
+    /// Unique, for people and machines: `provision-repeat-running`.
+    pub name: &'static str,
+    /// The line of the checklist: `B-087`.
+    pub line: &'static str,
+    /// How binding it is.
+    pub level: Level,
+    /// What it is judged of.
+    pub scope: Scope,
+    /// The rule in one sentence, in words for the broker's author.
+    pub rule: &'static str,
+}
+
+/// Every case there is, in the order in which a walk comes by them.
+pub fn all_cases() -> impl Iterator<Item = &'static Case> {
+    standing::CASES
+        .iter()
+        .chain(chapters::CASES.iter().copied().flatten())
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all_cases;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own_a_line_and_a_sentence() {
+        let mut names = BTreeSet::new();
+        for case in all_cases() {
+            assert!(names.insert(case.name), "{} is there twice", case.name);
+            assert!(case.line.starts_with("B-"), "{}", case.name);
+            assert!(case.rule.ends_with('.'), "{}", case.name);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! One question and what came of it, kept as evidence.
+
+use serde_json::Value;
+use sutler_client::wire::{Answer, Request, Unanswered};
+
+/// A request with its answer, or with the reason why there is none.
+#[derive(Debug)]
+pub struct Exchange {
+    /// What was asked.
+    pub request: Request,
+    /// What came back.
+    pub outcome: Result<Answer, Unanswered>,
+    /// The body, if it is JSON.
+    json: Option<Value>,
+}
+
+impl Exchange {
+    pub(crate) fn new(request: Request, outcome: Result<Answer, Unanswered>) -> Self {
+        let json = outcome
+            .as_ref()
+            .ok()
+            .and_then(|answer| serde_json::from_slice(&answer.body).ok());
+        Self {
+            request,
+            outcome,
+            json,
+        }
+    }
+
+    /// The status, if there was an answer.
+    pub fn status(&self) -> Option<u16> {
+        self.outcome.as_ref().ok().map(|answer| answer.status)
+    }
+
+    /// The answer's body, if it is JSON.
+    pub fn json(&self) -> Option<&Value> {
+        self.json.as_ref()
+    }
+
+    /// A field of the answer's body.
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.json.as_ref()?.get(name)
+    }
+
+    /// A header of the answer.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.outcome.as_ref().ok()?.header(name)
+    }
+
+    /// Whether the status is one of these.
+    pub fn is(&self, statuses: &[u16]) -> bool {
+        self.status().is_some_and(|it| statuses.contains(&it))
+    }
+
+    /// Fails with a sentence unless the status is one of these.
+    pub(crate) fn must_be(&self, statuses: &[u16]) -> Result<(), String> {
+        if self.is(statuses) {
+            return Ok(());
+        }
+        let expected: Vec<String> = statuses.iter().map(u16::to_string).collect();
+        Err(format!(
+            "expected {}, got {}",
+            expected.join(" or "),
+            self.got()
+        ))
+    }
+
+    /// Fails with a sentence unless the answer is this status with this `error`.
+    pub(crate) fn must_be_error(&self, status: u16, error: &str) -> Result<(), String> {
+        self.must_be(&[status])?;
+        match self.field("error").and_then(Value::as_str) {
+            Some(code) if code == error => Ok(()),
+            Some(code) => Err(format!("expected error {error:?}, got {code:?}")),
+            None => Err(format!("expected error {error:?}, and there is none")),
+        }
+    }
+
+    /// What came, in few words.
+    pub(crate) fn got(&self) -> String {
+        match &self.outcome {
+            Ok(answer) => answer.status.to_string(),
+            Err(reason) => reason.to_string(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What the caller allows and expects.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Whose expectations a broker is held to where they differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// The specification 2.17.
+    #[default]
+    V2_17,
+    /// The suites for 2.13: 412 for a missing version header, 410 for polls after a delete.
+    Compat2_13,
+}
+
+/// Parameters that the caller gives for one plan, in place of derived ones.
+#[derive(Clone, Debug, Default)]
+pub struct PlanParameters {
+    /// For provisions.
+    pub provision: Option<Map<String, Value>>,
+    /// For updates.
+    pub update: Option<Map<String, Value>>,
+    /// For binds.
+    pub bind: Option<Map<String, Value>>,
+}
+
+/// What a check may do, and how long it waits.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Names or ids of the offerings to walk; empty for all.
+    pub services: Vec<String>,
+    /// Names or ids of the plans to walk; empty for all.
+    pub plans: Vec<String>,
+    /// Parameters by plan: `service/plan`, by name or id.
+    pub parameters: BTreeMap<String, PlanParameters>,
+    /// How many plans are walked side by side.
+    pub jobs: usize,
+    /// How long one asynchronous operation may take.
+    pub operation_within: Duration,
+    /// Whose expectations count.
+    pub profile: Profile,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            services: Vec::new(),
+            plans: Vec::new(),
+            parameters: BTreeMap::new(),
+            jobs: 4,
+            operation_within: Duration::from_secs(600),
+            profile: Profile::default(),
+        }
+    }
+}

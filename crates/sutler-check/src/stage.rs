@@ -1,0 +1,211 @@
+//! One plan under test: its requests, and the verdicts about it.
+
+use crate::asker::{Asker, Stop};
+use crate::book::{Subject, Verdict};
+use crate::case::Case;
+use crate::catalog::{Offering, Plan};
+use crate::exchange::Exchange;
+use crate::ledger::Owner;
+use crate::target::Target;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_client::wire::{Method, Request};
+use tokio::time::Instant;
+
+/// First and longest wait between two polls where the broker does not say.
+const POLL_FIRST: Duration = Duration::from_millis(20);
+const POLL_LONGEST: Duration = Duration::from_secs(2);
+
+/// A plan, and everything that a chapter needs to walk it.
+pub(crate) struct Stage {
+    pub asker: Arc<Asker>,
+    pub offerings: Arc<Vec<Offering>>,
+    pub offering: usize,
+    pub plan: usize,
+    pub subject: Subject,
+}
+
+/// What became of an asynchronous operation.
+pub(crate) struct Polled {
+    /// Every answer, in order.
+    pub answers: Vec<Arc<Exchange>>,
+    pub ended: Ended,
+}
+
+/// How polling ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Succeeded,
+    Failed,
+    /// 410: the resource is gone.
+    Gone,
+    /// An answer that a platform cannot understand.
+    Invalid,
+    /// It took longer than the caller or the plan allows.
+    Overdue,
+}
+
+impl Stage {
+    pub(crate) fn offering(&self) -> &Offering {
+        &self.offerings[self.offering]
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.offering().plans[self.plan]
+    }
+
+    /// The service and plan that are walked.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner {
+            service_id: self.offering().id.clone(),
+            plan_id: self.plan().id.clone(),
+        }
+    }
+
+    /// Enters what an exchange shows about a case.
+    pub(crate) fn judge(
+        &self,
+        case: &'static Case,
+        exchange: &Arc<Exchange>,
+        judgement: Result<(), String>,
+    ) {
+        self.asker.enter(case, &self.subject, exchange, judgement);
+    }
+
+    /// Enters that a case cannot be seen here, and why.
+    pub(crate) fn skip(&self, case: &'static Case, reason: &str) {
+        let verdict = Verdict::NotApplicable(reason.to_owned());
+        self.asker.book.enter(case, &self.subject, verdict);
+    }
+
+    /// A body that provisions an instance of this plan.
+    pub(crate) fn provision_body(&self) -> Value {
+        json!({
+            "service_id": self.offering().id,
+            "plan_id": self.plan().id,
+            "organization_guid": "sutler-check-organization",
+            "space_guid": "sutler-check-space",
+            "context": {
+                "platform": "cloudfoundry",
+                "organization_guid": "sutler-check-organization",
+                "organization_name": "sutler-check",
+                "space_guid": "sutler-check-space",
+                "space_name": "sutler-check",
+                "instance_name": "sutler-check",
+            },
+        })
+    }
+
+    /// Sends a PUT; whatever it makes is in the ledger before it is sent.
+    pub(crate) async fn put(
+        &self,
+        target: Target<'_>,
+        body: &Value,
+        accepts_incomplete: bool,
+    ) -> Result<Arc<Exchange>, Stop> {
+        let request = with_incomplete(target.request(Method::Put), accepts_incomplete);
+        self.put_request(target, request.body(body.to_string()))
+            .await
+    }
+
+    /// Sends a PUT that was put together by hand.
+    pub(crate) async fn put_request(
+        &self,
+        target: Target<'_>,
+        request: Request,
+    ) -> Result<Arc<Exchange>, Stop> {
+        self.asker.ledger.may_exist(target.made(), self.owner());
+        self.asker.ask(request).await
+    }
+
+    /// Sends a DELETE that names this service and plan.
+    pub(crate) async fn delete(
+        &self,
+        target: Target<'_>,
+        accepts_incomplete: bool,
+    ) -> Result<Arc<Exchange>, Stop> {
+        let request = with_incomplete(target.delete(&self.owner()), accepts_incomplete);
+        let exchange = self.asker.ask(request).await?;
+        if exchange.is(&[200, 410]) {
+            self.asker.ledger.is_gone(&target.made());
+        }
+        Ok(exchange)
+    }
+
+    /// Asks once how an operation stands; `accepted` is the 202 that began it.
+    pub(crate) async fn poll(
+        &self,
+        target: Target<'_>,
+        accepted: Option<&Exchange>,
+    ) -> Result<Arc<Exchange>, Stop> {
+        let operation = accepted.and_then(|it| it.field("operation"));
+        let request = target.poll(&self.owner(), operation.and_then(Value::as_str));
+        self.asker.ask(request).await
+    }
+
+    /// Polls an operation to its end, at the broker's pace.
+    pub(crate) async fn poll_to_end(
+        &self,
+        target: Target<'_>,
+        accepted: &Exchange,
+    ) -> Result<Polled, Stop> {
+        let until = Instant::now() + self.operation_within();
+        let mut pause = POLL_FIRST;
+        let mut answers = Vec::new();
+        loop {
+            let answer = self.poll(target, Some(accepted)).await?;
+            let ended = ended(&answer);
+            let said = answer
+                .header("Retry-After")
+                .and_then(|it| it.trim().parse().ok())
+                .map(Duration::from_secs);
+            answers.push(answer);
+            if let Some(ended) = ended {
+                return Ok(Polled { answers, ended });
+            }
+            let wait = said.unwrap_or(pause);
+            if Instant::now() + wait > until {
+                let ended = Ended::Overdue;
+                return Ok(Polled { answers, ended });
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.asker.stop.cancelled() => return Err(Stop::Asked),
+            }
+            pause = (pause * 2).min(POLL_LONGEST);
+        }
+    }
+
+    /// The smaller of the caller's patience and the plan's `maximum_polling_duration`.
+    fn operation_within(&self) -> Duration {
+        let own = self.asker.options.operation_within;
+        match self.plan().raw["maximum_polling_duration"].as_u64() {
+            Some(seconds) => own.min(Duration::from_secs(seconds)),
+            None => own,
+        }
+    }
+}
+
+/// The request, and whether the platform takes a 202.
+pub(crate) fn with_incomplete(request: Request, accepts_incomplete: bool) -> Request {
+    if accepts_incomplete {
+        request.query("accepts_incomplete", "true")
+    } else {
+        request
+    }
+}
+
+/// How an operation ended, if this answer to a poll says so.
+pub(crate) fn ended(answer: &Exchange) -> Option<Ended> {
+    match answer.status() {
+        Some(200) => match answer.field("state").and_then(Value::as_str) {
+            Some("in progress") => None,
+            Some("succeeded") => Some(Ended::Succeeded),
+            Some("failed") => Some(Ended::Failed),
+            _ => Some(Ended::Invalid),
+        },
+        Some(410) => Some(Ended::Gone),
+        _ => Some(Ended::Invalid),
+    }
+}

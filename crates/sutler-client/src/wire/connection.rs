@@ -1,0 +1,337 @@
+//! How a broker is reached: its URL, the proof of identity, trust, time and size limits.
+//!
+//! Redirects are never followed: they would carry credentials to wherever the broker points.
+
+use super::exchange::{Answer, Method, Proof, Request, Unanswered};
+use bytes::{Bytes, BytesMut};
+use reqwest::{Certificate, Identity, Url};
+use secrecy::{ExposeSecret, SecretString};
+use std::error::Error as _;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to come about.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// How long a whole exchange may take: what platforms usually wait (P-008).
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// Longest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What is sent in place of the right password or token when a wrong one is asked for.
+const NOBODY: &str = "sutler-wrong-on-purpose";
+
+/// Why a connection cannot be set up. Says what to change; holds no secret.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(String);
+
+enum Credentials {
+    None,
+    Basic(String, SecretString),
+    Bearer(SecretString),
+}
+
+/// A broker that can be asked. Cheap to clone.
+#[derive(Clone)]
+pub struct Connection {
+    http: reqwest::Client,
+    /// Without a slash at the end.
+    base: String,
+    credentials: std::sync::Arc<Credentials>,
+    answer_within: Duration,
+    answer_bytes_max: usize,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("base", &self.base)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Collects what a [`Connection`] needs.
+pub struct ConnectionBuilder {
+    url: String,
+    credentials: Credentials,
+    roots: Vec<Certificate>,
+    identity: Option<Identity>,
+    connect_within: Duration,
+    answer_within: Duration,
+    answer_bytes_max: usize,
+}
+
+impl Connection {
+    /// The broker at a URL: everything before `/v2`.
+    pub fn to(url: &str) -> ConnectionBuilder {
+        ConnectionBuilder {
+            url: url.to_owned(),
+            credentials: Credentials::None,
+            roots: Vec::new(),
+            identity: None,
+            connect_within: CONNECT_WITHIN,
+            answer_within: ANSWER_WITHIN,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+        }
+    }
+
+    /// The broker's URL, without credentials.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Whether requests prove who sends them.
+    pub fn is_authenticated(&self) -> bool {
+        !matches!(*self.credentials, Credentials::None)
+    }
+
+    /// How long one exchange may take.
+    pub fn answer_within(&self) -> Duration {
+        self.answer_within
+    }
+
+    /// Sends one request and reads its whole answer.
+    ///
+    /// # Errors
+    /// There was no whole answer: nothing was sent, or it took too long, broke off, or was too long.
+    pub async fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
+        let started = Instant::now();
+        match tokio::time::timeout(self.answer_within, self.exchange(request, started)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Unanswered::TimedOut(self.answer_within)),
+        }
+    }
+
+    async fn exchange(&self, request: &Request, started: Instant) -> Result<Answer, Unanswered> {
+        let mut response = self
+            .outgoing(request)
+            .send()
+            .await
+            .map_err(|error| self.unanswered(&error))?;
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unanswered(&error))?
+        {
+            if body.len() + chunk.len() > self.answer_bytes_max {
+                return Err(Unanswered::TooLong(self.answer_bytes_max));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Answer {
+            status,
+            headers,
+            body: body.freeze(),
+            took: started.elapsed(),
+        })
+    }
+
+    fn outgoing(&self, request: &Request) -> reqwest::RequestBuilder {
+        let method = match request.method {
+            Method::Get => reqwest::Method::GET,
+            Method::Put => reqwest::Method::PUT,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
+            Method::Post => reqwest::Method::POST,
+        };
+        let mut outgoing = self
+            .http
+            .request(method, format!("{}{}", self.base, request.target()));
+        outgoing = match (&*self.credentials, request.proof) {
+            (_, Proof::Missing) | (Credentials::None, _) => outgoing,
+            (Credentials::Basic(user, password), Proof::Right) => {
+                outgoing.basic_auth(user, Some(password.expose_secret()))
+            }
+            (Credentials::Basic(user, _), Proof::Wrong) => outgoing.basic_auth(user, Some(NOBODY)),
+            (Credentials::Bearer(token), Proof::Right) => {
+                outgoing.bearer_auth(token.expose_secret())
+            }
+            (Credentials::Bearer(_), Proof::Wrong) => outgoing.bearer_auth(NOBODY),
+        };
+        for (name, value) in &request.headers {
+            outgoing = outgoing.header(name, value);
+        }
+        match &request.body {
+            Some(body) => outgoing.body(Bytes::clone(body)),
+            None => outgoing,
+        }
+    }
+
+    fn unanswered(&self, error: &reqwest::Error) -> Unanswered {
+        if error.is_timeout() && !error.is_connect() {
+            return Unanswered::TimedOut(self.answer_within);
+        }
+        if error.is_connect() || error.is_builder() {
+            return Unanswered::NotSent(innermost(error));
+        }
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            if let Some(io) = inner.downcast_ref::<std::io::Error>() {
+                return match io.kind() {
+                    std::io::ErrorKind::TimedOut => Unanswered::TimedOut(self.answer_within),
+                    _ => Unanswered::Closed,
+                };
+            }
+            cause = inner.source();
+        }
+        let words = innermost(error);
+        let closed = ["closed", "incomplete", "eof", "reset"];
+        if closed.iter().any(|it| words.to_lowercase().contains(it)) {
+            Unanswered::Closed
+        } else {
+            Unanswered::Garbage(words)
+        }
+    }
+}
+
+/// The first cause: what lies around it names the URL, which is known.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+impl ConnectionBuilder {
+    /// Basic authentication.
+    #[must_use]
+    pub fn basic(mut self, user: &str, password: SecretString) -> Self {
+        self.credentials = Credentials::Basic(user.to_owned(), password);
+        self
+    }
+
+    /// A bearer token.
+    #[must_use]
+    pub fn bearer(mut self, token: SecretString) -> Self {
+        self.credentials = Credentials::Bearer(token);
+        self
+    }
+
+    /// Certificate authorities to trust besides the system's, in PEM form.
+    ///
+    /// # Errors
+    /// The text holds no certificate.
+    pub fn trust(mut self, pem: &[u8]) -> Result<Self, Unusable> {
+        let roots = Certificate::from_pem_bundle(pem)
+            .ok()
+            .filter(|it| !it.is_empty())
+            .ok_or_else(|| Unusable("there is no certificate in PEM form to trust".to_owned()))?;
+        self.roots.extend(roots);
+        Ok(self)
+    }
+
+    /// The client's own certificate and key, in PEM form, one behind the other.
+    ///
+    /// # Errors
+    /// The text holds no certificate with its key.
+    pub fn identity(mut self, pem: &SecretString) -> Result<Self, Unusable> {
+        let identity = Identity::from_pem(pem.expose_secret().as_bytes()).map_err(|_| {
+            Unusable("the client's certificate and its key must both be in PEM form".to_owned())
+        })?;
+        self.identity = Some(identity);
+        Ok(self)
+    }
+
+    /// How long a connection may take to come about.
+    #[must_use]
+    pub fn connect_within(mut self, time: Duration) -> Self {
+        self.connect_within = time;
+        self
+    }
+
+    /// How long a whole exchange may take.
+    #[must_use]
+    pub fn answer_within(mut self, time: Duration) -> Self {
+        self.answer_within = time;
+        self
+    }
+
+    /// Longest answer that is read.
+    #[must_use]
+    pub fn answer_bytes_max(mut self, bytes: usize) -> Self {
+        self.answer_bytes_max = bytes;
+        self
+    }
+
+    /// The connection; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The URL cannot be used, or no certificates are to be found on this machine.
+    pub fn build(self) -> Result<Connection, Unusable> {
+        let base = checked(&self.url)?;
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(self.connect_within)
+            .no_proxy();
+        for root in self.roots {
+            builder = builder.add_root_certificate(root);
+        }
+        if let Some(identity) = self.identity {
+            builder = builder.identity(identity);
+        }
+        let http = builder.build().map_err(|error| {
+            Unusable(format!(
+                "no connection can be set up: {}",
+                innermost(&error)
+            ))
+        })?;
+        Ok(Connection {
+            http,
+            base,
+            credentials: std::sync::Arc::new(self.credentials),
+            answer_within: self.answer_within,
+            answer_bytes_max: self.answer_bytes_max,
+        })
+    }
+}
+
+fn checked(url: &str) -> Result<String, Unusable> {
+    let refuse = |why: &str| {
+        Err(Unusable(format!(
+            "the broker's URL {why}, such as https://broker.example:8080"
+        )))
+    };
+    let Ok(parsed) = Url::parse(url) else {
+        return refuse("cannot be read; it must be a whole URL");
+    };
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return refuse("must begin with http:// or https://");
+    }
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        return refuse("must not hold a user or a password; give them apart");
+    }
+    if parsed.query().is_some() || parsed.fragment().is_some() {
+        return refuse("must end with its path");
+    }
+    let base = parsed.as_str().trim_end_matches('/');
+    Ok(base.strip_suffix("/v2").unwrap_or(base).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Connection;
+
+    #[test]
+    fn a_url_is_taken_up_to_its_version() {
+        let base = |url: &str| {
+            Connection::to(url)
+                .build()
+                .map(|it| it.base().to_owned())
+                .map_err(|it| it.to_string())
+        };
+        assert_eq!(
+            base("http://127.0.0.1:8080/"),
+            Ok("http://127.0.0.1:8080".to_owned())
+        );
+        assert_eq!(
+            base("http://127.0.0.1/cf/v2/"),
+            Ok("http://127.0.0.1/cf".to_owned())
+        );
+        for unusable in ["127.0.0.1:8080", "ftp://x", "http://u:p@x", "http://x?y"] {
+            assert!(base(unusable).is_err(), "{unusable}");
+        }
+    }
+}

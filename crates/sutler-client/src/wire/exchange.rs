@@ -1,0 +1,194 @@
+//! One request and its one answer, or why there is none. Plain data: sending is `connection.rs`.
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+/// The methods of the protocol, and `POST` for whoever wants to see it refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Creates.
+    Put,
+    /// Changes.
+    Patch,
+    /// Removes.
+    Delete,
+    /// Is not part of the protocol.
+    Post,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Get => "GET",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Post => "POST",
+        })
+    }
+}
+
+/// Which proof of identity a request carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proof {
+    /// The connection's own.
+    #[default]
+    Right,
+    /// None at all.
+    Missing,
+    /// One of the same kind that cannot be right.
+    Wrong,
+}
+
+/// A request as it goes out. Ids are given as they are; the path and the query are encoded here.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What to do.
+    pub method: Method,
+    /// The segments behind the broker's URL, decoded.
+    pub path: Vec<String>,
+    /// Names and values, decoded, in order; a name may come twice.
+    pub query: Vec<(String, String)>,
+    /// Names and values. Authentication is added by the connection.
+    pub headers: Vec<(String, String)>,
+    /// The body, if there is one.
+    pub body: Option<Bytes>,
+    /// How the request proves who sends it.
+    pub proof: Proof,
+}
+
+impl Request {
+    /// A request to a path, with nothing else.
+    pub fn new(method: Method, path: &[&str]) -> Self {
+        Self {
+            method,
+            path: path.iter().map(|it| (*it).to_owned()).collect(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: None,
+            proof: Proof::Right,
+        }
+    }
+
+    /// With one more query parameter.
+    #[must_use]
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With a header, in place of others of the same name.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self = self.without_header(name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Without a header.
+    #[must_use]
+    pub fn without_header(mut self, name: &str) -> Self {
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// With a body of bytes; its content type is a header like others.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// With another proof of identity.
+    #[must_use]
+    pub fn proof(mut self, proof: Proof) -> Self {
+        self.proof = proof;
+        self
+    }
+
+    /// Path and query as they go over the wire.
+    pub fn target(&self) -> String {
+        let mut text = String::new();
+        for segment in &self.path {
+            text.push('/');
+            encode(segment, &mut text);
+        }
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            text.push(if index == 0 { '?' } else { '&' });
+            encode(name, &mut text);
+            text.push('=');
+            encode(value, &mut text);
+        }
+        text
+    }
+}
+
+/// Everything but RFC 3986's unreserved characters is encoded (P-006).
+fn encode(text: &str, into: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            into.push(char::from(byte));
+        } else {
+            let _ = write!(into, "%{byte:02X}");
+        }
+    }
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+    /// From the first byte sent to the last one received.
+    pub took: Duration,
+}
+
+impl Answer {
+    /// The first value of a header, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// There was no connection: nothing was sent.
+    #[error("no connection: {0}")]
+    NotSent(String),
+    /// The request was sent, and no whole answer came in time.
+    #[error("no whole answer within {0:?}")]
+    TimedOut(Duration),
+    /// The connection ended before a whole answer had come.
+    #[error("the connection was closed before a whole answer had come")]
+    Closed,
+    /// What came was not HTTP.
+    #[error("the answer is not HTTP: {0}")]
+    Garbage(String),
+    /// The answer is longer than anybody should send.
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Method, Request};
+
+    #[test]
+    fn ids_of_any_kind_are_one_segment_and_one_value() {
+        let request = Request::new(Method::Get, &["v2", "a/b ä"]).query("operation", "x&y=z?");
+        assert_eq!(
+            request.target(),
+            "/v2/a%2Fb%20%C3%A4?operation=x%26y%3Dz%3F"
+        );
+    }
+}

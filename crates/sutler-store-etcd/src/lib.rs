@@ -1,0 +1,1 @@
+//! The journal's store in etcd, through its JSON gateway: keys and mapping, no decisions.
