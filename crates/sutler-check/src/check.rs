@@ -8,7 +8,7 @@ use crate::chapters;
 use crate::clean_up;
 use crate::options::Options;
 use crate::stage::Stage;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use sutler_client::wire::Connection;
 use tokio::sync::Semaphore;
@@ -123,6 +123,7 @@ fn stages(asker: &Arc<Asker>, offerings: &Arc<Vec<Offering>>) -> Vec<Stage> {
                     service: it.name.clone(),
                     plan: its.name.clone(),
                 },
+                samples: OnceLock::new(),
             });
         }
     }

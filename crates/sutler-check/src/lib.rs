@@ -15,6 +15,7 @@ mod clean_up;
 mod exchange;
 mod ledger;
 mod options;
+mod params;
 mod stage;
 mod standing;
 mod target;

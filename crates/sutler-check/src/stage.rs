@@ -6,9 +6,10 @@ use crate::case::Case;
 use crate::catalog::{Offering, Plan};
 use crate::exchange::Exchange;
 use crate::ledger::Owner;
+use crate::params::{self, Samples};
 use crate::target::Target;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_client::wire::{Method, Request};
 use tokio::time::Instant;
@@ -24,6 +25,8 @@ pub(crate) struct Stage {
     pub offering: usize,
     pub plan: usize,
     pub subject: Subject,
+    /// Derived when they are first asked for.
+    pub samples: OnceLock<Samples>,
 }
 
 /// What became of an asynchronous operation.
@@ -55,6 +58,12 @@ impl Stage {
         &self.offering().plans[self.plan]
     }
 
+    /// Parameters that fit this plan's schemas, and some that do not.
+    pub(crate) fn samples(&self) -> &Samples {
+        let derive = || params::samples(&self.asker.options, self.offering(), self.plan());
+        self.samples.get_or_init(derive)
+    }
+
     /// The service and plan that are walked.
     pub(crate) fn owner(&self) -> Owner {
         Owner {
@@ -79,9 +88,9 @@ impl Stage {
         self.asker.book.enter(case, &self.subject, verdict);
     }
 
-    /// A body that provisions an instance of this plan.
+    /// A body that provisions an instance of this plan, with parameters that fit it.
     pub(crate) fn provision_body(&self) -> Value {
-        json!({
+        let mut body = json!({
             "service_id": self.offering().id,
             "plan_id": self.plan().id,
             "organization_guid": "sutler-check-organization",
@@ -94,7 +103,11 @@ impl Stage {
                 "space_name": "sutler-check",
                 "instance_name": "sutler-check",
             },
-        })
+        });
+        if let Ok(Some(parameters)) = self.samples().provision.valid() {
+            body["parameters"] = Value::Object(parameters.clone());
+        }
+        body
     }
 
     /// Sends a PUT; whatever it makes is in the ledger before it is sent.

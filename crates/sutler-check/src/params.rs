@@ -1,0 +1,158 @@
+//! Parameters to try a plan with: some that fit its schemas and some that do not.
+//!
+//! The caller's own win; else they are derived from the schemas in the catalog, which a stranger
+//! wrote: `params/schema.rs` bounds what a schema can make the validator do, and every sample is
+//! held to it before it is used. Making them: `params/fit.rs`; breaking them: `params/unfit.rs`.
+
+mod fit;
+mod flat;
+mod limits;
+mod pattern;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod text;
+mod unfit;
+
+pub(crate) use schema::{external_references, fault as schema_fault};
+
+use crate::catalog::{Offering, Plan};
+use crate::options::{Options, PlanParameters};
+use schema::Schema;
+use serde_json::{Map, Value, json};
+
+/// Parameters of one request.
+pub(crate) type Parameters = Map<String, Value>;
+
+/// Samples for the three requests of a plan that take parameters.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    pub provision: Sample,
+    pub update: Sample,
+    pub bind: Sample,
+}
+
+/// Parameters to try one kind of request with. Where something is missing, the reason is told in
+/// words that can stand behind "not applicable: ".
+#[derive(Debug)]
+pub(crate) struct Sample {
+    valid: Result<Option<Parameters>, String>,
+    other: Result<Parameters, String>,
+    invalid: Result<Vec<Invalid>, String>,
+}
+
+/// Parameters that break a schema.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Invalid {
+    /// What is wrong with them: `without "size"`.
+    pub what: String,
+    pub parameters: Parameters,
+}
+
+impl Sample {
+    /// Parameters that fit; none where no `parameters` are to be sent.
+    pub(crate) fn valid(&self) -> Result<Option<&Parameters>, &str> {
+        match &self.valid {
+            Ok(parameters) => Ok(parameters.as_ref()),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Parameters that fit as well, and differ from the first.
+    pub(crate) fn other(&self) -> Result<&Parameters, &str> {
+        self.other.as_ref().map_err(String::as_str)
+    }
+
+    /// Parameters that do not fit; at least one.
+    pub(crate) fn invalid(&self) -> Result<&[Invalid], &str> {
+        match &self.invalid {
+            Ok(all) => Ok(all),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    fn of(schema: Option<&Value>, given: Option<&Parameters>, word: &str) -> Self {
+        let none = |reason: String| Self {
+            valid: Ok(given.cloned()),
+            other: Err(reason.clone()),
+            invalid: Err(reason),
+        };
+        let Some(schema) = schema else {
+            return none(format!("the plan has no schema for parameters of {word}"));
+        };
+        let schema = match Schema::compile(schema) {
+            Ok(schema) => schema,
+            Err(why) => {
+                let reason = format!("no parameters can be derived: the schema {why}");
+                let mut sample = none(reason.clone());
+                if given.is_none() {
+                    sample.valid = Err(reason);
+                }
+                return sample;
+            }
+        };
+        let found = fit::parameters(&schema);
+        let valid = given.or(found.first()).cloned();
+        let other = found.iter().find(|it| Some(*it) != valid.as_ref());
+        let invalid = unfit::parameters(&schema, valid.as_ref());
+        Self {
+            other: other
+                .cloned()
+                .ok_or_else(|| "the schema was not found to allow any others".to_owned()),
+            invalid: if invalid.is_empty() {
+                Err("no parameters were found that the schema forbids".to_owned())
+            } else {
+                Ok(invalid)
+            },
+            valid: match valid {
+                Some(valid) => Ok(Some(valid)),
+                None => Err("no parameters were found that fit the schema".to_owned()),
+            },
+        }
+    }
+}
+
+/// The samples of a plan.
+pub(crate) fn samples(options: &Options, offering: &Offering, plan: &Plan) -> Samples {
+    let given = given(options, offering, plan);
+    let schemas = &plan.raw["schemas"];
+    let schema = |kind: &str, verb: &str| schemas.get(kind)?.get(verb)?.get("parameters");
+    Samples {
+        provision: Sample::of(
+            schema("service_instance", "create"),
+            given.and_then(|it| it.provision.as_ref()),
+            "a provision",
+        ),
+        update: Sample::of(
+            schema("service_instance", "update"),
+            given.and_then(|it| it.update.as_ref()),
+            "an update",
+        ),
+        bind: Sample::of(
+            schema("service_binding", "create"),
+            given.and_then(|it| it.bind.as_ref()),
+            "a bind",
+        ),
+    }
+}
+
+/// What is no value of `parameters` under any schema, with a word for each.
+pub(crate) fn not_objects() -> [(&'static str, Value); 3] {
+    [
+        ("a list", json!([])),
+        ("a text", json!("sutler-check")),
+        ("a number", json!(1)),
+    ]
+}
+
+/// What the caller gives for a plan: by `service/plan` first, then by `service`.
+fn given<'a>(options: &'a Options, offering: &Offering, plan: &Plan) -> Option<&'a PlanParameters> {
+    let services = [&*offering.name, &*offering.id];
+    let plans = [&*plan.name, &*plan.id];
+    let exact = services
+        .iter()
+        .flat_map(|service| plans.iter().map(move |plan| format!("{service}/{plan}")));
+    exact
+        .chain(services.iter().map(|it| (*it).to_owned()))
+        .find_map(|key| options.parameters.get(&key))
+}

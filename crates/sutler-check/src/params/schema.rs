@@ -1,0 +1,266 @@
+//! A schema of a stranger, compiled, and only if its work is bounded. Nothing is ever fetched.
+//!
+//! A validator follows subschemas: one that applies itself to the same value never ends, and one
+//! that refers twice to one that refers twice takes time exponential in its length. So what can be
+//! applied to a sample of the greatest size is counted first, with each reference followed.
+
+use super::limits::{
+    APPLIED_MAX, CHAIN_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX, SCHEMA_BYTES_MAX,
+    SCHEMA_VALUES_MAX, WIDTH_MAX, is_small,
+};
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+
+/// Applied to the same value: one subschema, a list of them, a mapping of them.
+const SAME: [&str; 4] = ["not", "if", "then", "else"];
+const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const SAME_MAPPINGS: [&str; 2] = ["dependentSchemas", "dependencies"];
+/// Applied once to a part of the value.
+const PART_MAPPINGS: [&str; 1] = ["properties"];
+/// Applied to any part of the value.
+const PARTS: [&str; 8] = [
+    "items",
+    "additionalItems",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contains",
+    "propertyNames",
+    "contentSchema",
+];
+const PARTS_LISTS: [&str; 2] = ["items", "prefixItems"];
+const PARTS_MAPPINGS: [&str; 1] = ["patternProperties"];
+/// References by names that only a whole implementation of the dialect can follow.
+const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
+
+/// A schema that can be asked about small values.
+pub(super) struct Schema<'a> {
+    pub(super) root: &'a Value,
+    validator: Validator,
+}
+
+impl<'a> Schema<'a> {
+    /// Compiles a schema; else says what stands against it, as the rest of a sentence that begins
+    /// with "the schema".
+    pub(super) fn compile(root: &'a Value) -> Result<Self, String> {
+        bounded(root)?;
+        let validator = compiled(root)?;
+        Ok(Self { root, validator })
+    }
+
+    /// Whether a value is small and fits.
+    pub(super) fn fits(&self, value: &Value) -> bool {
+        is_small(value) && self.validator.is_valid(value)
+    }
+
+    /// Whether a value is small and does not fit.
+    pub(super) fn forbids(&self, value: &Value) -> bool {
+        is_small(value) && !self.validator.is_valid(value)
+    }
+
+    /// What a reference inside the document leads to.
+    pub(super) fn resolve(&self, reference: &str) -> Option<&'a Value> {
+        resolve(self.root, reference)
+    }
+}
+
+/// Why a schema is no JSON Schema, if it is none, as the rest of a sentence that begins with "the
+/// schema". What is only too much work for a check is not held against it.
+pub(crate) fn fault(root: &Value) -> Option<String> {
+    if !root.is_object() {
+        return Some("is not an object".to_owned());
+    }
+    if bounded(root).is_err() || !external_references(root).is_empty() {
+        return None;
+    }
+    compiled(root).err()
+}
+
+/// The references of a schema that lead out of it.
+pub(crate) fn external_references(root: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut references = BTreeSet::new();
+    each_object(root, |object| {
+        for name in ["$id", "id"] {
+            if let Some(Value::String(text)) = object.get(name) {
+                names.insert(text.trim_end_matches('#').to_owned());
+            }
+        }
+        for name in ["$ref", "$dynamicRef", "$recursiveRef"] {
+            if let Some(Value::String(text)) = object.get(name) {
+                references.insert(text.clone());
+            }
+        }
+    });
+    // A name inside the document is found by its end: it may be relative to another.
+    let inside = |reference: &str| {
+        let document = reference.split('#').next().unwrap_or_default();
+        document.is_empty()
+            || names
+                .iter()
+                .any(|it| !it.is_empty() && (it.ends_with(document) || document.ends_with(&**it)))
+    };
+    references.retain(|it| !inside(it));
+    references
+}
+
+fn compiled(root: &Value) -> Result<Validator, String> {
+    let mut schema = root.clone();
+    let draft = draft(root);
+    if let Some(object) = schema.as_object_mut() {
+        // Settled here; the validator would look elsewhere for a dialect that it does not know.
+        object.remove("$schema");
+    }
+    let patterns = PatternOptions::regex()
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_BYTES_MAX);
+    jsonschema::options()
+        .with_draft(draft)
+        .with_pattern_options(patterns)
+        .offline()
+        .build(&schema)
+        .map_err(|error| {
+            let place = error.instance_path().to_string();
+            let place = if place.is_empty() { "its top" } else { &place };
+            format!("is not valid at {place}: {error}")
+        })
+}
+
+/// The dialect that a schema names; draft 4, which every platform knows, if it names none we know.
+fn draft(schema: &Value) -> Draft {
+    let dialect = schema.get("$schema").and_then(Value::as_str);
+    let dialect = dialect.unwrap_or_default().trim_end_matches('#');
+    match dialect.rsplit_once("json-schema.org/").map(|it| it.1) {
+        Some("draft-06/schema") => Draft::Draft6,
+        Some("draft-07/schema") => Draft::Draft7,
+        Some("draft/2019-09/schema") => Draft::Draft201909,
+        Some("draft/2020-12/schema") => Draft::Draft202012,
+        Some(_) | None => Draft::Draft4,
+    }
+}
+
+fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    if pointer.contains('%') {
+        return None;
+    }
+    root.pointer(pointer)
+}
+
+fn each_object<'a>(root: &'a Value, mut see: impl FnMut(&'a serde_json::Map<String, Value>)) {
+    let mut open = vec![root];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(entries) => {
+                see(entries);
+                open.extend(entries.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// Refuses what cannot be followed, or takes too much work.
+fn bounded(root: &Value) -> Result<(), String> {
+    if root.to_string().len() > SCHEMA_BYTES_MAX {
+        return Err(format!("is longer than {SCHEMA_BYTES_MAX} bytes"));
+    }
+    let (mut objects, mut patterns, mut dynamic) = (0, 0, false);
+    each_object(root, |object| {
+        objects += object.len();
+        patterns += usize::from(object.contains_key("pattern"));
+        if let Some(Value::Object(named)) = object.get("patternProperties") {
+            patterns += named.len();
+        }
+        dynamic |= DYNAMIC.iter().any(|it| object.contains_key(*it));
+    });
+    if objects > SCHEMA_VALUES_MAX || patterns > PATTERNS_MAX {
+        return Err("is too large to be derived from".to_owned());
+    }
+    if dynamic {
+        return Err("has references that only its own dialect can follow".to_owned());
+    }
+    let mut count = Count {
+        root,
+        known: HashMap::new(),
+    };
+    if count.applied(root, DEPTH_MAX, CHAIN_MAX)? > APPLIED_MAX {
+        return Err("makes too much work to be tried out".to_owned());
+    }
+    Ok(())
+}
+
+/// How many subschemas can be applied to a value of a depth, each counted once.
+struct Count<'a> {
+    root: &'a Value,
+    known: HashMap<(*const Value, usize), u64>,
+}
+
+impl<'a> Count<'a> {
+    fn applied(&mut self, schema: &'a Value, depth: usize, chain: usize) -> Result<u64, String> {
+        let Value::Object(object) = schema else {
+            return Ok(1);
+        };
+        let key = (std::ptr::from_ref(schema), depth);
+        if let Some(known) = self.known.get(&key) {
+            return Ok(*known);
+        }
+        if chain == 0 {
+            return Err("applies rules to the same value without end".to_owned());
+        }
+        let mut sum = 1_u64;
+        if let Some(Value::String(reference)) = object.get("$ref") {
+            let target = resolve(self.root, reference)
+                .ok_or_else(|| format!("refers to {reference:?}, which cannot be followed"))?;
+            sum = sum.saturating_add(self.applied(target, depth, chain - 1)?);
+        }
+        for child in children(object, &SAME, &SAME_LISTS, &SAME_MAPPINGS) {
+            sum = sum.saturating_add(self.applied(child, depth, chain - 1)?);
+        }
+        if depth > 0 {
+            for child in children(object, &[], &[], &PART_MAPPINGS) {
+                sum = sum.saturating_add(self.applied(child, depth - 1, CHAIN_MAX)?);
+            }
+            for child in children(object, &PARTS, &PARTS_LISTS, &PARTS_MAPPINGS) {
+                let one = self.applied(child, depth - 1, CHAIN_MAX)?;
+                sum = sum.saturating_add(one.saturating_mul(parts(depth)));
+            }
+        }
+        self.known.insert(key, sum);
+        Ok(sum)
+    }
+}
+
+/// How many parts a value may be taken to have: samples are wide at the top, if anywhere.
+fn parts(depth: usize) -> u64 {
+    if depth == DEPTH_MAX {
+        WIDTH_MAX as u64
+    } else {
+        4
+    }
+}
+
+fn children<'a>(
+    object: &'a serde_json::Map<String, Value>,
+    plain: &[&str],
+    lists: &[&str],
+    mappings: &[&str],
+) -> Vec<&'a Value> {
+    let mut found = Vec::new();
+    for name in plain {
+        found.extend(object.get(*name).filter(|it| it.is_object()));
+    }
+    for name in lists {
+        if let Some(Value::Array(all)) = object.get(*name) {
+            found.extend(all);
+        }
+    }
+    for name in mappings {
+        if let Some(Value::Object(all)) = object.get(*name) {
+            found.extend(all.values());
+        }
+    }
+    found
+}
