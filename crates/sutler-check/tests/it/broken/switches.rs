@@ -1,0 +1,38 @@
+//! Which flaws a broker has. A flaw is known by the name of the case that must notice it.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Every name that a decision has asked for, in this process.
+static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// The flaws that are switched on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flaws(BTreeSet<String>);
+
+impl Flaws {
+    /// A broker as it should be.
+    pub(crate) fn none() -> Self {
+        Self::default()
+    }
+
+    /// One flaw.
+    pub(crate) fn one(case: &str) -> Self {
+        Self(BTreeSet::from([case.to_owned()]))
+    }
+
+    /// Whether this flaw is switched on; its name is the name of a case.
+    pub(crate) fn has(&self, case: &str) -> bool {
+        let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !asked.contains(case) {
+            asked.insert(case.to_owned());
+        }
+        drop(asked);
+        self.0.contains(case)
+    }
+}
+
+/// The names of all flaws that decisions have asked for until now.
+pub(crate) fn asked_for() -> BTreeSet<String> {
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}

@@ -1,0 +1,157 @@
+//! A check that no flaw can fail is not a check: every MUST case is failed by the flaw of its name,
+//! and a broker without flaws fails none. Run with `--nocapture` to see what each flaw broke besides.
+
+use crate::broken::{Broken, Era, Flaws, Kit, asked_for};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use sutler_check::{Check, Finding, Level, Options, Profile, Report, Verdict, all_cases};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// How many brokers are checked at a time.
+const SIDE_BY_SIDE: usize = 6;
+
+async fn checked(kit: Kit, flaws: Flaws, era: Era) -> Report {
+    let broken = Broken::start_of(kit, flaws, era).await;
+    let options = Options {
+        profile: match era {
+            Era::Now => Profile::V2_17,
+            Era::Compat => Profile::Compat2_13,
+        },
+        jobs: 2,
+        ..Options::default()
+    };
+    let check = Check::of(broken.connection()).options(options);
+    check.run().await.unwrap()
+}
+
+fn told(finding: &Finding) -> String {
+    let said = match &finding.verdict {
+        Verdict::Fail { said, exchange } => match exchange {
+            Some(exchange) => format!(
+                "{said} ({} {})",
+                exchange.request.method,
+                exchange.request.target()
+            ),
+            None => said.clone(),
+        },
+        Verdict::Pass => "passed".to_owned(),
+        Verdict::NotApplicable(why) => why.clone(),
+    };
+    format!("{} [{}]: {said}", finding.case.name, finding.subject)
+}
+
+/// The names of the cases that passed somewhere.
+fn seen(report: &Report) -> BTreeSet<&'static str> {
+    let passed = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
+    let all = report.findings.iter().filter(passed);
+    all.map(|it| it.case.name).collect()
+}
+
+/// The names of the cases that failed somewhere.
+fn failed(report: &Report) -> BTreeSet<&'static str> {
+    report
+        .failures(Level::May)
+        .map(|finding| finding.case.name)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_without_flaws_fails_nothing_and_keeps_nothing() {
+    for era in [Era::Now, Era::Compat] {
+        for kit in Kit::ALL {
+            let report = checked(kit, Flaws::none(), era).await;
+            let failures: Vec<String> = report.failures(Level::Should).map(told).collect();
+            assert!(failures.is_empty(), "{kit:?} {era:?}: {failures:#?}");
+            assert!(
+                report.left_behind.is_empty(),
+                "{kit:?}: {:#?}",
+                report.left_behind
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_removes_what_it_made() {
+    for kit in Kit::ALL {
+        let broken = Broken::start(kit, Flaws::none()).await;
+        let check = Check::of(broken.connection());
+        check.run().await.unwrap();
+        assert!(broken.requests() > 0);
+        assert_eq!(broken.instances(), 0, "{kit:?}");
+    }
+}
+
+/// What came of one flaw.
+enum Came {
+    /// The case failed, and these others with it.
+    Noticed(BTreeSet<&'static str>),
+    /// The check ran over the flaw in these catalogs and saw nothing.
+    Survived(Vec<Kit>),
+    /// The case passes nowhere, so no flaw can show it.
+    NeverSeen,
+}
+
+async fn tried(case: &'static str, kits: Vec<Kit>) -> Came {
+    if kits.is_empty() {
+        return Came::NeverSeen;
+    }
+    for kit in &kits {
+        let report = checked(*kit, Flaws::one(case), Era::Now).await;
+        let mut failed = failed(&report);
+        if failed.remove(case) {
+            return Came::Noticed(failed);
+        }
+    }
+    Came::Survived(kits)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_must_case_is_failed_by_the_flaw_of_its_name() {
+    let mut where_seen: BTreeMap<&str, Vec<Kit>> = BTreeMap::new();
+    for kit in Kit::ALL {
+        for name in seen(&checked(kit, Flaws::none(), Era::Now).await) {
+            where_seen.entry(name).or_default().push(kit);
+        }
+    }
+    let places = Arc::new(Semaphore::new(SIDE_BY_SIDE));
+    let mut tries = JoinSet::new();
+    for case in all_cases().filter(|it| it.level == Level::Must) {
+        let kits = where_seen.get(case.name).cloned().unwrap_or_default();
+        let places = places.clone();
+        tries.spawn(async move {
+            let _place = places.acquire_owned().await;
+            (case.name, tried(case.name, kits).await)
+        });
+    }
+    let mut faults = Vec::new();
+    let mut all = BTreeMap::new();
+    while let Some(tried) = tries.join_next().await {
+        let (name, came) = tried.unwrap();
+        all.insert(name, came);
+    }
+    let known = asked_for();
+    for (name, came) in all {
+        match came {
+            Came::Noticed(others) => eprintln!("{name}: noticed, and {others:?}"),
+            Came::NeverSeen => faults.push(format!("{name}: passes in no catalog of the kit")),
+            Came::Survived(_) if !known.contains(name) => {
+                faults.push(format!("{name}: the kit has no flaw of this name"));
+            }
+            Came::Survived(kits) => faults.push(format!("{name}: survived in {kits:?}")),
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{} cases:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+    let cases: BTreeSet<String> = all_cases().map(|it| it.name.to_owned()).collect();
+    let strangers: Vec<&String> = known.difference(&cases).collect();
+    assert!(
+        strangers.is_empty(),
+        "flaws that are no cases: {strangers:?}"
+    );
+}

@@ -1,0 +1,6 @@
+//! The check, held to what it promises: a deliberately broken broker, one flaw at a time.
+//!
+//! Start with `broken.rs` (the broker of the test kit) and `flaws.rs` (what it is for).
+
+mod broken;
+mod flaws;
