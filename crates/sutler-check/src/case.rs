@@ -49,6 +49,39 @@ pub struct Case {
     pub rule: &'static str,
 }
 
+impl Case {
+    /// A case of plans, at level MUST.
+    pub(crate) const fn must(name: &'static str, line: &'static str, rule: &'static str) -> Self {
+        Self::of_plans(name, line, Level::Must, rule)
+    }
+
+    /// A case of plans, at level SHOULD.
+    pub(crate) const fn should(name: &'static str, line: &'static str, rule: &'static str) -> Self {
+        Self::of_plans(name, line, Level::Should, rule)
+    }
+
+    /// A case of plans, at level MAY.
+    pub(crate) const fn may(name: &'static str, line: &'static str, rule: &'static str) -> Self {
+        Self::of_plans(name, line, Level::May, rule)
+    }
+
+    const fn of_plans(
+        name: &'static str,
+        line: &'static str,
+        level: Level,
+        rule: &'static str,
+    ) -> Self {
+        let scope = Scope::Plan;
+        Self {
+            name,
+            line,
+            level,
+            scope,
+            rule,
+        }
+    }
+}
+
 /// Every case there is, in the order in which a walk comes by them.
 pub fn all_cases() -> impl Iterator<Item = &'static Case> {
     standing::CASES

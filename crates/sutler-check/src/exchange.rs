@@ -3,6 +3,9 @@
 use serde_json::Value;
 use sutler_client::wire::{Answer, Request, Unanswered};
 
+/// How much of a broker's description is repeated in a sentence of ours.
+const DESCRIPTION_CHARACTERS_MAX: usize = 200;
+
 /// A request with its answer, or with the reason why there is none.
 #[derive(Debug)]
 pub struct Exchange {
@@ -65,6 +68,14 @@ impl Exchange {
         ))
     }
 
+    /// Fails with a sentence unless the request was refused: 4xx.
+    pub(crate) fn must_be_refused(&self) -> Result<(), String> {
+        match self.status() {
+            Some(400..=499) => Ok(()),
+            _ => Err(format!("expected a refusal (4xx), got {}", self.got())),
+        }
+    }
+
     /// Fails with a sentence unless the answer is this status with this `error`.
     pub(crate) fn must_be_error(&self, status: u16, error: &str) -> Result<(), String> {
         self.must_be(&[status])?;
@@ -72,6 +83,27 @@ impl Exchange {
             Some(code) if code == error => Ok(()),
             Some(code) => Err(format!("expected error {error:?}, got {code:?}")),
             None => Err(format!("expected error {error:?}, and there is none")),
+        }
+    }
+
+    /// Whether this answer to a poll says that the operation goes on.
+    pub(crate) fn is_running(&self) -> bool {
+        self.is(&[200]) && self.field("state").and_then(Value::as_str) == Some("in progress")
+    }
+
+    /// The operation that a 202 named.
+    pub(crate) fn operation(&self) -> Option<&str> {
+        self.field("operation").and_then(Value::as_str)
+    }
+
+    /// What came, with the broker's own words for people.
+    pub(crate) fn told(&self) -> String {
+        match self.field("description").and_then(Value::as_str) {
+            Some(text) => {
+                let short: String = text.chars().take(DESCRIPTION_CHARACTERS_MAX).collect();
+                format!("{} ({short})", self.got())
+            }
+            None => self.got(),
         }
     }
 

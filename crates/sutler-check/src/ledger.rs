@@ -81,6 +81,11 @@ impl Ledger {
         self.lock().insert(made, owner);
     }
 
+    /// The service and the plan that requests about it have to name, if it may be there.
+    pub(crate) fn owner(&self, made: &Made) -> Option<Owner> {
+        self.lock().get(made).cloned()
+    }
+
     /// The broker said that it is gone.
     pub(crate) fn is_gone(&self, made: &Made) {
         let mut all = self.lock();

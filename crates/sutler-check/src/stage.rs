@@ -49,6 +49,13 @@ pub(crate) enum Ended {
     Overdue,
 }
 
+impl Polled {
+    /// The answer that ended it.
+    pub(crate) fn last(&self) -> &Arc<Exchange> {
+        &self.answers[self.answers.len() - 1]
+    }
+}
+
 impl Stage {
     pub(crate) fn offering(&self) -> &Offering {
         &self.offerings[self.offering]
@@ -86,6 +93,49 @@ impl Stage {
     pub(crate) fn skip(&self, case: &'static Case, reason: &str) {
         let verdict = Verdict::NotApplicable(reason.to_owned());
         self.asker.book.enter(case, &self.subject, verdict);
+    }
+
+    /// Enters of each of these cases that it cannot be seen here. What was seen before stands.
+    pub(crate) fn skip_all(&self, cases: &[&'static Case], reason: &str) {
+        for case in cases {
+            self.skip(case, reason);
+        }
+    }
+
+    /// The version of the plan's `maintenance_info`.
+    pub(crate) fn maintenance_version(&self) -> Option<&str> {
+        self.plan().raw["maintenance_info"]["version"].as_str()
+    }
+
+    /// Another plan of the same offering that the caller allows; one with the same schemas first.
+    pub(crate) fn sibling(&self) -> Option<&Plan> {
+        let schemas = &self.plan().raw["schemas"];
+        let allowed = |it: &&Plan| {
+            let names = &self.asker.options.plans;
+            let is_named = |name: &String| *name == it.id || **name == *it.name;
+            it.id != self.plan().id && (names.is_empty() || names.iter().any(is_named))
+        };
+        let all = || self.offering().plans.iter().filter(allowed);
+        all()
+            .find(|it| it.raw["schemas"] == *schemas)
+            .or_else(|| all().next())
+    }
+
+    /// A plan of another offering.
+    pub(crate) fn foreign_plan(&self) -> Option<&Plan> {
+        let own = |it: &&Plan| self.offering().plans.iter().all(|known| known.id != it.id);
+        let others = self
+            .offerings
+            .iter()
+            .filter(|it| it.id != self.offering().id);
+        others.flat_map(|it| &it.plans).find(own)
+    }
+
+    /// The service and plan that a request about something names: those it was made with, or has
+    /// been changed to.
+    pub(crate) fn owner_of(&self, target: Target<'_>) -> Owner {
+        let known = self.asker.ledger.owner(&target.made());
+        known.unwrap_or_else(|| self.owner())
     }
 
     /// A body that provisions an instance of this plan, with parameters that fit it.
@@ -128,17 +178,51 @@ impl Stage {
         target: Target<'_>,
         request: Request,
     ) -> Result<Arc<Exchange>, Stop> {
-        self.asker.ledger.may_exist(target.made(), self.owner());
+        let owner = self.owner_of(target);
+        self.asker.ledger.may_exist(target.made(), owner);
         self.asker.ask(request).await
     }
 
-    /// Sends a DELETE that names this service and plan.
+    /// Sends a PATCH.
+    pub(crate) async fn patch(
+        &self,
+        target: Target<'_>,
+        body: &Value,
+        accepts_incomplete: bool,
+    ) -> Result<Arc<Exchange>, Stop> {
+        let request = with_incomplete(target.request(Method::Patch), accepts_incomplete);
+        self.asker.ask(request.body(body.to_string())).await
+    }
+
+    /// Fetches it, without hints.
+    pub(crate) async fn fetch(&self, target: Target<'_>) -> Result<Arc<Exchange>, Stop> {
+        self.asker.ask(target.request(Method::Get)).await
+    }
+
+    /// Has it deleted, and waits for the end; tells the first answer, and whether it is gone.
+    pub(crate) async fn remove(&self, target: Target<'_>) -> Result<(Arc<Exchange>, bool), Stop> {
+        let answer = self.delete(target, true).await?;
+        let gone = match answer.status() {
+            Some(200 | 410) => true,
+            Some(202) => {
+                let polled = self.poll_to_end(target, &answer).await?;
+                matches!(polled.ended, Ended::Succeeded | Ended::Gone)
+            }
+            _ => false,
+        };
+        if gone {
+            self.asker.ledger.is_gone(&target.made());
+        }
+        Ok((answer, gone))
+    }
+
+    /// Sends a DELETE that names its service and plan.
     pub(crate) async fn delete(
         &self,
         target: Target<'_>,
         accepts_incomplete: bool,
     ) -> Result<Arc<Exchange>, Stop> {
-        let request = with_incomplete(target.delete(&self.owner()), accepts_incomplete);
+        let request = with_incomplete(target.delete(&self.owner_of(target)), accepts_incomplete);
         let exchange = self.asker.ask(request).await?;
         if exchange.is(&[200, 410]) {
             self.asker.ledger.is_gone(&target.made());
@@ -152,8 +236,8 @@ impl Stage {
         target: Target<'_>,
         accepted: Option<&Exchange>,
     ) -> Result<Arc<Exchange>, Stop> {
-        let operation = accepted.and_then(|it| it.field("operation"));
-        let request = target.poll(&self.owner(), operation.and_then(Value::as_str));
+        let operation = accepted.and_then(Exchange::operation);
+        let request = target.poll(&self.owner_of(target), operation);
         self.asker.ask(request).await
     }
 

@@ -1,41 +1,189 @@
 //! Deprovision: the walk's instance goes, and stays gone.
 
-use super::Live;
+use super::{ENDED_BEFORE, Live, fetch_instance, sameness};
 use crate::asker::Stop;
-use crate::case::{Case, Level, Scope};
-use crate::stage::{Ended, Stage};
-use crate::target::Target;
+use crate::case::Case;
+use crate::exchange::Exchange;
+use crate::options::Profile;
+use crate::stage::{Ended, Stage, ended, with_incomplete};
+use serde_json::json;
+use std::sync::Arc;
+use sutler_client::wire::Method;
 
-const DELETED: Case = Case {
-    name: "deprovision-deleted",
-    line: "B-252",
-    level: Level::Must,
-    scope: Scope::Plan,
-    rule: "A deprovision is answered with 200 when it is done, and with 202 while it goes on.",
-};
+const SERVICE: Case = Case::must(
+    "deprovision-without-service",
+    "B-250",
+    "A deprovision without `service_id` is answered with 400.",
+);
+const PLAN: Case = Case::must(
+    "deprovision-without-plan",
+    "B-250",
+    "A deprovision without `plan_id` is answered with 400.",
+);
+const DELETED: Case = Case::must(
+    "deprovision-deleted",
+    "B-252",
+    "A deprovision is answered with 200 when it is done, and with 202 while it goes on until polls tell its end.",
+);
+const REPEAT_RUNNING: Case = Case::must(
+    "deprovision-repeat-running",
+    "B-252",
+    "The same deprovision again while it runs is answered with 202 and the same `operation`.",
+);
+const CONCURRENT: Case = Case::must(
+    "concurrency-error",
+    "B-091",
+    "A request that is refused with 422 because another operation runs says ConcurrencyError.",
+);
+const GONE: Case = Case::must(
+    "deprovision-gone",
+    "B-253",
+    "A deprovision of an instance that was deleted is answered with 410.",
+);
+const POLLED: Case = Case::should(
+    "last-operation-deleted",
+    "B-105",
+    "A poll after a finished asynchronous delete is answered with 200 `succeeded` or with 410 (with 410 in the profile compat-2.13).",
+);
+const UPDATED: Case = Case::should(
+    "update-deleted-instance",
+    "B-173",
+    "An update of an instance that was deleted is refused.",
+);
 
-const GONE: Case = Case {
-    name: "deprovision-gone",
-    line: "B-253",
-    level: Level::Must,
-    scope: Scope::Plan,
-    rule: "A deprovision of an instance that does not exist is answered with 410.",
-};
+pub(crate) const CASES: &[&Case] = &[
+    &SERVICE,
+    &PLAN,
+    &DELETED,
+    &REPEAT_RUNNING,
+    &CONCURRENT,
+    &GONE,
+    &POLLED,
+    &UPDATED,
+];
 
-pub(crate) const CASES: &[&Case] = &[&DELETED, &GONE];
-
-/// Removes the walk's instance.
-pub(crate) async fn walk(stage: &Stage, live: &Live) -> Result<(), Stop> {
-    let target = Target::Instance(&live.id);
-    let answer = stage.delete(target, true).await?;
-    stage.judge(&DELETED, &answer, answer.must_be(&[200, 202]));
-    if answer.is(&[202]) {
-        let polled = stage.poll_to_end(target, &answer).await?;
-        if matches!(polled.ended, Ended::Succeeded | Ended::Gone) {
-            stage.asker.ledger.is_gone(&target.made());
+/// Removes the walk's instance; tells the answer to the delete that was accepted.
+pub(crate) async fn walk(stage: &Stage, live: &Live) -> Result<Option<Arc<Exchange>>, Stop> {
+    if incomplete(stage, live).await? {
+        stage.skip_all(
+            CASES,
+            "the instance was deleted by a request that had to be refused",
+        );
+        return Ok(None);
+    }
+    let answer = stage.delete(live.target(), true).await?;
+    let gone = match answer.status() {
+        Some(202) => running(stage, live, &answer).await?,
+        _ => {
+            stage.judge(&DELETED, &answer, answer.must_be(&[200]));
+            let reason = "the plan is deprovisioned synchronously";
+            stage.skip_all(&[&REPEAT_RUNNING, &CONCURRENT, &POLLED], reason);
+            answer.is(&[200])
         }
+    };
+    if !gone {
+        stage.skip_all(CASES, "the instance could not be deleted");
+        return Ok(None);
+    }
+    after(stage, live, &answer).await?;
+    Ok(Some(answer))
+}
+
+/// Deletes that do not name all they have to; tells whether one was accepted all the same.
+async fn incomplete(stage: &Stage, live: &Live) -> Result<bool, Stop> {
+    let owner = stage.owner_of(live.target());
+    let fields = [
+        (&SERVICE, "plan_id", &owner.plan_id),
+        (&PLAN, "service_id", &owner.service_id),
+    ];
+    for (case, name, value) in fields {
+        let request = live.target().request(Method::Delete).query(name, value);
+        let answer = stage.asker.ask(with_incomplete(request, true)).await?;
+        stage.judge(case, &answer, answer.must_be(&[400]));
+        if answer.is(&[202]) {
+            stage.poll_to_end(live.target(), &answer).await?;
+        }
+        if answer.is(&[200, 202]) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn running(stage: &Stage, live: &Live, first: &Arc<Exchange>) -> Result<bool, Stop> {
+    let target = live.target();
+    let repeat = stage.delete(target, true).await?;
+    let update = match &live.update {
+        Some(body) => Some(stage.patch(target, body, true).await?),
+        None => None,
+    };
+    let polled = stage.poll(target, Some(first)).await?;
+    if polled.is_running() {
+        stage.judge(
+            &REPEAT_RUNNING,
+            &repeat,
+            sameness::operation(first, &repeat),
+        );
+        if let Some(update) = &update {
+            concurrent(stage, update);
+        }
+        stage.skip(
+            &CONCURRENT,
+            "nothing was refused with 422 while another operation ran",
+        );
+    } else {
+        stage.skip_all(&[&REPEAT_RUNNING, &CONCURRENT], ENDED_BEFORE);
+    }
+    let ended = stage.poll_to_end(target, first).await?;
+    let judgement = match ended.ended {
+        Ended::Succeeded | Ended::Gone | Ended::Failed => Ok(()),
+        Ended::Invalid => Err(format!("polls ended with {}", ended.last().got())),
+        Ended::Overdue => Err("the deprovision did not end in time".to_owned()),
+    };
+    stage.judge(&DELETED, ended.last(), judgement);
+    let gone = matches!(ended.ended, Ended::Succeeded | Ended::Gone);
+    if gone {
+        stage.asker.ledger.is_gone(&target.made());
+    }
+    Ok(gone)
+}
+
+/// Whatever is answered while another operation runs: if it is 422, it says why.
+pub(super) fn concurrent(stage: &Stage, answer: &Arc<Exchange>) {
+    if answer.is(&[422]) {
+        let judgement = answer.must_be_error(422, "ConcurrencyError");
+        stage.judge(&CONCURRENT, answer, judgement);
+    }
+}
+
+/// What is asked about an instance that was deleted.
+async fn after(stage: &Stage, live: &Live, first: &Exchange) -> Result<(), Stop> {
+    let target = live.target();
+    if first.is(&[202]) {
+        let polled = stage.poll(target, Some(first)).await?;
+        let judgement = gone(&polled, stage.asker.options.profile);
+        stage.judge(&POLLED, &polled, judgement);
     }
     let again = stage.delete(target, true).await?;
     stage.judge(&GONE, &again, again.must_be(&[410]));
+    if live.fetched.is_some() {
+        let fetched = stage.fetch(target).await?;
+        let judgement = fetched.must_be(&[404]);
+        stage.judge(&fetch_instance::DELETED, &fetched, judgement);
+    }
+    let update = json!({"service_id": stage.offering().id, "plan_id": stage.plan().id});
+    let update = stage.patch(target, &update, true).await?;
+    stage.judge(&UPDATED, &update, update.must_be_refused());
     Ok(())
+}
+
+fn gone(polled: &Exchange, profile: Profile) -> Result<(), String> {
+    match (profile, ended(polled)) {
+        (_, Some(Ended::Gone)) | (Profile::V2_17, Some(Ended::Succeeded)) => Ok(()),
+        (Profile::V2_17, _) => Err(format!(
+            "expected 200 `succeeded` or 410, got {}",
+            polled.got()
+        )),
+        (Profile::Compat2_13, _) => polled.must_be(&[410]),
+    }
 }

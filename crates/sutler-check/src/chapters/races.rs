@@ -1,0 +1,247 @@
+//! What only further instances can show: requests without `accepts_incomplete`, the same request
+//! several times at once, and bindings that are still there. Deletes during creates: `halt.rs`.
+
+use super::update::served_or_blocked;
+use super::{Live, sameness};
+use crate::asker::Stop;
+use crate::case::Case;
+use crate::exchange::Exchange;
+use crate::ledger::{BindingId, InstanceId};
+use crate::stage::{Ended, Stage, with_incomplete};
+use crate::target::Target;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const PROVISION_ASYNC: Case = Case::must(
+    "provision-async-required",
+    "B-127",
+    "A provision that can only be done asynchronously is answered with 422 AsyncRequired without `accepts_incomplete=true`.",
+);
+const DEPROVISION_ASYNC: Case = Case::must(
+    "deprovision-async-required",
+    "B-254",
+    "A deprovision that can only be done asynchronously is answered with 422 AsyncRequired without `accepts_incomplete=true`.",
+);
+const ASYNC_NOTHING_MADE: Case = Case::must(
+    "async-required-makes-nothing",
+    "B-083",
+    "A provision that was answered with AsyncRequired has made nothing.",
+);
+const ONE_CREATION: Case = Case::must(
+    "race-one-creation",
+    "B-121",
+    "Of several same provisions at once, at most one is answered with 201.",
+);
+const ALL_AGREE: Case = Case::must(
+    "race-same-provision",
+    "B-087",
+    "Several same provisions at once are answered with 201, 200, 202 and one `operation`, or 422 ConcurrencyError.",
+);
+const DELETES: Case = Case::must(
+    "race-same-deprovision",
+    "B-252",
+    "Several same deprovisions at once are answered with 200, 202 and one `operation`, 410, or 422 ConcurrencyError.",
+);
+const CASCADE: Case = Case::may(
+    "deprovision-cascade",
+    "B-256",
+    "An instance that still has bindings can be deleted, and they go with it.",
+);
+const WRONG_PLAN: Case = Case::may(
+    "deprovision-wrong-plan",
+    "B-250",
+    "A deprovision that names another plan than the instance's is refused.",
+);
+
+pub(crate) const CASES: &[&Case] = &[
+    &PROVISION_ASYNC,
+    &DEPROVISION_ASYNC,
+    &ASYNC_NOTHING_MADE,
+    &ONE_CREATION,
+    &ALL_AGREE,
+    &DELETES,
+    &CASCADE,
+    &WRONG_PLAN,
+];
+
+/// Makes further instances. `deleted` is the answer that removed the walk's first one.
+pub(crate) async fn walk(
+    stage: &Stage,
+    live: &Live,
+    deleted: Option<&Exchange>,
+) -> Result<(), Stop> {
+    if live.is_async() {
+        without_incomplete(stage, live).await?;
+    } else {
+        let reason = "the plan is provisioned synchronously";
+        stage.skip_all(&[&PROVISION_ASYNC, &ASYNC_NOTHING_MADE], reason);
+    }
+    let id = InstanceId::new();
+    let target = Target::Instance(&id);
+    if !provisions(stage, live, target).await? {
+        stage.skip_all(CASES, "there was no instance to delete");
+        return Ok(());
+    }
+    wrong_plan(stage, target).await?;
+    if deleted.is_some_and(|it| it.is(&[202])) {
+        delete_at_once(stage, target).await?;
+    } else {
+        stage.skip(
+            &DEPROVISION_ASYNC,
+            "the plan is deprovisioned synchronously",
+        );
+    }
+    let binding = bind(stage, &id).await?;
+    deprovisions(stage, target, binding.as_ref()).await
+}
+
+/// A provision that may not go on after its answer.
+async fn without_incomplete(stage: &Stage, live: &Live) -> Result<(), Stop> {
+    let id = InstanceId::new();
+    let target = Target::Instance(&id);
+    let answer = stage.put(target, &live.body, false).await?;
+    let refused = answer.must_be_error(422, "AsyncRequired");
+    let judgement = match answer.status() {
+        Some(201) => Ok(()),
+        _ => refused.clone(),
+    };
+    stage.judge(&PROVISION_ASYNC, &answer, judgement);
+    if answer.is(&[201]) {
+        delete_at_once(stage, target).await?;
+    }
+    let (deleted, _) = stage.remove(target).await?;
+    if refused.is_ok() {
+        stage.judge(&ASYNC_NOTHING_MADE, &deleted, deleted.must_be(&[410]));
+    } else {
+        stage.skip(
+            &ASYNC_NOTHING_MADE,
+            "no provision was answered with AsyncRequired",
+        );
+    }
+    Ok(())
+}
+
+/// A deprovision that may not go on after its answer.
+async fn delete_at_once(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
+    let answer = stage.delete(target, false).await?;
+    let judgement = match answer.status() {
+        Some(200) => Ok(()),
+        _ => answer.must_be_error(422, "AsyncRequired"),
+    };
+    stage.judge(&DEPROVISION_ASYNC, &answer, judgement);
+    if answer.is(&[202]) {
+        stage.poll_to_end(target, &answer).await?;
+    }
+    Ok(())
+}
+
+/// The same provision several times at once; tells whether an instance came of it.
+async fn provisions(stage: &Stage, live: &Live, target: Target<'_>) -> Result<bool, Stop> {
+    let put = || stage.put(target, &live.body, live.is_async());
+    let (one, two, three) = tokio::join!(put(), put(), put());
+    let answers = [one?, two?, three?];
+    let created = answers.iter().filter(|it| it.is(&[201])).count();
+    let one = match created {
+        0 | 1 => Ok(()),
+        _ => Err(format!("{created} of 3 were answered with 201")),
+    };
+    stage.judge(&ONE_CREATION, &answers[0], one);
+    agree(stage, &ALL_AGREE, &answers, &[200, 201, 202]);
+    match answers.iter().find(|it| it.is(&[202])) {
+        Some(first) => Ok(stage.poll_to_end(target, first).await?.ended == Ended::Succeeded),
+        None => Ok(answers.iter().any(|it| it.is(&[200, 201]))),
+    }
+}
+
+/// Every answer is one of these or ConcurrencyError, and all 202 name one operation.
+fn agree(stage: &Stage, case: &'static Case, answers: &[Arc<Exchange>], served: &[u16]) {
+    let mut running: Option<&Arc<Exchange>> = None;
+    for answer in answers {
+        let mut judgement = served_or_blocked(answer, served);
+        if answer.is(&[202]) {
+            if let Some(first) = running {
+                judgement = sameness::operation(first, answer);
+            }
+            running = Some(answer);
+        }
+        stage.judge(case, answer, judgement);
+    }
+}
+
+async fn wrong_plan(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
+    let mut owner = stage.owner_of(target);
+    owner.plan_id = super::refusal::NOWHERE.to_owned();
+    let request = with_incomplete(target.delete(&owner), true);
+    let answer = stage.asker.ask(request).await?;
+    stage.judge(&WRONG_PLAN, &answer, answer.must_be_refused());
+    if answer.is(&[202]) {
+        stage.poll_to_end(target, &answer).await?;
+    }
+    Ok(())
+}
+
+/// A binding that is still there when its instance goes.
+async fn bind(stage: &Stage, id: &InstanceId) -> Result<Option<BindingId>, Stop> {
+    if !stage.plan().flag(stage.offering(), "bindable") {
+        stage.skip(&CASCADE, "the plan is not bindable");
+        return Ok(None);
+    }
+    let binding = BindingId::new(id);
+    let target = Target::Binding(&binding);
+    let mut body = json!({
+        "service_id": stage.offering().id,
+        "plan_id": stage.plan().id,
+        "app_guid": "sutler-check-application",
+        "bind_resource": {"app_guid": "sutler-check-application"},
+    });
+    if let Ok(Some(parameters)) = stage.samples().bind.valid() {
+        body["parameters"] = Value::Object(parameters.clone());
+    }
+    let answer = stage.put(target, &body, true).await?;
+    let bound = match answer.status() {
+        Some(201) => true,
+        Some(202) => stage.poll_to_end(target, &answer).await?.ended == Ended::Succeeded,
+        _ => false,
+    };
+    if !bound {
+        stage.skip(&CASCADE, "no binding could be made");
+        return Ok(None);
+    }
+    Ok(Some(binding))
+}
+
+/// The same deprovision several times at once, with the binding if there is one, and without it if
+/// that is refused.
+async fn deprovisions(
+    stage: &Stage,
+    target: Target<'_>,
+    binding: Option<&BindingId>,
+) -> Result<(), Stop> {
+    let mut answers = delete_thrice(stage, target).await?;
+    if let Some(binding) = binding {
+        let taken = answers.iter().find(|it| it.is(&[200, 202, 410]));
+        let judgement = match taken {
+            Some(_) => Ok(()),
+            None => Err(format!("it was refused: {}", answers[0].told())),
+        };
+        stage.judge(&CASCADE, taken.unwrap_or(&answers[0]), judgement);
+        if taken.is_none() {
+            stage.remove(Target::Binding(binding)).await?;
+            answers = delete_thrice(stage, target).await?;
+        }
+    }
+    agree(stage, &DELETES, &answers, &[200, 202, 410]);
+    if let Some(first) = answers.iter().find(|it| it.is(&[202])) {
+        let polled = stage.poll_to_end(target, first).await?;
+        if matches!(polled.ended, Ended::Succeeded | Ended::Gone) {
+            stage.asker.ledger.is_gone(&target.made());
+        }
+    }
+    Ok(())
+}
+
+async fn delete_thrice(stage: &Stage, target: Target<'_>) -> Result<[Arc<Exchange>; 3], Stop> {
+    let delete = || stage.delete(target, true);
+    let (one, two, three) = tokio::join!(delete(), delete(), delete());
+    Ok([one?, two?, three?])
+}

@@ -1,0 +1,72 @@
+//! How a request that has to be refused is refused, and the bodies that deserve it. Pure; what is
+//! asked with them: `refusals.rs` and `update_refusals.rs`.
+
+use crate::case::Case;
+use crate::exchange::Exchange;
+use serde_json::Value;
+
+/// An id that no catalog has.
+pub(crate) const NOWHERE: &str = "sutler-check-does-not-exist";
+/// A version that no catalog has.
+pub(crate) const NO_VERSION: &str = "0.0.1-sutler-check";
+
+/// How a refusal has to look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expected {
+    /// 400.
+    BadRequest,
+    /// 422.
+    Unprocessable,
+    /// 422 with this `error`.
+    Error(&'static str),
+    /// Any 4xx.
+    Refused,
+}
+
+/// A body that has to be refused.
+pub(crate) struct Bad {
+    pub case: &'static Case,
+    /// What is wrong with it, to stand behind "with".
+    pub what: String,
+    /// Bytes, as it need not be JSON.
+    pub body: String,
+    pub expected: Expected,
+}
+
+impl Bad {
+    pub(crate) fn new(case: &'static Case, what: &str, body: &Value, expected: Expected) -> Self {
+        Self {
+            case,
+            what: what.to_owned(),
+            body: body.to_string(),
+            expected,
+        }
+    }
+
+    /// Whether the answer is as it has to be.
+    pub(crate) fn judge(&self, answer: &Exchange) -> Result<(), String> {
+        let judgement = match self.expected {
+            Expected::BadRequest => answer.must_be(&[400]),
+            Expected::Unprocessable => answer.must_be(&[422]),
+            Expected::Error(error) => answer.must_be_error(422, error),
+            Expected::Refused => answer.must_be_refused(),
+        };
+        judgement.map_err(|said| format!("with {}: {said}", self.what))
+    }
+}
+
+/// A body without a field.
+pub(crate) fn without(body: &Value, field: &str) -> Value {
+    let mut body = body.clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove(field);
+    }
+    body
+}
+
+/// A body with another value in a field.
+pub(crate) fn with(body: &Value, field: &str, value: impl Into<Value>) -> Value {
+    let mut body = body.clone();
+    body[field] = value.into();
+    body
+}

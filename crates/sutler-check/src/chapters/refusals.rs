@@ -1,0 +1,258 @@
+//! Provisions that have to be refused, each under an id of its own: afterwards nothing may be there.
+
+use super::refusal::{Bad, Expected, NO_VERSION, NOWHERE, with, without};
+use crate::asker::Stop;
+use crate::case::Case;
+use crate::exchange::Exchange;
+use crate::ledger::InstanceId;
+use crate::stage::{Stage, with_incomplete};
+use crate::target::Target;
+use serde_json::{Value, json};
+use sutler_client::wire::Method;
+
+const SERVICE: Case = Case::must(
+    "provision-without-service",
+    "B-124",
+    "A provision without `service_id`, or with an empty one, is answered with 400.",
+);
+const PLAN: Case = Case::must(
+    "provision-without-plan",
+    "B-124",
+    "A provision without `plan_id`, or with an empty one, is answered with 400.",
+);
+const ORGANIZATION: Case = Case::must(
+    "provision-without-organization",
+    "B-124",
+    "A provision without `organization_guid`, or with an empty one, is answered with 400.",
+);
+const SPACE: Case = Case::must(
+    "provision-without-space",
+    "B-124",
+    "A provision without `space_guid`, or with an empty one, is answered with 400.",
+);
+const MALFORMED: Case = Case::must(
+    "provision-malformed",
+    "B-124",
+    "A provision whose body is not JSON, or has values of wrong types, is answered with 400.",
+);
+const UNKNOWN_SERVICE: Case = Case::must(
+    "provision-unknown-service",
+    "B-120",
+    "A provision of a service that is not in the catalog is refused.",
+);
+const UNKNOWN_PLAN: Case = Case::must(
+    "provision-unknown-plan",
+    "B-120",
+    "A provision of a plan that is not in the catalog is refused.",
+);
+const FOREIGN_PLAN: Case = Case::must(
+    "provision-foreign-plan",
+    "B-120",
+    "A provision of one offering with a plan of another is refused.",
+);
+const INVALID_DATA: Case = Case::may(
+    "provision-invalid-data",
+    "B-125",
+    "A provision with an unknown service or plan is refused with 400.",
+);
+const PARAMETERS: Case = Case::should(
+    "provision-invalid-parameters",
+    "B-129",
+    "A provision whose parameters do not fit the plan's schema is refused with 400.",
+);
+const CONFLICT: Case = Case::must(
+    "provision-maintenance-conflict",
+    "B-128",
+    "A provision with another `maintenance_info.version` than the catalog's is answered with 422 MaintenanceInfoConflict.",
+);
+const NO_MAINTENANCE: Case = Case::should(
+    "provision-maintenance-unknown",
+    "B-128",
+    "A provision with a `maintenance_info.version` for a plan that has none is answered with 422 MaintenanceInfoConflict.",
+);
+const NOTHING_MADE: Case = Case::must(
+    "provision-refused-makes-nothing",
+    "B-035",
+    "A provision that was refused has made nothing: a delete of its id is answered with 410.",
+);
+
+pub(crate) const CASES: &[&Case] = &[
+    &SERVICE,
+    &PLAN,
+    &ORGANIZATION,
+    &SPACE,
+    &MALFORMED,
+    &UNKNOWN_SERVICE,
+    &UNKNOWN_PLAN,
+    &FOREIGN_PLAN,
+    &INVALID_DATA,
+    &PARAMETERS,
+    &CONFLICT,
+    &NO_MAINTENANCE,
+    &NOTHING_MADE,
+];
+
+/// Parameters that do not fit are tried this often at most.
+const INVALID_PARAMETERS_MAX: usize = 4;
+
+/// Asks for what has to be refused. `good` is a body that would do.
+pub(crate) async fn walk(stage: &Stage, good: &Value, gone_is_told: bool) -> Result<(), Stop> {
+    let mut all = incomplete(good);
+    all.extend(malformed(good));
+    all.extend(unknown(stage, good));
+    all.extend(unfit(stage, good));
+    all.push(maintenance(stage, good));
+    for bad in &all {
+        let id = InstanceId::new();
+        let target = Target::Instance(&id);
+        let request = with_incomplete(target.request(Method::Put), true).body(bad.body.clone());
+        let answer = stage.put_request(target, request).await?;
+        stage.judge(bad.case, &answer, bad.judge(&answer));
+        if matches!(bad.case.line, "B-120") && answer.must_be_refused().is_ok() {
+            let judgement = answer.must_be(&[400]);
+            let said = judgement.map_err(|said| format!("with {}: {said}", bad.what));
+            stage.judge(&INVALID_DATA, &answer, said);
+        }
+        nothing_made(stage, target, &answer, gone_is_told).await?;
+    }
+    Ok(())
+}
+
+async fn nothing_made(
+    stage: &Stage,
+    target: Target<'_>,
+    refusal: &Exchange,
+    gone_is_told: bool,
+) -> Result<(), Stop> {
+    let (deleted, _) = stage.remove(target).await?;
+    if refusal.must_be_refused().is_err() {
+        return Ok(());
+    }
+    if !gone_is_told {
+        stage.skip(
+            &NOTHING_MADE,
+            "deletes do not tell whether there was anything",
+        );
+        return Ok(());
+    }
+    let judgement = deleted.must_be(&[410]).map_err(|said| {
+        let refused = refusal.got();
+        format!("the provision was answered with {refused}, and then deleting it: {said}")
+    });
+    stage.judge(&NOTHING_MADE, &deleted, judgement);
+    Ok(())
+}
+
+fn incomplete(good: &Value) -> Vec<Bad> {
+    let fields = [
+        (&SERVICE, "service_id"),
+        (&PLAN, "plan_id"),
+        (&ORGANIZATION, "organization_guid"),
+        (&SPACE, "space_guid"),
+    ];
+    let bad = |case, what: String, body: Value| Bad::new(case, &what, &body, Expected::BadRequest);
+    let mut all = Vec::new();
+    for (case, field) in fields {
+        all.push(bad(case, format!("no `{field}`"), without(good, field)));
+        all.push(bad(
+            case,
+            format!("an empty `{field}`"),
+            with(good, field, ""),
+        ));
+    }
+    all
+}
+
+fn malformed(good: &Value) -> Vec<Bad> {
+    let bodies = [
+        ("a number as `service_id`", with(good, "service_id", 1)),
+        ("a list as `plan_id`", with(good, "plan_id", json!([]))),
+        ("a text as `parameters`", with(good, "parameters", "x")),
+        ("a list as `context`", with(good, "context", json!([]))),
+        ("a list as the body", json!([good])),
+    ];
+    let mut all: Vec<Bad> = bodies
+        .iter()
+        .map(|(what, body)| Bad::new(&MALFORMED, what, body, Expected::BadRequest))
+        .collect();
+    let mut cut = good.to_string();
+    cut.pop();
+    all.push(Bad {
+        case: &MALFORMED,
+        what: "half a body".to_owned(),
+        body: cut,
+        expected: Expected::BadRequest,
+    });
+    all
+}
+
+fn unknown(stage: &Stage, good: &Value) -> Vec<Bad> {
+    let refused = Expected::Refused;
+    let mut all = vec![
+        Bad::new(
+            &UNKNOWN_SERVICE,
+            "an unknown `service_id`",
+            &with(good, "service_id", NOWHERE),
+            refused,
+        ),
+        Bad::new(
+            &UNKNOWN_PLAN,
+            "an unknown `plan_id`",
+            &with(good, "plan_id", NOWHERE),
+            refused,
+        ),
+    ];
+    match stage.foreign_plan() {
+        Some(plan) => {
+            let body = with(good, "plan_id", plan.id.as_str());
+            all.push(Bad::new(
+                &FOREIGN_PLAN,
+                "a plan of another offering",
+                &body,
+                refused,
+            ));
+        }
+        None => stage.skip(&FOREIGN_PLAN, "the catalog has no plan of another offering"),
+    }
+    all
+}
+
+fn unfit(stage: &Stage, good: &Value) -> Vec<Bad> {
+    let invalid = match stage.samples().provision.invalid() {
+        Ok(invalid) => invalid,
+        Err(reason) => {
+            stage.skip(&PARAMETERS, reason);
+            return Vec::new();
+        }
+    };
+    let bad = invalid.iter().take(INVALID_PARAMETERS_MAX).map(|it| {
+        let body = with(good, "parameters", it.parameters.clone());
+        let what = format!("parameters {}", it.what);
+        Bad::new(&PARAMETERS, &what, &body, Expected::BadRequest)
+    });
+    bad.collect()
+}
+
+fn maintenance(stage: &Stage, good: &Value) -> Bad {
+    let (case, other, reason) = match stage.maintenance_version() {
+        Some(_) => (
+            &CONFLICT,
+            &NO_MAINTENANCE,
+            "the plan has `maintenance_info`",
+        ),
+        None => (
+            &NO_MAINTENANCE,
+            &CONFLICT,
+            "the plan has no `maintenance_info`",
+        ),
+    };
+    stage.skip(other, reason);
+    let body = with(good, "maintenance_info", json!({"version": NO_VERSION}));
+    let expected = Expected::Error("MaintenanceInfoConflict");
+    Bad::new(
+        case,
+        "a version that the catalog does not have",
+        &body,
+        expected,
+    )
+}

@@ -1,0 +1,433 @@
+//! Updates that should work: parameters, context, without `accepts_incomplete`, another plan.
+//! What has to be refused: `update_refusals.rs`.
+
+use super::refusal::{with, without};
+use super::{ENDED_BEFORE, Live, fetch_instance, last_operation, sameness, update_refusals};
+use crate::asker::Stop;
+use crate::case::Case;
+use crate::exchange::Exchange;
+use crate::ledger::Owner;
+use crate::stage::{Ended, Stage};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub(super) const UNKNOWN: Case = Case::should(
+    "update-unknown-instance",
+    "B-173",
+    "An update of an instance that does not exist is refused.",
+);
+const PARAMETERS: Case = Case::must(
+    "update-parameters",
+    "B-162",
+    "An update of parameters is answered with 200 when it is done, with 202 while it goes on, and with 422 if it is not supported.",
+);
+const SAME_VERSION: Case = Case::must(
+    "update-maintenance-same",
+    "B-167",
+    "An update with the catalog's own `maintenance_info.version` is no conflict.",
+);
+const CONTEXT: Case = Case::must(
+    "update-context",
+    "B-170",
+    "An update of nothing but the context works where the catalog says `allow_context_updates`.",
+);
+const PLAN: Case = Case::must(
+    "update-plan",
+    "B-165",
+    "An update to another plan is answered with 200, 202, or 422 if this change is not supported.",
+);
+const ENDS: Case = Case::must(
+    "update-ends",
+    "B-163",
+    "An update that was answered with 202 goes on until polls tell its end.",
+);
+const APPLIED: Case = Case::must(
+    "update-applied",
+    "B-162",
+    "An update that has succeeded is applied: the instance shows the new values.",
+);
+const KEEPS_PLAN: Case = Case::must(
+    "update-keeps-plan",
+    "B-161",
+    "An update without `plan_id` does not change the plan.",
+);
+const KEEPS_PARAMETERS: Case = Case::must(
+    "update-keeps-parameters",
+    "B-161",
+    "An update without `parameters` does not change the parameters.",
+);
+const DASHBOARD: Case = Case::must(
+    "update-dashboard-first",
+    "B-171",
+    "A `dashboard_url` that an update changes is in the first answer to it.",
+);
+const REPEAT_RUNNING: Case = Case::must(
+    "update-repeat-running",
+    "B-163",
+    "The same update again while it runs is answered with 202 and the same `operation`.",
+);
+const CONCURRENT: Case = Case::must(
+    "update-concurrent",
+    "B-168",
+    "Another update while one runs is either served or answered with 422 ConcurrencyError.",
+);
+const ASYNC_REQUIRED: Case = Case::must(
+    "update-async-required",
+    "B-166",
+    "An update that can only be done asynchronously is answered with 422 AsyncRequired without `accepts_incomplete=true`.",
+);
+
+pub(crate) const CASES: &[&Case] = &[
+    &UNKNOWN,
+    &PARAMETERS,
+    &SAME_VERSION,
+    &CONTEXT,
+    &PLAN,
+    &ENDS,
+    &APPLIED,
+    &KEEPS_PLAN,
+    &KEEPS_PARAMETERS,
+    &DASHBOARD,
+    &REPEAT_RUNNING,
+    &CONCURRENT,
+    &ASYNC_REQUIRED,
+];
+
+/// The cases that only an update that runs can show.
+const OF_RUNNING: &[&Case] = &[&ENDS, &REPEAT_RUNNING, &CONCURRENT, &ASYNC_REQUIRED];
+
+const NOT_FETCHED: &str = "instances cannot be fetched";
+
+/// One update and what came of it.
+struct Change {
+    body: Value,
+    first: Arc<Exchange>,
+    ended: Ended,
+}
+
+/// Updates the instance in every way that is allowed.
+pub(crate) async fn walk(stage: &Stage, live: &mut Live) -> Result<(), Stop> {
+    update_refusals::walk(stage, live).await?;
+    let changed = parameters(stage, live).await?;
+    let context = context(stage, live).await?;
+    let ran = [&changed, &context]
+        .into_iter()
+        .flatten()
+        .find(|it| it.first.is(&[202]));
+    if let Some(change) = ran {
+        without_incomplete(stage, live, change).await?;
+    }
+    let plan = plan(stage, live).await?;
+    let kept = [&changed, &context].into_iter().flatten().next();
+    live.update = kept.map(|it| it.body.clone());
+    let reason = match [&changed, &context, &plan].into_iter().flatten().next() {
+        Some(_) => "no update was asynchronous",
+        None => "no update was accepted",
+    };
+    stage.skip_all(OF_RUNNING, reason);
+    let reason = match live.fetched {
+        Some(_) => "no such update was accepted",
+        None => NOT_FETCHED,
+    };
+    let shown = [&APPLIED, &KEEPS_PLAN, &KEEPS_PARAMETERS, &DASHBOARD];
+    stage.skip_all(&shown, reason);
+    stage.skip(&fetch_instance::UPDATING, "no update was seen running");
+    Ok(())
+}
+
+async fn parameters(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
+    let asked = match stage.samples().update.valid() {
+        Ok(Some(parameters)) => parameters.clone(),
+        Ok(None) => {
+            let reason = "the plan has no schema for parameters of an update, and none were given";
+            stage.skip_all(&[&PARAMETERS, &SAME_VERSION], reason);
+            return Ok(None);
+        }
+        Err(reason) => {
+            stage.skip_all(&[&PARAMETERS, &SAME_VERSION], reason);
+            return Ok(None);
+        }
+    };
+    let mut body = with(&plain(stage, live), "parameters", asked.clone());
+    match stage.maintenance_version() {
+        Some(version) => body["maintenance_info"] = json!({"version": version}),
+        None => stage.skip(&SAME_VERSION, "the plan has no `maintenance_info`"),
+    }
+    let mut first = stage.patch(live.target(), &body, true).await?;
+    if stage.maintenance_version().is_some() {
+        let conflict = first.must_be_error(422, "MaintenanceInfoConflict").is_ok();
+        let judgement = match conflict {
+            true => Err("the version is the catalog's, and yet it was a conflict".to_owned()),
+            false => Ok(()),
+        };
+        stage.judge(&SAME_VERSION, &first, judgement);
+        if conflict {
+            body = without(&body, "maintenance_info");
+            first = stage.patch(live.target(), &body, true).await?;
+        }
+    }
+    if !accepted(stage, &PARAMETERS, &first) {
+        return Ok(None);
+    }
+    let change = finish(stage, live, body, first).await?;
+    if change.ended == Ended::Succeeded {
+        shown(stage, live, &change, Some(&asked), None).await?;
+    }
+    Ok(Some(change))
+}
+
+async fn context(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
+    if !stage.offering().flag("allow_context_updates") {
+        stage.skip(&CONTEXT, "the catalog does not say `allow_context_updates`");
+        return Ok(None);
+    }
+    let mut body = plain(stage, live);
+    body["context"]["instance_name"] = json!("sutler-check-renamed");
+    let first = stage.patch(live.target(), &body, true).await?;
+    stage.judge(&CONTEXT, &first, first.must_be(&[200, 202]));
+    if !first.is(&[200, 202]) {
+        return Ok(None);
+    }
+    let change = finish(stage, live, body, first).await?;
+    if change.ended == Ended::Succeeded {
+        shown(stage, live, &change, None, None).await?;
+    }
+    Ok(Some(change))
+}
+
+/// The same kind of update that ran before, and now it may not.
+async fn without_incomplete(stage: &Stage, live: &mut Live, ran: &Change) -> Result<(), Stop> {
+    let mut body = ran.body.clone();
+    if let (Some(_), Ok(other)) = (body.get("parameters"), stage.samples().update.other()) {
+        body["parameters"] = json!(other);
+    }
+    let answer = stage.patch(live.target(), &body, false).await?;
+    let judgement = match answer.status() {
+        Some(200) => Ok(()),
+        _ => answer.must_be_error(422, "AsyncRequired"),
+    };
+    stage.judge(&ASYNC_REQUIRED, &answer, judgement);
+    if answer.is(&[202]) {
+        stage.poll_to_end(live.target(), &answer).await?;
+    }
+    refresh(stage, live).await.map(drop)
+}
+
+async fn plan(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
+    let cases = [&PLAN, &last_operation::OLD_PLAN];
+    if !stage.plan().flag(stage.offering(), "plan_updateable") {
+        stage.skip_all(&cases, "the plan is not `plan_updateable`");
+        return Ok(None);
+    }
+    let Some(sibling) = stage.sibling() else {
+        stage.skip_all(
+            &cases,
+            "there is no other plan of the offering to change to",
+        );
+        return Ok(None);
+    };
+    let body = with(&plain(stage, live), "plan_id", sibling.id.as_str());
+    let first = stage.patch(live.target(), &body, true).await?;
+    if !accepted(stage, &PLAN, &first) {
+        stage.skip(
+            &last_operation::OLD_PLAN,
+            "the broker does not make this change",
+        );
+        return Ok(None);
+    }
+    let change = finish(stage, live, body, first).await?;
+    if change.first.is(&[202]) {
+        let polled = stage.poll(live.target(), Some(&change.first)).await?;
+        let judgement = last_operation::has_state(&polled);
+        stage.judge(&last_operation::OLD_PLAN, &polled, judgement);
+    } else {
+        let reason = "the plan is changed synchronously: there is nothing to poll";
+        stage.skip(&last_operation::OLD_PLAN, reason);
+    }
+    if change.ended == Ended::Succeeded {
+        let owner = Owner {
+            service_id: stage.offering().id.clone(),
+            plan_id: sibling.id.clone(),
+        };
+        stage.asker.ledger.may_exist(live.target().made(), owner);
+        shown(stage, live, &change, None, Some(&sibling.id)).await?;
+    }
+    Ok(Some(change))
+}
+
+/// Whether an update was accepted. One that is not supported shows nothing.
+fn accepted(stage: &Stage, case: &'static Case, first: &Arc<Exchange>) -> bool {
+    let reserved = [
+        "AsyncRequired",
+        "ConcurrencyError",
+        "MaintenanceInfoConflict",
+    ];
+    let error = first.field("error").and_then(Value::as_str);
+    let is_reserved = error.is_some_and(|it| reserved.contains(&it));
+    if first.is(&[422]) && !is_reserved {
+        let reason = format!("the broker does not support it: {}", first.told());
+        stage.skip(case, &reason);
+        return false;
+    }
+    let judgement = match first.is(&[422]) {
+        true => Err(format!("this is no case for {}", error.unwrap_or_default())),
+        false => first.must_be(&[200, 202]),
+    };
+    let accepted = judgement.is_ok();
+    stage.judge(case, first, judgement);
+    accepted
+}
+
+/// Sees an accepted update to its end.
+async fn finish(
+    stage: &Stage,
+    live: &Live,
+    body: Value,
+    first: Arc<Exchange>,
+) -> Result<Change, Stop> {
+    if !first.is(&[202]) {
+        let ended = Ended::Succeeded;
+        return Ok(Change { body, first, ended });
+    }
+    let second = running(stage, live, &body, &first).await?;
+    let polled = stage.poll_to_end(live.target(), &first).await?;
+    last_operation::judge_polls(stage, &polled);
+    let last = polled.last();
+    let judgement = match polled.ended {
+        Ended::Succeeded | Ended::Failed => Ok(()),
+        Ended::Gone | Ended::Invalid => Err(format!("polls ended with {}", last.got())),
+        Ended::Overdue => Err("the update did not end in time".to_owned()),
+    };
+    stage.judge(&ENDS, last, judgement);
+    if let Some(second) = second {
+        stage.poll_to_end(live.target(), &second).await?;
+    }
+    if polled.ended == Ended::Failed {
+        update_refusals::unchanged(stage, live).await?;
+    }
+    let ended = polled.ended;
+    Ok(Change { body, first, ended })
+}
+
+/// What can be asked while an update runs. Tells of a second one that was accepted beside it.
+async fn running(
+    stage: &Stage,
+    live: &Live,
+    body: &Value,
+    first: &Arc<Exchange>,
+) -> Result<Option<Arc<Exchange>>, Stop> {
+    let repeat = stage.patch(live.target(), body, true).await?;
+    let other = match (body.get("parameters"), stage.samples().update.other()) {
+        (Some(_), Ok(parameters)) => {
+            let other = with(body, "parameters", parameters.clone());
+            Some(stage.patch(live.target(), &other, true).await?)
+        }
+        _ => None,
+    };
+    let fetched = match live.fetched {
+        Some(_) => Some(stage.fetch(live.target()).await?),
+        None => None,
+    };
+    let polled = stage.poll(live.target(), Some(first)).await?;
+    if polled.is_running() {
+        stage.judge(
+            &REPEAT_RUNNING,
+            &repeat,
+            sameness::operation(first, &repeat),
+        );
+        if let Some(other) = &other {
+            stage.judge(&CONCURRENT, other, served_or_blocked(other, &[200, 202]));
+        }
+        if let Some(fetched) = &fetched {
+            let judgement = served_or_blocked(fetched, &[200]);
+            stage.judge(&fetch_instance::UPDATING, fetched, judgement);
+        }
+    } else {
+        let cases = [&REPEAT_RUNNING, &CONCURRENT, &fetch_instance::UPDATING];
+        stage.skip_all(&cases, ENDED_BEFORE);
+    }
+    Ok(other.filter(|it| it.is(&[202]) && it.operation() != first.operation()))
+}
+
+/// Served with one of these, or refused because something else is going on.
+pub(super) fn served_or_blocked(answer: &Exchange, served: &[u16]) -> Result<(), String> {
+    match answer.status() {
+        Some(422) => answer.must_be_error(422, "ConcurrencyError"),
+        _ => answer.must_be(served),
+    }
+}
+
+/// What the instance shows after an update.
+async fn shown(
+    stage: &Stage,
+    live: &mut Live,
+    change: &Change,
+    parameters: Option<&Map<String, Value>>,
+    plan: Option<&str>,
+) -> Result<(), Stop> {
+    let before = live.fetched.clone();
+    let Some(fetched) = refresh(stage, live).await? else {
+        return Ok(());
+    };
+    let (Some(before), Some(now)) = (before, &live.fetched) else {
+        return Ok(());
+    };
+    match plan {
+        Some(plan) => {
+            let judgement = sameness::field(now, "plan_id", plan);
+            stage.judge(&APPLIED, &fetched, judgement);
+        }
+        None => {
+            let plan = before["plan_id"].as_str().unwrap_or(&stage.plan().id);
+            let judgement = sameness::field(now, "plan_id", plan);
+            stage.judge(&KEEPS_PLAN, &fetched, judgement);
+        }
+    }
+    match parameters {
+        Some(asked) => {
+            let judgement = sameness::parameters(Some(asked), now);
+            stage.judge(&APPLIED, &fetched, judgement);
+        }
+        None => {
+            let judgement = sameness::kept(&before, now);
+            stage.judge(&KEEPS_PARAMETERS, &fetched, judgement);
+        }
+    }
+    let judgement = dashboard(&before, &change.first, now);
+    stage.judge(&DASHBOARD, &fetched, judgement);
+    Ok(())
+}
+
+/// Fetches the instance anew, where that is possible.
+async fn refresh(stage: &Stage, live: &mut Live) -> Result<Option<Arc<Exchange>>, Stop> {
+    if live.fetched.is_none() {
+        return Ok(None);
+    }
+    let fetched = stage.fetch(live.target()).await?;
+    let Some(shown) = fetched.json().filter(|_| fetched.is(&[200])) else {
+        return Ok(None);
+    };
+    live.fetched = Some(shown.clone());
+    Ok(Some(fetched))
+}
+
+fn dashboard(before: &Value, first: &Exchange, now: &Value) -> Result<(), String> {
+    let (before, now) = (
+        before["dashboard_url"].as_str(),
+        now["dashboard_url"].as_str(),
+    );
+    let told = first.field("dashboard_url").and_then(Value::as_str);
+    if now == before || now.is_none() || told == now {
+        return Ok(());
+    }
+    Err("`dashboard_url` has changed, and the first answer did not say so".to_owned())
+}
+
+/// An update that names nothing to be changed.
+fn plain(stage: &Stage, live: &Live) -> Value {
+    json!({
+        "service_id": stage.offering().id,
+        "context": live.body["context"],
+        "previous_values": {"plan_id": stage.plan().id},
+    })
+}
