@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::exchange::Exchange;
 use crate::ledger::Ledger;
 use crate::options::Options;
+use crate::progress::Progress;
 use crate::standing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +33,9 @@ pub(crate) struct Asker {
     pub book: Book,
     pub ledger: Ledger,
     pub stop: CancellationToken,
+    pub progress: Progress,
     silences: AtomicUsize,
+    requests: AtomicUsize,
 }
 
 impl Asker {
@@ -43,8 +46,27 @@ impl Asker {
             book: Book::default(),
             ledger: Ledger::default(),
             stop,
+            progress: Progress::default(),
             silences: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
         }
+    }
+
+    /// Tells somebody of everything that is seen.
+    pub(crate) fn telling(mut self, progress: Progress) -> Self {
+        self.book = Book::telling(progress.clone());
+        self.progress = progress;
+        self
+    }
+
+    /// How many requests were sent so far.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether so many questions in a row had no answer that no more are asked.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silences.load(Ordering::Relaxed) >= SILENCES_MAX
     }
 
     /// Asks one question, with the headers that every request of a platform has.
@@ -54,7 +76,7 @@ impl Asker {
 
     /// Asks one question exactly as it is.
     pub(crate) async fn ask_bare(&self, request: Request) -> Result<Arc<Exchange>, Stop> {
-        if self.silences.load(Ordering::Relaxed) >= SILENCES_MAX {
+        if self.is_silent() {
             return Err(Stop::Silent);
         }
         // The request is sent to its end: what a request that was cut off has done, nobody knows.
@@ -66,6 +88,7 @@ impl Asker {
 
     /// Sends, whoever wants to stop: clean-up goes on when the walk does not.
     pub(crate) async fn exchange(&self, request: Request) -> Arc<Exchange> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let outcome = self.connection.send(&request).await;
         match &outcome {
             Ok(_) => self.silences.store(0, Ordering::Relaxed),

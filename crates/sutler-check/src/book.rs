@@ -3,6 +3,7 @@
 
 use crate::case::{Case, Scope, all_cases};
 use crate::exchange::Exchange;
+use crate::progress::{Event, Progress};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,14 +62,28 @@ pub struct Finding {
 #[derive(Default)]
 pub(crate) struct Book {
     entries: Mutex<BTreeMap<(Subject, &'static str), Finding>>,
+    progress: Progress,
 }
 
 impl Book {
+    /// A book that tells of every entry.
+    pub(crate) fn telling(progress: Progress) -> Self {
+        Self {
+            entries: Mutex::default(),
+            progress,
+        }
+    }
+
     /// Enters a verdict. A failure stands, whatever comes after it.
     pub(crate) fn enter(&self, case: &'static Case, subject: &Subject, verdict: Verdict) {
+        let weight = |it: &Verdict| match it {
+            Verdict::NotApplicable(_) => 0,
+            Verdict::Pass => 1,
+            Verdict::Fail { .. } => 2,
+        };
+        let mut fails = matches!(verdict, Verdict::Fail { .. });
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.entry((subject.clone(), case.name));
-        match entry {
+        match entries.entry((subject.clone(), case.name)) {
             std::collections::btree_map::Entry::Vacant(vacant) => {
                 vacant.insert(Finding {
                     case,
@@ -77,16 +92,21 @@ impl Book {
                 });
             }
             std::collections::btree_map::Entry::Occupied(mut known) => {
-                let weight = |it: &Verdict| match it {
-                    Verdict::NotApplicable(_) => 0,
-                    Verdict::Pass => 1,
-                    Verdict::Fail { .. } => 2,
-                };
                 if weight(&verdict) > weight(&known.get().verdict) {
                     known.get_mut().verdict = verdict;
+                } else {
+                    fails = false;
                 }
             }
         }
+        drop(entries);
+        self.progress.tell(|| {
+            let subject = subject.clone();
+            match fails {
+                true => Event::Failed { subject, case },
+                false => Event::Judged { subject, case },
+            }
+        });
     }
 
     /// Every case of every subject, in the order of the register: what was never seen, with the

@@ -1,16 +1,21 @@
 //! A whole check: catalog, walks side by side, clean-up, report.
 
-use crate::asker::{Asker, Stop};
-use crate::book::{Finding, Subject, Verdict};
-use crate::case::Level;
+use crate::asker::{Asker, Stop, dressed};
+use crate::book::Subject;
 use crate::catalog::{self, Offering};
 use crate::chapters;
-use crate::clean_up;
-use crate::options::Options;
+use crate::clean_up::{self, LeftBehind};
+use crate::exchange::Exchange;
+use crate::options::{Options, PlanParameters};
+use crate::outline::{self, Outline};
+use crate::progress::{Event, Progress};
+use crate::report::{Redaction, Report};
+use crate::select::{self, Unknown};
 use crate::stage::Stage;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
-use sutler_client::wire::Connection;
+use std::time::Instant;
+use sutler_client::wire::{Connection, Method, Request};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,39 +24,20 @@ use tokio_util::sync::CancellationToken;
 pub struct Check {
     connection: Connection,
     options: Options,
+    progress: Progress,
     stop: CancellationToken,
+    leave: CancellationToken,
 }
 
 /// Why nothing was checked.
 #[derive(Debug, thiserror::Error)]
 pub enum NotChecked {
-    /// The caller's choice leaves nothing.
-    #[error("no plan of the catalog is called {0:?}; `--dry-run` lists what there is")]
-    NoSuchPlan(String),
-}
-
-/// What a check found.
-#[derive(Debug)]
-pub struct Report {
-    /// The broker's URL.
-    pub broker: String,
-    /// Every case of every subject.
-    pub findings: Vec<Finding>,
-    /// What could not be removed.
-    pub left_behind: Vec<String>,
-    /// Whether the caller stopped it before its end.
-    pub stopped: bool,
-    /// How long it took.
-    pub took: Duration,
-}
-
-impl Report {
-    /// The findings that failed, of this level or a stronger one.
-    pub fn failures(&self, level: Level) -> impl Iterator<Item = &Finding> {
-        self.findings
-            .iter()
-            .filter(move |it| it.case.level <= level && matches!(it.verdict, Verdict::Fail { .. }))
-    }
+    /// The caller's choice is not in the catalog.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// There is no catalog to choose from.
+    #[error("{0}")]
+    NoCatalog(String),
 }
 
 impl Check {
@@ -60,7 +46,9 @@ impl Check {
         Self {
             connection,
             options: Options::default(),
+            progress: Progress::default(),
             stop: CancellationToken::new(),
+            leave: CancellationToken::new(),
         }
     }
 
@@ -71,6 +59,13 @@ impl Check {
         self
     }
 
+    /// Tells somebody what is done and seen, while it is. Must not take long.
+    #[must_use]
+    pub fn progress(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.progress = Progress::to(listener);
+        self
+    }
+
     /// Stops, and cleans up, when this token is cancelled.
     #[must_use]
     pub fn stop(mut self, stop: CancellationToken) -> Self {
@@ -78,56 +73,137 @@ impl Check {
         self
     }
 
+    /// Leaves at once, without cleaning up, when this token is cancelled; the report tells what is
+    /// left behind.
+    #[must_use]
+    pub fn leave(mut self, leave: CancellationToken) -> Self {
+        self.leave = leave;
+        self
+    }
+
+    /// Tells what a check would do. Only the catalog is asked for.
+    ///
+    /// # Errors
+    /// There is no catalog, or the caller chose something that it does not have.
+    pub async fn outline(self) -> Result<Outline, NotChecked> {
+        let asker = Arc::new(Asker::new(self.connection, self.options, self.stop));
+        let question = Request::new(Method::Get, &["v2", "catalog"]);
+        let exchange = asker.exchange(dressed(question)).await;
+        match unreadable(&exchange) {
+            Some(why) => Err(NotChecked::NoCatalog(why)),
+            None => Ok(outline::of(&stages(&asker, read(&exchange))?)),
+        }
+    }
+
     /// Walks the broker and removes what was made.
     ///
     /// # Errors
-    /// There is nothing to check.
+    /// The caller chose something that the catalog does not have. Whatever is wrong with the broker
+    /// is in the report.
     pub async fn run(self) -> Result<Report, NotChecked> {
         let started = Instant::now();
-        let broker = self.connection.base().to_owned();
-        let jobs = self.options.jobs.max(1);
-        let asker = Arc::new(Asker::new(self.connection, self.options, self.stop));
-        let offerings = Arc::new(match chapters::catalog::walk(&asker).await {
-            Ok(exchange) => exchange.json().map(catalog::read).unwrap_or_default(),
-            Err(_) => Vec::new(),
-        });
-        let stages = stages(&asker, &offerings);
+        let given = self.options.parameters.values();
+        let redaction = Redaction::of(given.flat_map(PlanParameters::all));
+        let leave = self.leave;
+        let asker =
+            Arc::new(Asker::new(self.connection, self.options, self.stop).telling(self.progress));
+        let catalog = unless(&leave, chapters::catalog::walk(&asker)).await;
+        let (offerings, not_walked) = match &catalog {
+            Some(Ok(exchange)) => (read(exchange), unreadable(exchange)),
+            Some(Err(_)) | None => (Vec::new(), None),
+        };
+        let stages = stages(&asker, offerings)?;
         let subjects: Vec<Subject> = stages.iter().map(|it| it.subject.clone()).collect();
-        let walked = walk(stages, jobs).await;
-        let left_behind = clean_up::run(&asker).await;
+        let plans = stages.len();
+        asker.progress.tell(|| Event::Planned { plans });
+        let walked = unless(&leave, walk(stages, asker.options.jobs.max(1))).await;
+        let left_behind = match unless(&leave, clean_up::run(&asker)).await {
+            Some(left) => left,
+            None => not_cleaned(&asker),
+        };
+        let stopped = asker.stop.is_cancelled() || leave.is_cancelled();
         let unseen = match walked {
-            Ok(()) => "the walk did not come this far",
-            Err(Stop::Silent) => "the broker stopped answering",
-            Err(Stop::Asked) => "the check was stopped",
+            _ if stopped => "the check was stopped",
+            Some(Err(Stop::Silent)) => "the broker stopped answering",
+            Some(Ok(()) | Err(Stop::Asked)) | None => "the walk did not come this far",
         };
         Ok(Report {
-            broker,
+            broker: asker.connection.base().to_owned(),
+            profile: asker.options.profile,
             findings: asker.book.findings(&subjects, unseen),
             left_behind,
-            stopped: walked == Err(Stop::Asked),
+            not_walked,
+            stopped,
             took: started.elapsed(),
+            requests: asker.requests(),
+            made: asker.ledger.tally(),
+            redaction,
         })
     }
 }
 
-fn stages(asker: &Arc<Asker>, offerings: &Arc<Vec<Offering>>) -> Vec<Stage> {
-    let mut stages = Vec::new();
-    for (offering, it) in offerings.iter().enumerate() {
-        for (plan, its) in it.plans.iter().enumerate() {
-            stages.push(Stage {
-                asker: asker.clone(),
-                offerings: offerings.clone(),
-                offering,
-                plan,
-                subject: Subject::Plan {
-                    service: it.name.clone(),
-                    plan: its.name.clone(),
-                },
-                samples: OnceLock::new(),
-            });
-        }
+/// Does something unless the caller leaves before it is done.
+async fn unless<T>(leave: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = leave.cancelled() => None,
+        done = work => Some(done),
     }
-    stages
+}
+
+fn not_cleaned(asker: &Asker) -> Vec<LeftBehind> {
+    clean_up::left(
+        asker,
+        &BTreeMap::new(),
+        "the check was told to leave at once",
+    )
+}
+
+fn read(exchange: &Exchange) -> Vec<Offering> {
+    exchange.json().map(catalog::read).unwrap_or_default()
+}
+
+/// Why nothing can be walked by this answer to the question for the catalog.
+fn unreadable(exchange: &Exchange) -> Option<String> {
+    match (exchange.status(), exchange.field("services")) {
+        (None, _) => Some(format!(
+            "the broker did not answer: {}; see that it runs, and that the URL is right",
+            exchange.got()
+        )),
+        (Some(401 | 403), _) => Some(format!(
+            "the broker refused the credentials with {}; see that user and password, or the token, are right",
+            exchange.got()
+        )),
+        (Some(200), Some(services)) if services.is_array() => None,
+        (Some(200), _) => Some(
+            "the broker's catalog is not an object with `services`; see that the URL is the broker's, up to /v2"
+                .to_owned(),
+        ),
+        (Some(status), _) => Some(format!(
+            "the broker answered the question for its catalog with {status} in place of 200; see that the URL is the broker's, up to /v2"
+        )),
+    }
+}
+
+fn stages(asker: &Arc<Asker>, offerings: Vec<Offering>) -> Result<Vec<Stage>, Unknown> {
+    let offerings = Arc::new(offerings);
+    // Without a catalog there is nothing to choose from; that is told elsewhere.
+    if offerings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let chosen = select::select(&offerings, &asker.options)?;
+    let stage = |(offering, plan): (usize, usize)| Stage {
+        asker: asker.clone(),
+        offerings: offerings.clone(),
+        offering,
+        plan,
+        subject: Subject::Plan {
+            service: offerings[offering].name.clone(),
+            plan: offerings[offering].plans[plan].name.clone(),
+        },
+        samples: OnceLock::new(),
+    };
+    Ok(chosen.into_iter().map(stage).collect())
 }
 
 /// Walks plans side by side; the first reason to stop is told.
@@ -138,7 +214,12 @@ async fn walk(stages: Vec<Stage>, jobs: usize) -> Result<(), Stop> {
         let places = places.clone();
         walks.spawn(async move {
             let _place = places.acquire_owned().await;
-            chapters::walk_plan(&stage).await
+            let progress = stage.asker.progress.clone();
+            let subject = || stage.subject.clone();
+            progress.tell(|| Event::Began { subject: subject() });
+            let walked = chapters::walk_plan(&stage).await;
+            progress.tell(|| Event::Ended { subject: subject() });
+            walked
         });
     }
     let mut outcome = Ok(());

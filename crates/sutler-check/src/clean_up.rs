@@ -1,49 +1,264 @@
-//! Removes what a check has made, also when its walk was stopped: bindings, then instances.
+//! Removes what a check has made, also when its walk was stopped: bindings, then instances, side by
+//! side and within a bounded time. What to do about each answer is decided by pure functions.
 
 use crate::asker::{Asker, dressed};
+use crate::exchange::Exchange;
 use crate::ledger::{Made, Owner};
+use crate::progress::Event;
 use crate::stage::{Ended, ended, with_incomplete};
 use crate::target::Target;
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// First and longest wait between two polls.
-const POLL_FIRST: Duration = Duration::from_millis(20);
-const POLL_LONGEST: Duration = Duration::from_secs(2);
+/// How many deletes are under way at a time.
+const AT_A_TIME: usize = 8;
+/// First and longest wait between two polls, and between two deletes of what is busy.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+const PAUSE_LONGEST: Duration = Duration::from_secs(2);
+/// Longest wait that a broker can ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+/// How often one delete may be met by a fault of the broker.
+const FAULTS_MAX: u32 = 4;
+
+/// Something that could not be removed, or nobody knows whether it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// Which instance or binding, by its id.
+    pub what: String,
+    /// Why it is still there.
+    pub why: String,
+    /// Path and query of the delete that would remove it, behind the broker's URL.
+    pub target: String,
+}
 
 /// Deletes everything in the ledger; tells what could not be removed, and why.
-pub(crate) async fn run(asker: &Asker) -> Vec<String> {
-    let mut left = Vec::new();
-    for (made, owner) in asker.ledger.left() {
-        match remove(asker, &made, &owner).await {
-            Ok(()) => asker.ledger.is_gone(&made),
-            Err(why) => left.push(format!("{made}: {why}")),
+pub(crate) async fn run(asker: &Arc<Asker>) -> Vec<LeftBehind> {
+    let until = Instant::now() + asker.options.clean_up_within;
+    let mut reasons = BTreeMap::new();
+    tell(asker);
+    for bindings in [true, false] {
+        let left = asker.ledger.left();
+        let now = left
+            .into_iter()
+            .filter(|(made, _)| matches!(made, Made::Binding(_)) == bindings);
+        remove_all(asker, now.collect(), until, &mut reasons).await;
+    }
+    left(asker, &reasons, "its delete was not finished")
+}
+
+/// What may still be there, with the reason of each, or one for those that have none.
+pub(crate) fn left(
+    asker: &Asker,
+    reasons: &BTreeMap<Made, String>,
+    otherwise: &str,
+) -> Vec<LeftBehind> {
+    let left = asker.ledger.left().into_iter();
+    left.map(|(made, owner)| LeftBehind {
+        what: made.to_string(),
+        why: reasons.get(&made).map_or(otherwise, |it| it).to_owned(),
+        target: deletion(&made, &owner).target(),
+    })
+    .collect()
+}
+
+async fn remove_all(
+    asker: &Arc<Asker>,
+    all: Vec<(Made, Owner)>,
+    until: Instant,
+    reasons: &mut BTreeMap<Made, String>,
+) {
+    let places = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut removals = JoinSet::new();
+    for (made, owner) in all {
+        let (asker, places) = (asker.clone(), places.clone());
+        removals.spawn(async move {
+            let _place = places.acquire_owned().await;
+            let removal = remove(&asker, &made, &owner);
+            let outcome = match tokio::time::timeout_at(until, removal).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err("there was no more time to remove it".to_owned()),
+            };
+            if outcome.is_ok() {
+                asker.ledger.is_gone(&made);
+            }
+            tell(&asker);
+            (made, outcome)
+        });
+    }
+    while let Some(ended) = removals.join_next().await {
+        if let Ok((made, Err(why))) = ended {
+            reasons.insert(made, why);
         }
     }
-    left
+}
+
+fn tell(asker: &Asker) {
+    asker.progress.tell(|| Event::CleaningUp {
+        left: asker.ledger.left_count(),
+    });
+}
+
+fn deletion(made: &Made, owner: &Owner) -> sutler_client::wire::Request {
+    with_incomplete(Target::of(made).delete(owner), true)
+}
+
+/// What to do after an answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// It is not there any more.
+    Gone,
+    /// The broker works on it.
+    Follow,
+    /// Something else has to end first.
+    Busy,
+    /// The broker has a fault, which may pass.
+    Fault(String),
+    /// It will not go.
+    GiveUp(String),
 }
 
 async fn remove(asker: &Asker, made: &Made, owner: &Owner) -> Result<(), String> {
-    let target = Target::of(made);
-    let request = with_incomplete(target.delete(owner), true);
-    let answer = asker.exchange(dressed(request)).await;
-    match answer.status() {
-        Some(200 | 410) => return Ok(()),
-        Some(202) => {}
-        _ => return Err(format!("the delete was answered with {}", answer.got())),
-    }
-    let operation = answer.field("operation").and_then(Value::as_str);
-    let until = Instant::now() + asker.options.operation_within;
-    let mut pause = POLL_FIRST;
-    while Instant::now() < until {
-        let poll = asker.exchange(dressed(target.poll(owner, operation))).await;
-        match ended(&poll) {
-            Some(Ended::Succeeded | Ended::Gone) => return Ok(()),
-            Some(_) => return Err(format!("polling the delete ended with {}", poll.got())),
-            None => tokio::time::sleep(pause).await,
+    let mut pause = PAUSE_FIRST;
+    let mut faults = 0;
+    loop {
+        let answer = asker.exchange(dressed(deletion(made, owner))).await;
+        let refused = asker.ledger.was_refused(made);
+        let mut step = after_delete(&answer, refused);
+        if step == Step::Follow {
+            step = follow(asker, made, owner, &answer).await;
         }
-        pause = (pause * 2).min(POLL_LONGEST);
+        match step {
+            Step::Gone => return Ok(()),
+            Step::Busy | Step::Follow => {}
+            Step::Fault(why) => {
+                faults += 1;
+                if faults >= FAULTS_MAX || asker.is_silent() {
+                    return Err(why);
+                }
+            }
+            Step::GiveUp(why) => return Err(why),
+        }
+        tokio::time::sleep(said(&answer).unwrap_or(pause)).await;
+        pause = (pause * 2).min(PAUSE_LONGEST);
     }
-    Err("the delete takes too long".to_owned())
+}
+
+/// Polls a delete until it has ended.
+async fn follow(asker: &Asker, made: &Made, owner: &Owner, accepted: &Exchange) -> Step {
+    let target = Target::of(made);
+    let operation = accepted.field("operation").and_then(Value::as_str);
+    let mut pause = PAUSE_FIRST;
+    loop {
+        let poll = asker.exchange(dressed(target.poll(owner, operation))).await;
+        if let Some(step) = after_poll(&poll) {
+            return step;
+        }
+        tokio::time::sleep(said(&poll).unwrap_or(pause)).await;
+        pause = (pause * 2).min(PAUSE_LONGEST);
+    }
+}
+
+/// What an answer to a delete means; `refused` if the broker had refused to make the thing.
+fn after_delete(answer: &Exchange, refused: bool) -> Step {
+    let sentence = || format!("its delete was answered with {}", answer.got());
+    let busy = answer.field("error").and_then(Value::as_str) == Some("ConcurrencyError");
+    match answer.status() {
+        Some(200 | 404 | 410) => Step::Gone,
+        Some(202) => Step::Follow,
+        Some(422) if busy => Step::Busy,
+        Some(429 | 500..=599) | None => Step::Fault(sentence()),
+        Some(400..=499) if refused => Step::Gone,
+        Some(_) => Step::GiveUp(sentence()),
+    }
+}
+
+/// What an answer to a poll of a delete means; nothing while it goes on. A delete that failed is
+/// asked for again: it may have been in the way of something.
+fn after_poll(poll: &Exchange) -> Option<Step> {
+    match ended(poll)? {
+        Ended::Succeeded | Ended::Gone => Some(Step::Gone),
+        Ended::Failed => Some(Step::Fault("its delete failed".to_owned())),
+        Ended::Invalid | Ended::Overdue => Some(Step::Fault(format!(
+            "a poll of its delete was answered with {}",
+            poll.got()
+        ))),
+    }
+}
+
+/// How long the broker asks to wait, within reason.
+fn said(answer: &Exchange) -> Option<Duration> {
+    let seconds = answer.header("Retry-After")?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, after_delete, after_poll};
+    use crate::exchange::Exchange;
+    use serde_json::json;
+    use sutler_client::wire::{Answer, Method, Request, Unanswered};
+
+    fn answered(status: u16, body: &serde_json::Value) -> Exchange {
+        let answer = Answer {
+            status,
+            headers: Default::default(),
+            body: body.to_string().into(),
+            took: Default::default(),
+        };
+        Exchange::new(Request::new(Method::Delete, &["v2"]), Ok(answer))
+    }
+
+    #[track_caller]
+    fn after(status: u16, refused: bool, expected: &str) {
+        let step = after_delete(&answered(status, &json!({})), refused);
+        assert!(format!("{step:?}").starts_with(expected), "{step:?}");
+    }
+
+    #[test]
+    fn each_answer_to_a_delete_has_its_meaning() {
+        after(200, false, "Gone");
+        after(410, false, "Gone");
+        after(404, false, "Gone");
+        after(202, false, "Follow");
+        after(500, false, "Fault");
+        after(503, true, "Fault");
+        after(429, false, "Fault");
+        after(400, false, "GiveUp");
+        after(422, false, "GiveUp");
+        after(302, true, "GiveUp");
+    }
+
+    #[test]
+    fn what_was_never_made_is_gone_when_its_delete_is_refused() {
+        after(400, true, "Gone");
+        after(422, true, "Gone");
+    }
+
+    #[test]
+    fn what_is_busy_is_asked_for_again() {
+        let busy = answered(422, &json!({ "error": "ConcurrencyError" }));
+        assert_eq!(after_delete(&busy, false), Step::Busy);
+        assert_eq!(after_delete(&busy, true), Step::Busy);
+    }
+
+    #[test]
+    fn no_answer_is_a_fault_and_never_a_success() {
+        let request = Request::new(Method::Delete, &["v2"]);
+        let silent = Exchange::new(request, Err(Unanswered::Closed));
+        assert!(matches!(after_delete(&silent, true), Step::Fault(_)));
+        assert!(matches!(after_poll(&silent), Some(Step::Fault(_))));
+    }
+
+    #[test]
+    fn a_delete_that_failed_is_asked_for_again_and_one_that_runs_is_awaited() {
+        let poll = |state: &str| after_poll(&answered(200, &json!({ "state": state })));
+        assert_eq!(poll("in progress"), None);
+        assert_eq!(poll("succeeded"), Some(Step::Gone));
+        assert!(matches!(poll("failed"), Some(Step::Fault(_))));
+    }
 }

@@ -69,26 +69,90 @@ pub(crate) struct Owner {
     pub plan_id: String,
 }
 
+/// What the broker said to the requests that should have made something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Sent, and not answered yet.
+    Sent,
+    /// Refused each time: a conformant broker has made nothing.
+    Refused,
+    /// Nobody knows: no answer, or a fault of the broker.
+    Unknown,
+    /// The broker has taken it on.
+    Accepted,
+}
+
+impl Standing {
+    fn after(self, status: Option<u16>) -> Self {
+        match (self, status) {
+            (Self::Accepted, _) | (_, Some(200..=299)) => Self::Accepted,
+            (Self::Sent | Self::Refused, Some(400..=499)) => Self::Refused,
+            (Self::Sent | Self::Refused | Self::Unknown, _) => Self::Unknown,
+        }
+    }
+}
+
+/// How much a broker has made for a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Instances that the broker took on.
+    pub instances: usize,
+    /// Bindings that the broker took on.
+    pub bindings: usize,
+}
+
 /// Everything that may still be there.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    made: Mutex<BTreeMap<Made, Owner>>,
+    pages: Mutex<Pages>,
+}
+
+#[derive(Default)]
+struct Pages {
+    made: BTreeMap<Made, (Owner, Standing)>,
+    tally: Tally,
 }
 
 impl Ledger {
     /// Written before the request that creates it is sent.
     pub(crate) fn may_exist(&self, made: Made, owner: Owner) {
-        self.lock().insert(made, owner);
+        let mut pages = self.lock();
+        let standing = match pages.made.get(&made) {
+            Some((_, Standing::Refused)) | None => Standing::Sent,
+            Some((_, known)) => *known,
+        };
+        pages.made.insert(made, (owner, standing));
+    }
+
+    /// What the broker answered to a request that creates it, if it answered.
+    pub(crate) fn answered(&self, made: &Made, status: Option<u16>) {
+        let mut pages = self.lock();
+        let Some((_, standing)) = pages.made.get_mut(made) else {
+            return;
+        };
+        let before = std::mem::replace(standing, standing.after(status));
+        let accepted = *standing == Standing::Accepted && before != Standing::Accepted;
+        match made {
+            Made::Instance(_) => pages.tally.instances += usize::from(accepted),
+            Made::Binding(_) => pages.tally.bindings += usize::from(accepted),
+        }
+    }
+
+    /// Whether the broker refused to make it.
+    pub(crate) fn was_refused(&self, made: &Made) -> bool {
+        let pages = self.lock();
+        matches!(pages.made.get(made), Some((_, Standing::Refused)))
     }
 
     /// The service and the plan that requests about it have to name, if it may be there.
     pub(crate) fn owner(&self, made: &Made) -> Option<Owner> {
-        self.lock().get(made).cloned()
+        let pages = self.lock();
+        pages.made.get(made).map(|(owner, _)| owner.clone())
     }
 
     /// The broker said that it is gone.
     pub(crate) fn is_gone(&self, made: &Made) {
-        let mut all = self.lock();
+        let all = &mut self.lock().made;
         all.remove(made);
         if let Made::Instance(instance) = made {
             all.retain(|other, _| !matches!(other, Made::Binding(it) if it.instance == *instance));
@@ -97,13 +161,74 @@ impl Ledger {
 
     /// What may still be there, bindings first.
     pub(crate) fn left(&self) -> Vec<(Made, Owner)> {
-        let all = self.lock();
-        all.iter()
-            .map(|(made, owner)| (made.clone(), owner.clone()))
+        let pages = self.lock();
+        let left = pages.made.iter();
+        left.map(|(made, (owner, _))| (made.clone(), owner.clone()))
             .collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Made, Owner>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many things may still be there.
+    pub(crate) fn left_count(&self) -> usize {
+        self.lock().made.len()
+    }
+
+    /// How much was made so far, gone or not.
+    pub(crate) fn tally(&self) -> Tally {
+        self.lock().tally
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BindingId, InstanceId, Ledger, Made, Owner, Tally};
+
+    fn owner() -> Owner {
+        Owner {
+            service_id: "s".to_owned(),
+            plan_id: "p".to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_what_was_refused_each_time_counts_as_refused() {
+        let refused = |statuses: &[Option<u16>]| {
+            let ledger = Ledger::default();
+            let made = Made::Instance(InstanceId::new());
+            for status in statuses {
+                ledger.may_exist(made.clone(), owner());
+                ledger.answered(&made, *status);
+            }
+            ledger.was_refused(&made)
+        };
+        assert!(refused(&[Some(400), Some(422)]));
+        assert!(!refused(&[Some(202), Some(409)]));
+        assert!(!refused(&[None, Some(409)]));
+        assert!(!refused(&[Some(400), Some(500)]));
+    }
+
+    #[test]
+    fn an_instance_that_is_gone_takes_its_bindings_along() {
+        let ledger = Ledger::default();
+        let instance = InstanceId::new();
+        let made = [
+            Made::Instance(instance.clone()),
+            Made::Binding(BindingId::new(&instance)),
+        ];
+        for it in &made {
+            ledger.may_exist(it.clone(), owner());
+            ledger.answered(it, Some(201));
+            ledger.answered(it, Some(200));
+        }
+        ledger.is_gone(&made[0]);
+        assert_eq!(ledger.left_count(), 0);
+        let one_each = Tally {
+            instances: 1,
+            bindings: 1,
+        };
+        assert_eq!(ledger.tally(), one_each);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// Whose expectations a broker is held to where they differ.
@@ -14,6 +15,15 @@ pub enum Profile {
     Compat2_13,
 }
 
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::V2_17 => "2.17",
+            Self::Compat2_13 => "compat-2.13",
+        })
+    }
+}
+
 /// Parameters that the caller gives for one plan, in place of derived ones.
 #[derive(Clone, Debug, Default)]
 pub struct PlanParameters {
@@ -23,6 +33,14 @@ pub struct PlanParameters {
     pub update: Option<Map<String, Value>>,
     /// For binds.
     pub bind: Option<Map<String, Value>>,
+}
+
+impl PlanParameters {
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Map<String, Value>> {
+        let all = [&self.provision, &self.update, &self.bind];
+        all.into_iter().flatten()
+    }
 }
 
 /// What a check may do, and how long it waits.
@@ -38,6 +56,8 @@ pub struct Options {
     pub jobs: usize,
     /// How long one asynchronous operation may take.
     pub operation_within: Duration,
+    /// How long the clean-up at the end may take in all.
+    pub clean_up_within: Duration,
     /// Whose expectations count.
     pub profile: Profile,
 }
@@ -50,6 +70,7 @@ impl Default for Options {
             parameters: BTreeMap::new(),
             jobs: 4,
             operation_within: Duration::from_secs(600),
+            clean_up_within: Duration::from_secs(1200),
             profile: Profile::default(),
         }
     }

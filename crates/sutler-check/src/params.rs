@@ -146,7 +146,11 @@ pub(crate) fn not_objects() -> [(&'static str, Value); 3] {
 }
 
 /// What the caller gives for a plan: by `service/plan` first, then by `service`.
-fn given<'a>(options: &'a Options, offering: &Offering, plan: &Plan) -> Option<&'a PlanParameters> {
+pub(crate) fn given<'a>(
+    options: &'a Options,
+    offering: &Offering,
+    plan: &Plan,
+) -> Option<&'a PlanParameters> {
     let services = [&*offering.name, &*offering.id];
     let plans = [&*plan.name, &*plan.id];
     let exact = services

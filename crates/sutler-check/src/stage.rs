@@ -178,9 +178,12 @@ impl Stage {
         target: Target<'_>,
         request: Request,
     ) -> Result<Arc<Exchange>, Stop> {
+        let made = target.made();
         let owner = self.owner_of(target);
-        self.asker.ledger.may_exist(target.made(), owner);
-        self.asker.ask(request).await
+        self.asker.ledger.may_exist(made.clone(), owner);
+        let exchange = self.asker.ask(request).await?;
+        self.asker.ledger.answered(&made, exchange.status());
+        Ok(exchange)
     }
 
     /// Sends a PATCH.

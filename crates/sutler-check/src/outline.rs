@@ -1,0 +1,117 @@
+//! What a check would do, told from the catalog alone.
+
+use crate::book::Subject;
+use crate::case::{Scope, all_cases};
+use crate::ledger::Tally;
+use crate::params::{self, Sample};
+use crate::report::Redaction;
+use crate::stage::Stage;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Most instances and bindings that the walk of one plan makes; a test holds walks to it.
+pub(crate) const AT_MOST: Tally = Tally {
+    instances: 4,
+    bindings: 8,
+};
+
+/// What a check would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outline {
+    /// The plans that would be walked.
+    pub plans: Vec<PlanOutline>,
+    /// How many cases are judged once.
+    pub broker_cases: usize,
+    /// How many cases are judged of each plan.
+    pub plan_cases: usize,
+    /// How much would be made at most, of all plans together.
+    pub at_most: Tally,
+}
+
+/// What a check would do with one plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanOutline {
+    /// The offering's name.
+    pub service: Arc<str>,
+    /// The plan's name.
+    pub plan: Arc<str>,
+    /// The plan's id.
+    pub plan_id: String,
+    /// Parameters of provisions.
+    pub provision: Sent,
+    /// Parameters of updates.
+    pub update: Sent,
+    /// Parameters of binds.
+    pub bind: Sent,
+    /// How much would be made at most.
+    pub at_most: Tally,
+}
+
+/// Parameters that would be sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sent {
+    /// None: the plan has no schema.
+    Nothing,
+    /// Derived from the plan's schema.
+    Derived(Value),
+    /// The caller's own, without their values.
+    Given(Value),
+    /// None, because none could be derived; the reason.
+    Unknown(String),
+}
+
+/// The outline of walks.
+pub(crate) fn of(stages: &[Stage]) -> Outline {
+    let plans: Vec<PlanOutline> = stages.iter().map(plan).collect();
+    let count = |scope| all_cases().filter(|it| it.scope == scope).count();
+    let sum = |of: fn(&Tally) -> usize| plans.iter().map(|it| of(&it.at_most)).sum();
+    Outline {
+        broker_cases: count(Scope::Broker),
+        plan_cases: count(Scope::Plan),
+        at_most: Tally {
+            instances: sum(|it| it.instances),
+            bindings: sum(|it| it.bindings),
+        },
+        plans,
+    }
+}
+
+fn plan(stage: &Stage) -> PlanOutline {
+    let (offering, plan) = (stage.offering(), stage.plan());
+    let given = params::given(&stage.asker.options, offering, plan);
+    let samples = stage.samples();
+    let (service, name) = match &stage.subject {
+        Subject::Plan { service, plan } => (service.clone(), plan.clone()),
+        Subject::Broker => (offering.name.clone(), plan.name.clone()),
+    };
+    let bindings = match plan.flag(offering, "bindable") {
+        true => AT_MOST.bindings,
+        false => 0,
+    };
+    PlanOutline {
+        service,
+        plan: name,
+        plan_id: plan.id.clone(),
+        provision: sent(
+            &samples.provision,
+            given.and_then(|it| it.provision.as_ref()),
+        ),
+        update: sent(&samples.update, given.and_then(|it| it.update.as_ref())),
+        bind: sent(&samples.bind, given.and_then(|it| it.bind.as_ref())),
+        at_most: Tally {
+            instances: AT_MOST.instances,
+            bindings,
+        },
+    }
+}
+
+fn sent(sample: &Sample, given: Option<&Map<String, Value>>) -> Sent {
+    if let Some(given) = given {
+        return Sent::Given(Redaction::hollow(given));
+    }
+    match sample.valid() {
+        Ok(Some(parameters)) => Sent::Derived(Value::Object(parameters.clone())),
+        Ok(None) => Sent::Nothing,
+        Err(why) => Sent::Unknown(why.to_owned()),
+    }
+}

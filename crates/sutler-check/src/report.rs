@@ -1,0 +1,157 @@
+//! What a check found, and its forms: JSON, JUnit and Markdown. Pure: a report in, text out.
+//!
+//! Whatever is shown of an exchange goes through `report/shown.rs`, which keeps secrets back. The
+//! table for terminals is the executable's.
+
+mod json;
+mod junit;
+mod markdown;
+mod redact;
+mod shown;
+#[cfg(test)]
+mod tests;
+
+use crate::book::{Finding, Subject, Verdict};
+use crate::case::Level;
+use crate::clean_up::LeftBehind;
+use crate::ledger::Tally;
+use crate::options::Profile;
+use std::time::Duration;
+
+pub use redact::Redaction;
+pub use shown::Shown;
+
+/// What a check found.
+#[derive(Debug)]
+pub struct Report {
+    /// The broker's URL.
+    pub broker: String,
+    /// Whose expectations it was held to.
+    pub profile: Profile,
+    /// Every case of every subject.
+    pub findings: Vec<Finding>,
+    /// What could not be removed.
+    pub left_behind: Vec<LeftBehind>,
+    /// Why no plan could be walked, if none could: there was no answer, or no catalog.
+    pub not_walked: Option<String>,
+    /// Whether the caller stopped it before its end.
+    pub stopped: bool,
+    /// How long it took.
+    pub took: Duration,
+    /// How many requests were sent.
+    pub requests: usize,
+    /// How much the broker has made for it.
+    pub made: Tally,
+    /// What must not be shown.
+    pub redaction: Redaction,
+}
+
+/// How many cases came out how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Seen, and as it has to be.
+    pub passed: usize,
+    /// Seen, and not as it has to be.
+    pub failed: usize,
+    /// Could not be seen.
+    pub not_applicable: usize,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: &Verdict) {
+        *match verdict {
+            Verdict::Pass => &mut self.passed,
+            Verdict::Fail { .. } => &mut self.failed,
+            Verdict::NotApplicable(_) => &mut self.not_applicable,
+        } += 1;
+    }
+}
+
+impl Report {
+    /// The findings that failed, of this level or a stronger one.
+    pub fn failures(&self, level: Level) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(move |it| it.case.level <= level && matches!(it.verdict, Verdict::Fail { .. }))
+    }
+
+    /// The broker and the plans, in the order in which they were found.
+    pub fn subjects(&self) -> Vec<&Subject> {
+        let mut subjects: Vec<&Subject> = Vec::new();
+        for finding in &self.findings {
+            if !subjects.contains(&&finding.subject) {
+                subjects.push(&finding.subject);
+            }
+        }
+        subjects.sort_by_key(|it| !matches!(it, Subject::Broker));
+        subjects
+    }
+
+    /// The findings about one subject.
+    pub fn about<'a>(&'a self, subject: &'a Subject) -> impl Iterator<Item = &'a Finding> {
+        self.findings
+            .iter()
+            .filter(move |it| it.subject == *subject)
+    }
+
+    /// How many cases of a level came out how, of one subject or of all.
+    pub fn counts(&self, subject: Option<&Subject>, level: Level) -> Counts {
+        let mut counts = Counts::default();
+        for finding in &self.findings {
+            let counted = subject.is_none_or(|it| finding.subject == *it);
+            if counted && finding.case.level == level {
+                counts.add(&finding.verdict);
+            }
+        }
+        counts
+    }
+
+    /// The request and the answer that show a failure, without secrets.
+    pub fn shown(&self, finding: &Finding) -> Option<Shown> {
+        match &finding.verdict {
+            Verdict::Fail {
+                exchange: Some(exchange),
+                ..
+            } => Some(Shown::of(exchange, &self.redaction)),
+            Verdict::Fail { exchange: None, .. } | Verdict::Pass | Verdict::NotApplicable(_) => {
+                None
+            }
+        }
+    }
+
+    /// What a finding says for itself, without secrets; nothing of what passed.
+    pub fn said(&self, finding: &Finding) -> Option<String> {
+        match &finding.verdict {
+            Verdict::Pass => None,
+            Verdict::NotApplicable(reason) => Some(self.redaction.text(reason)),
+            Verdict::Fail { said, exchange } => Some(match exchange {
+                Some(exchange) => self.redaction.with(exchange).text(said),
+                None => self.redaction.text(said),
+            }),
+        }
+    }
+
+    /// A command that removes something that was left behind.
+    pub fn removal(&self, left: &LeftBehind) -> String {
+        let url = format!("{}{}", self.broker, left.target).replace('\'', "'\\''");
+        format!("curl -X DELETE -H 'X-Broker-API-Version: {VERSION}' -u USER '{url}'")
+    }
+
+    /// The report as JSON; its members are described in `docs/check.md`.
+    pub fn to_json(&self) -> String {
+        json::render(self)
+    }
+
+    /// The report as JUnit's XML: a suite for each subject, a case for each case.
+    pub fn to_junit(&self) -> String {
+        junit::render(self)
+    }
+
+    /// The report as Markdown, for a pull request.
+    pub fn to_markdown(&self) -> String {
+        markdown::render(self)
+    }
+}
+
+/// The version of the protocol that commands in a report speak.
+const VERSION: &str = "2.17";
