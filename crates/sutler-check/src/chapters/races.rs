@@ -70,8 +70,9 @@ pub(crate) async fn walk(
     live: &Live,
     deleted: Option<&Exchange>,
 ) -> Result<(), Stop> {
+    let mut is_seen = false;
     if live.is_async() {
-        without_incomplete(stage, live).await?;
+        is_seen = without_incomplete(stage, live).await?;
     } else {
         let reason = "the plan is provisioned synchronously";
         stage.skip_all(&[&PROVISION_ASYNC, &ASYNC_NOTHING_MADE], reason);
@@ -82,47 +83,48 @@ pub(crate) async fn walk(
         stage.skip_all(CASES, "there was no instance to delete");
         return Ok(());
     }
-    wrong_plan(stage, target).await?;
-    if deleted.is_some_and(|it| it.is(&[202])) {
-        delete_at_once(stage, target).await?;
-    } else {
+    let mut is_gone = wrong_plan(stage, target).await?;
+    if deleted.is_some_and(|it| it.is(&[200])) {
         stage.skip(
             &DEPROVISION_ASYNC,
             "the plan is deprovisioned synchronously",
         );
+    } else if !is_seen && !is_gone {
+        is_gone = delete_at_once(stage, target).await?;
+    }
+    if is_gone {
+        stage.skip_all(CASES, "the instance was already deleted by another request");
+        return Ok(());
     }
     let binding = bind(stage, &id).await?;
     deprovisions(stage, target, binding.as_ref()).await
 }
 
-/// A provision that may not go on after its answer.
-async fn without_incomplete(stage: &Stage, live: &Live) -> Result<(), Stop> {
+/// A provision that may not go on after its answer; if it need not, a deprovision of the same kind.
+/// Tells whether that was seen.
+async fn without_incomplete(stage: &Stage, live: &Live) -> Result<bool, Stop> {
     let id = InstanceId::new();
     let target = Target::Instance(&id);
     let answer = stage.put(target, &live.body, false).await?;
     let refused = answer.must_be_error(422, "AsyncRequired");
-    let judgement = match answer.status() {
-        Some(201) => Ok(()),
-        _ => refused.clone(),
-    };
+    let is_made = answer.is(&[201]);
+    let judgement = if is_made { Ok(()) } else { refused.clone() };
     stage.judge(&PROVISION_ASYNC, &answer, judgement);
-    if answer.is(&[201]) {
+    if is_made {
         delete_at_once(stage, target).await?;
     }
     let (deleted, _) = stage.remove(target).await?;
     if refused.is_ok() {
         stage.judge(&ASYNC_NOTHING_MADE, &deleted, deleted.must_be(&[410]));
     } else {
-        stage.skip(
-            &ASYNC_NOTHING_MADE,
-            "no provision was answered with AsyncRequired",
-        );
+        let reason = "no provision was answered with AsyncRequired";
+        stage.skip(&ASYNC_NOTHING_MADE, reason);
     }
-    Ok(())
+    Ok(is_made)
 }
 
-/// A deprovision that may not go on after its answer.
-async fn delete_at_once(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
+/// A deprovision that may not go on after its answer; tells whether the instance is gone.
+async fn delete_at_once(stage: &Stage, target: Target<'_>) -> Result<bool, Stop> {
     let answer = stage.delete(target, false).await?;
     let judgement = match answer.status() {
         Some(200) => Ok(()),
@@ -132,7 +134,7 @@ async fn delete_at_once(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
     if answer.is(&[202]) {
         stage.poll_to_end(target, &answer).await?;
     }
-    Ok(())
+    Ok(answer.is(&[200, 202]))
 }
 
 /// The same provision several times at once; tells whether an instance came of it.
@@ -168,7 +170,8 @@ fn agree(stage: &Stage, case: &'static Case, answers: &[Arc<Exchange>], served: 
     }
 }
 
-async fn wrong_plan(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
+/// Tells whether the instance was deleted all the same.
+async fn wrong_plan(stage: &Stage, target: Target<'_>) -> Result<bool, Stop> {
     let mut owner = stage.owner_of(target);
     owner.plan_id = super::refusal::NOWHERE.to_owned();
     let request = with_incomplete(target.delete(&owner), true);
@@ -177,7 +180,7 @@ async fn wrong_plan(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
     if answer.is(&[202]) {
         stage.poll_to_end(target, &answer).await?;
     }
-    Ok(())
+    Ok(answer.is(&[200, 202]))
 }
 
 /// A binding that is still there when its instance goes.

@@ -7,8 +7,9 @@ use crate::asker::Stop;
 use crate::case::Case;
 use crate::exchange::Exchange;
 use crate::ledger::Owner;
+use crate::params::{Parameters, Sample};
 use crate::stage::{Ended, Stage};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(super) const UNKNOWN: Case = Case::should(
@@ -135,16 +136,23 @@ pub(crate) async fn walk(stage: &Stage, live: &mut Live) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn parameters(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
-    let asked = match stage.samples().update.valid() {
-        Ok(Some(parameters)) => parameters.clone(),
-        Ok(None) => {
-            let reason = "the plan has no schema for parameters of an update, and none were given";
-            stage.skip_all(&[&PARAMETERS, &SAME_VERSION], reason);
-            return Ok(None);
+/// Parameters to update to, and others if there are any. An update to none would show nothing.
+fn two(sample: &Sample) -> Result<(Parameters, Option<Parameters>), String> {
+    let other = sample.other().ok().cloned();
+    match (sample.valid()?.cloned(), other) {
+        (Some(valid), Some(other)) if valid.is_empty() => Ok((other, Some(valid))),
+        (Some(valid), other) => Ok((valid, other)),
+        (None, _) => {
+            Err("the plan has no schema for updates, and no parameters were given".to_owned())
         }
+    }
+}
+
+async fn parameters(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
+    let (asked, _) = match two(&stage.samples().update) {
+        Ok(two) => two,
         Err(reason) => {
-            stage.skip_all(&[&PARAMETERS, &SAME_VERSION], reason);
+            stage.skip_all(&[&PARAMETERS, &SAME_VERSION], &reason);
             return Ok(None);
         }
     };
@@ -198,7 +206,8 @@ async fn context(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop>
 /// The same kind of update that ran before, and now it may not.
 async fn without_incomplete(stage: &Stage, live: &mut Live, ran: &Change) -> Result<(), Stop> {
     let mut body = ran.body.clone();
-    if let (Some(_), Ok(other)) = (body.get("parameters"), stage.samples().update.other()) {
+    if let (Some(_), Ok((_, Some(other)))) = (body.get("parameters"), two(&stage.samples().update))
+    {
         body["parameters"] = json!(other);
     }
     let answer = stage.patch(live.target(), &body, false).await?;
@@ -317,9 +326,9 @@ async fn running(
     first: &Arc<Exchange>,
 ) -> Result<Option<Arc<Exchange>>, Stop> {
     let repeat = stage.patch(live.target(), body, true).await?;
-    let other = match (body.get("parameters"), stage.samples().update.other()) {
-        (Some(_), Ok(parameters)) => {
-            let other = with(body, "parameters", parameters.clone());
+    let other = match (body.get("parameters"), two(&stage.samples().update)) {
+        (Some(_), Ok((_, Some(parameters)))) => {
+            let other = with(body, "parameters", parameters);
             Some(stage.patch(live.target(), &other, true).await?)
         }
         _ => None,
@@ -362,7 +371,7 @@ async fn shown(
     stage: &Stage,
     live: &mut Live,
     change: &Change,
-    parameters: Option<&Map<String, Value>>,
+    parameters: Option<&Parameters>,
     plan: Option<&str>,
 ) -> Result<(), Stop> {
     let before = live.fetched.clone();

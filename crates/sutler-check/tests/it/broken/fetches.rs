@@ -63,11 +63,23 @@ pub(crate) fn instance_operation(
 ) -> Result<Answer, Refused> {
     let operation = polled(ask)?;
     let era = world.era;
+    let forgets = world.flaws.has("last-operation-again");
+    let is_strict = world.flaws.has("last-operation-old-plan");
     let missing = || refuse(404, "There is no such instance.");
     let instance = world.instances.get_mut(id).ok_or_else(missing)?;
+    if is_strict
+        && ask
+            .query("plan_id")
+            .is_some_and(|it| it != instance.is.plan_id)
+    {
+        return Err(missing());
+    }
     let Some((operation, ended)) = instance.operations.poll(operation) else {
         return Ok(Answer::new(200, json!({ "state": "succeeded" })));
     };
+    if forgets && !ended && operation.progress == Progress::Succeeded {
+        return Err(missing());
+    }
     if ended {
         instances::ended(instance, operation.kind);
     }

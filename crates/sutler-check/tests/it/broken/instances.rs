@@ -5,6 +5,7 @@ use super::answers::{
 };
 use super::ask::{Ask, object, required};
 use super::catalog::Plan;
+use super::flaws_instances;
 use super::state::{Instance, Kind, Operations, Phase, Wanted, World};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -12,6 +13,19 @@ use std::collections::BTreeMap;
 pub(crate) fn provision(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
     let body = ask.object()?;
     let wanted = wanted(&body)?;
+    let decided = provisioned(world, ask, id, wanted.clone());
+    if let Err(refused) = &decided {
+        flaws_instances::leave(world, id, Some(&wanted), refused);
+        if refused.status == 409 {
+            let case = "provision-conflict-changes-nothing";
+            flaws_instances::touch(world, id, case, refused.status);
+        }
+    }
+    decided
+}
+
+fn provisioned(world: &mut World, ask: &Ask, id: &str, wanted: Wanted) -> Result<Answer, Refused> {
+    let body = ask.object()?;
     let plan = offered(world, &wanted.service_id, &wanted.plan_id)?;
     fits(
         &plan,
@@ -20,7 +34,7 @@ pub(crate) fn provision(world: &mut World, ask: &Ask, id: &str) -> Result<Answer
         wanted.parameters.as_ref(),
     )?;
     if let Some(instance) = world.instance(id) {
-        return again(&plan, ask, instance, &wanted, id);
+        return again(world, &plan, ask, (id, instance), &wanted);
     }
     maintained(&plan, &body)?;
     if plan.is_async && !ask.accepts_incomplete() {
@@ -51,13 +65,14 @@ pub(crate) fn provision(world: &mut World, ask: &Ask, id: &str) -> Result<Answer
 
 /// A provision of something that is there.
 fn again(
+    world: &World,
     plan: &Plan,
     ask: &Ask,
-    instance: &Instance,
+    (id, instance): (&str, &Instance),
     wanted: &Wanted,
-    id: &str,
 ) -> Result<Answer, Refused> {
-    if instance.is != *wanted {
+    let overlooked = flaws_instances::overlooks(world, &instance.is, wanted, instance.phase);
+    if instance.is != *wanted && !overlooked {
         return Err(refuse(
             409,
             "An instance with this id is there, and it differs.",
@@ -65,6 +80,7 @@ fn again(
     }
     let mut answer = match instance.phase {
         Phase::Creating if !ask.accepts_incomplete() => return Err(async_required()),
+        Phase::Creating if world.flaws.has("provision-repeat-running") => accepted("another"),
         Phase::Creating => accepted(&instance.operations.running_id()),
         Phase::Live => Answer::new(200, json!({})),
         Phase::Updating | Phase::Deleting | Phase::Gone => return Err(busy()),
@@ -91,8 +107,17 @@ pub(crate) fn deprovision(world: &mut World, ask: &Ask, id: &str) -> Result<Answ
     let plan = offered(world, service_id, plan_id)?;
     let instance = world.instance(id).ok_or_else(gone)?;
     match instance.phase {
+        Phase::Deleting if world.flaws.has("deprovision-repeat-running") => {
+            return Ok(accepted("another"));
+        }
         Phase::Deleting => return Ok(accepted(&instance.operations.running_id())),
         Phase::Updating => return Err(busy()),
+        Phase::Creating if world.flaws.has("deprovision-during-provision") => {
+            return Err(refuse(409, "It is not there yet."));
+        }
+        Phase::Creating if world.flaws.has("deprovision-halts-provision") => {
+            return Ok(Answer::new(200, json!({})));
+        }
         Phase::Creating | Phase::Live | Phase::Gone => {}
     }
     if !plan.is_async {

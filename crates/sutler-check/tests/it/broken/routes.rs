@@ -38,7 +38,7 @@ fn answer(world: &mut World, ask: &Ask) -> Answer {
     if let Some(id) = ask.header("X-Broker-API-Request-Identity") {
         answer = answer.header("X-Broker-API-Request-Identity", id);
     }
-    flaws_instances::bend(&world.flaws, ask, &mut answer);
+    flaws_instances::bend(world, ask, &mut answer);
     flaws_bindings::bend(&world.flaws, ask, &mut answer);
     flaws_protocol::bend(&world.flaws, ask, &mut answer);
     answer

@@ -2,11 +2,21 @@
 
 use super::answers::{Answer, Refused, accepted, async_required, busy, refuse};
 use super::ask::{Ask, object, optional, required};
+use super::flaws_instances;
 use super::instances::{fits, maintained, offered, parameters};
 use super::state::{Kind, Phase, World};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn update(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
+    let decided = updated(world, ask, id);
+    if let Err(refused) = &decided {
+        let case = "update-refused-changes-nothing";
+        flaws_instances::touch(world, id, case, refused.status);
+    }
+    decided
+}
+
+fn updated(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
     let body = ask.object()?;
     let service_id = required(&body, "service_id")?;
     let plan_id = optional(&body, "plan_id")?;
@@ -28,7 +38,9 @@ pub(crate) fn update(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, R
     fits(&plan, "service_instance", "update", changes.as_ref())?;
     match instance.phase {
         Phase::Updating if running_is(instance.update.as_ref(), &body) => {
-            return if ask.accepts_incomplete() {
+            return if world.flaws.has("update-repeat-running") {
+                Ok(accepted("another"))
+            } else if ask.accepts_incomplete() {
                 Ok(accepted(&instance.operations.running_id()))
             } else {
                 Err(async_required())
@@ -46,7 +58,17 @@ pub(crate) fn update(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, R
     }
     let mut becomes = instance.is.clone();
     plan.id().clone_into(&mut becomes.plan_id);
+    if plan_id.is_none() && world.flaws.has("update-keeps-plan") {
+        becomes.plan_id = flaws_instances::another_plan(world, &becomes).unwrap_or_default();
+    }
+    let has_parameters = changes.is_some();
     becomes.parameters = merged(becomes.parameters, changes);
+    if !has_parameters && world.flaws.has("update-keeps-parameters") {
+        becomes.parameters = Some(json!({}));
+    }
+    if world.flaws.has("update-applied") {
+        becomes = instance.is.clone();
+    }
     let operation = plan.is_async.then(|| world.mint("update"));
     let Some(instance) = world.instance_mut(id) else {
         return Err(refuse(404, "There is no such instance."));
