@@ -30,6 +30,19 @@ impl Exchange {
         }
     }
 
+    /// An answer as a broker might give it, for tests of judgements.
+    #[cfg(test)]
+    pub(crate) fn answered(status: u16, body: &Value) -> Self {
+        let answer = Answer {
+            status,
+            headers: Default::default(),
+            body: body.to_string().into(),
+            took: std::time::Duration::ZERO,
+        };
+        let request = Request::new(sutler_client::wire::Method::Put, &[]);
+        Self::new(request, Ok(answer))
+    }
+
     /// The status, if there was an answer.
     pub fn status(&self) -> Option<u16> {
         self.outcome.as_ref().ok().map(|answer| answer.status)

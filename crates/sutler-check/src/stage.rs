@@ -18,6 +18,9 @@ use tokio::time::Instant;
 const POLL_FIRST: Duration = Duration::from_millis(20);
 const POLL_LONGEST: Duration = Duration::from_secs(2);
 
+/// How many answers in a row may be ones that a platform cannot understand: it would go on (P-056).
+const INVALID_MAX: u32 = 3;
+
 /// A plan, and everything that a chapter needs to walk it.
 pub(crate) struct Stage {
     pub asker: Arc<Asker>,
@@ -253,6 +256,7 @@ impl Stage {
         let until = Instant::now() + self.operation_within();
         let mut pause = POLL_FIRST;
         let mut answers = Vec::new();
+        let mut invalid = 0;
         loop {
             let answer = self.poll(target, Some(accepted)).await?;
             let ended = ended(&answer);
@@ -261,8 +265,10 @@ impl Stage {
                 .and_then(|it| it.trim().parse().ok())
                 .map(Duration::from_secs);
             answers.push(answer);
-            if let Some(ended) = ended {
-                return Ok(Polled { answers, ended });
+            match ended {
+                None => invalid = 0,
+                Some(Ended::Invalid) if invalid + 1 < INVALID_MAX => invalid += 1,
+                Some(ended) => return Ok(Polled { answers, ended }),
             }
             let wait = said.unwrap_or(pause);
             if Instant::now() + wait > until {

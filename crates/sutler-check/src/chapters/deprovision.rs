@@ -187,3 +187,26 @@ fn gone(polled: &Exchange, profile: Profile) -> Result<(), String> {
         (Profile::Compat2_13, _) => polled.must_be(&[410]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::gone;
+    use crate::exchange::Exchange;
+    use crate::options::Profile;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_poll_after_a_delete_says_depends_on_the_profile() {
+        let judged = |status, state, profile| {
+            let polled = Exchange::answered(status, &json!({"state": state}));
+            gone(&polled, profile).is_ok()
+        };
+        assert!(judged(200, "succeeded", Profile::V2_17));
+        assert!(!judged(200, "succeeded", Profile::Compat2_13));
+        for profile in [Profile::V2_17, Profile::Compat2_13] {
+            assert!(judged(410, "", profile));
+            assert!(!judged(404, "", profile));
+            assert!(!judged(200, "in progress", profile));
+        }
+    }
+}

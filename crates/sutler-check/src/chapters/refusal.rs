@@ -70,3 +70,35 @@ pub(crate) fn with(body: &Value, field: &str, value: impl Into<Value>) -> Value 
     body[field] = value.into();
     body
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Bad, Expected};
+    use crate::case::Case;
+    use crate::exchange::Exchange;
+    use serde_json::json;
+
+    const CASE: Case = Case::must("some", "B-124", "Something is refused.");
+
+    #[test]
+    fn a_refusal_has_to_look_as_expected_and_the_sentence_says_what_was_asked() {
+        let judged = |expected, status, error: &str| {
+            let bad = Bad::new(&CASE, "half a body", &json!({}), expected);
+            bad.judge(&Exchange::answered(status, &json!({"error": error})))
+        };
+        assert_eq!(judged(Expected::BadRequest, 400, ""), Ok(()));
+        assert_eq!(judged(Expected::Unprocessable, 422, ""), Ok(()));
+        assert_eq!(judged(Expected::Error("X"), 422, "X"), Ok(()));
+        assert_eq!(judged(Expected::Refused, 404, ""), Ok(()));
+        for (expected, status) in [
+            (Expected::BadRequest, 422),
+            (Expected::Unprocessable, 400),
+            (Expected::Error("X"), 422),
+            (Expected::Refused, 201),
+            (Expected::Refused, 500),
+        ] {
+            let said = judged(expected, status, "Y").unwrap_err();
+            assert!(said.starts_with("with half a body: expected "), "{said}");
+        }
+    }
+}

@@ -81,21 +81,10 @@ mod tests {
     use super::{field, kept, operation, parameters, unchanged};
     use crate::exchange::Exchange;
     use serde_json::{Value, json};
-    use std::time::Duration;
-    use sutler_client::wire::{Answer, Method, Request};
-
-    fn answer(status: u16, body: &Value) -> Exchange {
-        let answer = Answer {
-            status,
-            headers: Default::default(),
-            body: body.to_string().into(),
-            took: Duration::ZERO,
-        };
-        Exchange::new(Request::new(Method::Put, &[]), Ok(answer))
-    }
 
     #[test]
     fn a_repeat_has_to_name_the_operation_of_the_first_answer_or_none_like_it() {
+        let answer = |status, body: &Value| Exchange::answered(status, body);
         let named = answer(202, &json!({"operation": "one"}));
         let other = answer(202, &json!({"operation": "two"}));
         let unnamed = answer(202, &json!({}));

@@ -440,3 +440,34 @@ fn plain(stage: &Stage, live: &Live) -> Value {
         "previous_values": {"plan_id": stage.plan().id},
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{dashboard, served_or_blocked};
+    use crate::exchange::Exchange;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_dashboard_that_changes_has_to_be_told_at_once() {
+        let shown = |url: &str| json!({"dashboard_url": url});
+        let judged = |first: Value, now: &Value| {
+            dashboard(&shown("a"), &Exchange::answered(202, &first), now).is_ok()
+        };
+        assert!(judged(json!({}), &shown("a")));
+        assert!(judged(json!({}), &json!({})));
+        assert!(judged(shown("b"), &shown("b")));
+        assert!(!judged(json!({}), &shown("b")));
+    }
+
+    #[test]
+    fn a_request_beside_another_is_served_or_blocked_by_name() {
+        let judged = |status, error: &str| {
+            let answer = Exchange::answered(status, &json!({"error": error}));
+            served_or_blocked(&answer, &[200, 202]).is_ok()
+        };
+        assert!(judged(202, ""));
+        assert!(judged(422, "ConcurrencyError"));
+        assert!(!judged(422, "AsyncRequired"));
+        assert!(!judged(409, "ConcurrencyError"));
+    }
+}
