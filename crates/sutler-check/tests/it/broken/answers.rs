@@ -36,6 +36,12 @@ impl Answer {
         self
     }
 
+    /// Takes another answer's status and body; the headers stay.
+    pub(crate) fn become_like(&mut self, other: Self) {
+        self.status = other.status;
+        self.body = other.body;
+    }
+
     /// Sets a field of the body, if that is an object.
     pub(crate) fn set(&mut self, name: &str, value: Value) {
         if let Some(Value::Object(body)) = &mut self.body {

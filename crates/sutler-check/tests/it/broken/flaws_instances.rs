@@ -34,12 +34,12 @@ fn provision(world: &World, ask: &Ask, answer: &mut Answer) {
         200..=202 if has("provision-created") => answer.status = 200,
         200..=202 if has("provision-dashboard-first") => answer.unset("dashboard_url"),
         200..=202 if has("provision-maintenance-same") && is_versioned(body.as_ref().ok()) => {
-            *answer = coded("MaintenanceInfoConflict", "Nobody is up to date.");
+            answer.become_like(coded("MaintenanceInfoConflict", "Nobody is up to date."));
         }
         200..=202 if has("provision-unknown-fields") && knows_too_much(body.as_ref().ok()) => {
-            *answer = malformed("There is a field that nobody knows.");
+            answer.become_like(malformed("There is a field that nobody knows."));
         }
-        200..=202 if has("provision-accepted") => *answer = malformed("Not today."),
+        200..=202 if has("provision-accepted") => answer.become_like(malformed("Not today.")),
         _ => {}
     }
 }
@@ -68,7 +68,7 @@ fn refused_provision(world: &World, body: Option<&Map<String, Value>>, answer: &
     ];
     for (case, fault) in accepts {
         if has(case) && fault_of(world, body) == fault {
-            *answer = Answer::new(201, json!({}));
+            answer.become_like(Answer::new(201, json!({})));
         }
     }
 }
@@ -107,8 +107,8 @@ fn update(world: &World, ask: &Ask, answer: &mut Answer) {
     let is_plain = !names("plan_id") && !names("parameters") && !names("maintenance_info");
     match answer.status {
         400 => refused_update(world, body.as_ref(), answer),
-        404 if has("update-unknown-instance") => *answer = Answer::new(200, json!({})),
-        404 if has("update-deleted-instance") => *answer = Answer::new(200, json!({})),
+        404 if has("update-unknown-instance") => answer.become_like(Answer::new(200, json!({}))),
+        404 if has("update-deleted-instance") => answer.become_like(Answer::new(200, json!({}))),
         422 if has("update-maintenance-conflict") => answer.unset("error"),
         422 if has("update-maintenance-unknown") => answer.unset("error"),
         422 if has("update-async-required") => answer.unset("error"),
@@ -119,7 +119,7 @@ fn update(world: &World, ask: &Ask, answer: &mut Answer) {
         200..=202 if has("update-plan") && names("plan_id") => answer.status = 201,
         200..=202 if has("update-context") && is_plain => answer.status = 422,
         200..=202 if has("update-maintenance-same") && is_versioned(body.as_ref()) => {
-            *answer = coded("MaintenanceInfoConflict", "Nobody is up to date.");
+            answer.become_like(coded("MaintenanceInfoConflict", "Nobody is up to date."));
         }
         _ => {}
     }
@@ -140,7 +140,7 @@ fn refused_update(world: &World, body: Option<&Map<String, Value>>, answer: &mut
     ];
     for (case, fault) in accepts {
         if has(case) && fault_of(world, body) == fault {
-            *answer = Answer::new(200, json!({}));
+            answer.become_like(Answer::new(200, json!({})));
         }
     }
 }
@@ -178,10 +178,10 @@ fn last_operation(world: &World, ask: &Ask, answer: &mut Answer) {
     };
     match answer.status {
         404 if has("last-operation-unknown") => {
-            *answer = Answer::new(200, json!({"state": "succeeded"}));
+            answer.become_like(Answer::new(200, json!({"state": "succeeded"})));
         }
         400 if has("last-operation-empty") => {
-            *answer = Answer::new(200, json!({"state": "succeeded"}));
+            answer.become_like(Answer::new(200, json!({"state": "succeeded"})));
         }
         200 if has("provision-done") => answer.set("state", json!("in progress")),
         200 if has("provision-started") && begins("provision") => answer.status = 500,
