@@ -1,1 +1,26 @@
-//! The journal's store in PostgreSQL, MySQL and MariaDB: queries and mapping, no decisions.
+//! The journal's store in PostgreSQL, MySQL and MariaDB: for many replicas over one server.
+//!
+//! It maps and remembers, and takes no decisions: those are in the crates above `sutler-journal`, whose
+//! [`Store`](sutler_journal::Store) this implements. Each family is a cargo feature.
+//!
+//! Reading order: `postgres/layout_1/tables.sql` for what is kept, `commit.sql` beside it for what a
+//! commit does, `postgres.rs` for the way in, `staged.rs` for how a commit is laid out for the server,
+//! `pool.rs` and `trouble.rs` for connections and how they fail.
+
+mod codec;
+mod hints;
+mod pool;
+mod settings;
+mod staged;
+mod trouble;
+
+#[cfg(feature = "postgres")]
+mod postgres;
+
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
+pub use settings::{OpenError, SqlSettings};
+
+#[cfg(feature = "postgres")]
+#[doc(hidden)]
+pub use postgres::faults;

@@ -1,0 +1,217 @@
+//! How values of the journal look inside columns: states, times, subjects, cursors, locks.
+//!
+//! Both sides of each form stand together here, and both families of servers use them. Not here: whole
+//! rows (`postgres/rows.rs`).
+
+use crate::trouble::{Trouble, odd};
+use std::time::Duration;
+use sutler_journal::{
+    Change, CommitId, Cursor, Key, OperationId, Outcome, State, StoreError, Subject,
+};
+use uuid::Uuid;
+
+pub(crate) const WAITING: i16 = 0;
+pub(crate) const READY: i16 = 1;
+pub(crate) const RUNNING: i16 = 2;
+const SUCCEEDED: i16 = 3;
+const FAILED: i16 = 4;
+const CANCELLED: i16 = 5;
+
+/// Longest wait that is written down: a hundred years, which no addition to a time overflows.
+const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+pub(crate) fn state_number(state: State) -> i16 {
+    match state {
+        State::Waiting => WAITING,
+        State::Ready => READY,
+        State::Running => RUNNING,
+        State::Done(outcome) => outcome_number(outcome),
+    }
+}
+
+pub(crate) fn outcome_number(outcome: Outcome) -> i16 {
+    match outcome {
+        Outcome::Succeeded => SUCCEEDED,
+        Outcome::Failed => FAILED,
+        Outcome::Cancelled => CANCELLED,
+    }
+}
+
+pub(crate) fn state_of(number: i16) -> Result<State, Trouble> {
+    match number {
+        WAITING => Ok(State::Waiting),
+        READY => Ok(State::Ready),
+        RUNNING => Ok(State::Running),
+        SUCCEEDED => Ok(State::Done(Outcome::Succeeded)),
+        FAILED => Ok(State::Done(Outcome::Failed)),
+        CANCELLED => Ok(State::Done(Outcome::Cancelled)),
+        other => Err(odd(format!("{other} is no state of an operation"))),
+    }
+}
+
+/// The states that a sweep for this outcome takes.
+pub(crate) fn swept_states(wanted: Option<Outcome>) -> Vec<i16> {
+    match wanted {
+        None => vec![SUCCEEDED, FAILED, CANCELLED],
+        Some(Outcome::Succeeded) => vec![SUCCEEDED],
+        Some(Outcome::Failed) => vec![FAILED, CANCELLED],
+        Some(Outcome::Cancelled) => vec![CANCELLED],
+    }
+}
+
+pub(crate) fn micros(wait: Duration) -> i64 {
+    i64::try_from(wait.min(WAIT_MAX).as_micros()).unwrap_or(i64::MAX)
+}
+
+/// For a statement: nobody reads more at a time than fits in memory.
+pub(crate) fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// What a term belongs to.
+pub(crate) fn scope(realm: &str, kind: &str, name: &str) -> Vec<u8> {
+    [realm.as_bytes(), kind.as_bytes(), name.as_bytes()].join(&0)
+}
+
+/// The first bytes that sort behind every key with this prefix. Keys are UTF-8, so nothing in them
+/// begins with the byte 255.
+pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    vec![u8::MAX]
+}
+
+/// The first bytes that sort behind these.
+pub(crate) fn behind(bytes: &[u8]) -> Vec<u8> {
+    [bytes, &[0]].concat()
+}
+
+/// The number of the lock that guards a name: the same in every replica, so never to be changed.
+/// Two names that share one only wait for each other. The two highest bits are left to others.
+pub(crate) fn lock_number(sort: Lock, name: &[u8]) -> i64 {
+    // FNV-1a, then stirred so that all bits depend on all bytes.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ sort as u64;
+    for byte in name {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    ((hash ^ (hash >> 32)) >> 2) as i64
+}
+
+/// What a lock is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Lock {
+    /// A document, there or not.
+    Document = 1,
+    /// The lease of a worker.
+    Worker = 2,
+}
+
+const PUT: u8 = 0;
+const REMOVED: u8 = 1;
+const OPERATION: u8 = 2;
+
+pub(crate) fn subject(subject: &Subject) -> Vec<u8> {
+    let (kind, name) = match subject {
+        Subject::Put(key) => (PUT, key.as_bytes()),
+        Subject::Removed(key) => (REMOVED, key.as_bytes()),
+        Subject::Operation(OperationId(id)) => (OPERATION, &id.as_bytes()[..]),
+    };
+    // A key is shorter than 2,000 bytes.
+    let length = u16::try_from(name.len()).unwrap_or(u16::MAX).to_be_bytes();
+    [&[kind], &length[..], name].concat()
+}
+
+/// The changes of one commit, each subject once.
+pub(crate) fn changes(commit: CommitId, mut encoded: &[u8]) -> Result<Vec<Change>, Trouble> {
+    let mut changes: Vec<Change> = Vec::new();
+    while !encoded.is_empty() {
+        let subject =
+            take_subject(&mut encoded).ok_or_else(|| odd("a change in the feed is damaged"))?;
+        if !changes.iter().any(|change| change.subject == subject) {
+            changes.push(Change { commit, subject });
+        }
+    }
+    Ok(changes)
+}
+
+fn take_subject(encoded: &mut &[u8]) -> Option<Subject> {
+    let (kind, rest) = encoded.split_first()?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let (name, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+    *encoded = rest;
+    match *kind {
+        PUT => Some(Subject::Put(Key::from_bytes(name).ok()?)),
+        REMOVED => Some(Subject::Removed(Key::from_bytes(name).ok()?)),
+        OPERATION => Some(Subject::Operation(OperationId(
+            Uuid::from_slice(name).ok()?,
+        ))),
+        _ => None,
+    }
+}
+
+/// Big-endian, so that cursors sort as bytes; the beginning is empty.
+pub(crate) fn cursor_at(seq: i64) -> Cursor {
+    match seq {
+        0 => Cursor::default(),
+        _ => Cursor(seq.to_be_bytes().to_vec()),
+    }
+}
+
+pub(crate) fn seq_of(cursor: &Cursor) -> Result<i64, StoreError> {
+    if cursor.0.is_empty() {
+        return Ok(0);
+    }
+    match <[u8; 8]>::try_from(cursor.0.as_slice()).map(i64::from_be_bytes) {
+        Ok(seq) if seq >= 0 => Ok(seq),
+        Ok(_) | Err(_) => Err(StoreError::new(
+            "the cursor is none of this store's: list again and begin a new one",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lock, changes, end_of_prefix, lock_number, subject};
+    use sutler_journal::{CommitId, Key, Kind, OperationId, Realm, Subject};
+    use uuid::Uuid;
+
+    #[test]
+    fn changes_come_back_in_order_each_once() {
+        let realm = Realm::new("r").unwrap();
+        let key = |id: &str| Key::new(&realm, Kind::new("k"), &[id]).unwrap();
+        let operation = Subject::Operation(OperationId(Uuid::from_u128(7)));
+        let told = [
+            Subject::Put(key("a")),
+            operation.clone(),
+            Subject::Removed(key("a")),
+            operation,
+        ];
+        let encoded: Vec<u8> = told.iter().flat_map(subject).collect();
+        let back = changes(CommitId(Uuid::nil()), &encoded).unwrap();
+        let back: Vec<Subject> = back.into_iter().map(|change| change.subject).collect();
+        assert_eq!(back, told[..3]);
+        assert!(changes(CommitId(Uuid::nil()), &encoded[..9]).is_err());
+    }
+
+    #[test]
+    fn a_prefix_ends_before_its_neighbour() {
+        assert_eq!(end_of_prefix(b"ab"), b"ac");
+        assert_eq!(end_of_prefix(b"a\xff\xff"), b"b");
+        assert_eq!(end_of_prefix(b""), [255]);
+    }
+
+    #[test]
+    fn locks_are_the_same_in_every_replica_and_leave_the_high_bits() {
+        assert_eq!(lock_number(Lock::Document, b"a"), 0x0e4a_7c2b_b2cb_2be9);
+        for n in 0..1000_u32 {
+            let number = lock_number(Lock::Worker, &n.to_be_bytes());
+            assert!((0..1 << 62).contains(&number));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Connections that are kept and lent, at most so many.
+//!
+//! Nothing is asked of a connection before it is lent: a round trip more would double the cost of a
+//! poll. So one that broke while it lay idle is noticed by whoever uses it; `Lent::is_fresh` tells
+//! whether that is a possible reason. A connection comes back only by [`Lent::keep`]: one whose user
+//! gave up half-way is closed.
+
+use crate::settings::SqlSettings;
+use crate::trouble::Trouble;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+/// How long a connection may be used before it is made anew: what changed behind a name or a load
+/// balancer is noticed.
+const OLD: Duration = Duration::from_secs(30 * 60);
+
+/// Makes connections.
+pub(crate) trait Link: Send + Sync + 'static {
+    /// A connection that is ready for statements.
+    type Line: Send + 'static;
+    /// Makes one.
+    fn connect(&self) -> impl Future<Output = Result<Self::Line, Trouble>> + Send;
+}
+
+struct Kept<T> {
+    line: T,
+    born: Instant,
+    era: u64,
+}
+
+struct Idle<T> {
+    kept: Vec<Kept<T>>,
+    /// Grows when all connections are taken to be broken.
+    era: u64,
+}
+
+/// All connections of a store.
+pub(crate) struct Pool<L: Link> {
+    link: L,
+    idle: Mutex<Idle<L::Line>>,
+    permits: Semaphore,
+    settings: SqlSettings,
+}
+
+impl<L: Link> Pool<L> {
+    pub(crate) fn new(link: L, settings: SqlSettings) -> Self {
+        Self {
+            link,
+            idle: Mutex::new(Idle {
+                kept: Vec::new(),
+                era: 0,
+            }),
+            permits: Semaphore::new(settings.connections.max(1)),
+            settings,
+        }
+    }
+
+    /// A connection, from those that are kept or a new one.
+    pub(crate) async fn lend(&self) -> Result<Lent<'_, L>, Trouble> {
+        let permit = self.permit().await?;
+        let kept = self.idle().take();
+        if let Some(kept) = kept {
+            return Ok(Lent {
+                pool: self,
+                fresh: false,
+                kept,
+                _permit: permit,
+            });
+        }
+        self.make(permit).await
+    }
+
+    /// One broke: those that lie idle are most likely broken, too.
+    pub(crate) fn distrust(&self) {
+        let mut idle = self.idle();
+        idle.era += 1;
+        idle.kept.clear();
+    }
+
+    async fn permit(&self) -> Result<SemaphorePermit<'_>, Trouble> {
+        let waited = self.settings.wait_timeout;
+        match timeout(waited, self.permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(Trouble::Unsent(format!(
+                "all {} connections were in use for {waited:?}",
+                self.settings.connections
+            ))),
+        }
+    }
+
+    async fn make<'p>(&'p self, permit: SemaphorePermit<'p>) -> Result<Lent<'p, L>, Trouble> {
+        let era = self.idle().era;
+        let within = self.settings.connect_timeout;
+        match timeout(within, self.link.connect()).await {
+            Ok(line) => Ok(Lent {
+                pool: self,
+                fresh: true,
+                kept: Kept {
+                    line: line?,
+                    born: Instant::now(),
+                    era,
+                },
+                _permit: permit,
+            }),
+            Err(_) => Err(Trouble::Unsent(format!("no connection within {within:?}"))),
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle<L::Line>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Idle<T> {
+    fn take(&mut self) -> Option<Kept<T>> {
+        while let Some(kept) = self.kept.pop() {
+            if kept.born.elapsed() < OLD {
+                return Some(kept);
+            }
+        }
+        None
+    }
+}
+
+/// A connection in use.
+pub(crate) struct Lent<'p, L: Link> {
+    pool: &'p Pool<L>,
+    fresh: bool,
+    kept: Kept<L::Line>,
+    _permit: SemaphorePermit<'p>,
+}
+
+impl<L: Link> Lent<'_, L> {
+    /// The connection.
+    pub(crate) fn line(&mut self) -> &mut L::Line {
+        &mut self.kept.line
+    }
+
+    /// Whether it was made for this loan.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Gives back a connection that is in order.
+    pub(crate) fn keep(self) {
+        let mut idle = self.pool.idle();
+        if self.kept.era == idle.era {
+            idle.kept.push(self.kept);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Link, Pool};
+    use crate::settings::SqlSettings;
+    use crate::trouble::Trouble;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    /// Numbers in the place of connections.
+    #[derive(Default)]
+    struct Numbers(AtomicUsize);
+
+    impl Link for Numbers {
+        type Line = usize;
+        async fn connect(&self) -> Result<usize, Trouble> {
+            Ok(self.0.fetch_add(1, Ordering::Relaxed))
+        }
+    }
+
+    fn pool(connections: usize) -> Pool<Numbers> {
+        let settings = SqlSettings {
+            connections,
+            wait_timeout: Duration::from_millis(1),
+            ..SqlSettings::default()
+        };
+        Pool::new(Numbers::default(), settings)
+    }
+
+    #[tokio::test]
+    async fn what_was_kept_is_lent_again_and_what_was_not_is_closed() {
+        let pool = pool(2);
+        let mut first = pool.lend().await.unwrap();
+        assert_eq!((*first.line(), first.is_fresh()), (0, true));
+        first.keep();
+        let mut again = pool.lend().await.unwrap();
+        assert_eq!((*again.line(), again.is_fresh()), (0, false));
+        drop(again);
+        assert_eq!(*pool.lend().await.unwrap().line(), 1);
+    }
+
+    #[tokio::test]
+    async fn there_are_never_more_than_allowed() {
+        let pool = pool(1);
+        let held = pool.lend().await.unwrap();
+        assert!(matches!(pool.lend().await, Err(Trouble::Unsent(_))));
+        held.keep();
+        assert!(pool.lend().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn after_a_break_nothing_from_before_is_lent() {
+        let pool = pool(2);
+        let (idle, out) = (pool.lend().await.unwrap(), pool.lend().await.unwrap());
+        idle.keep();
+        pool.distrust();
+        out.keep();
+        assert_eq!(*pool.lend().await.unwrap().line(), 2);
+    }
+}

@@ -1,0 +1,94 @@
+-- Layout 1: the tables. Never changed once released; a later layout begins where this one ends.
+-- What is asked of them: commit.sql, work.sql and feed.sql beside this file, and sql.rs above it.
+-- Bodies are sealed, so compressing them is lost labour: their storage is EXTERNAL.
+
+-- Documents. `scopes` and `vals` are the terms by which the document stands in `sutler_term`.
+CREATE TABLE sutler_doc (
+    key     bytea   PRIMARY KEY,
+    version uuid    NOT NULL,
+    scopes  bytea[] NOT NULL,
+    vals    bytea[] NOT NULL,
+    body    bytea   NOT NULL
+) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE sutler_doc ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- What documents are listed by; `scope` is realm, kind and the name of the term.
+CREATE TABLE sutler_term (
+    scope bytea NOT NULL,
+    value bytea NOT NULL,
+    key   bytea NOT NULL,
+    PRIMARY KEY (scope, value, key)
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+
+-- state: 0 waiting, 1 ready, 2 running, 3 succeeded, 4 failed, 5 cancelled. An unfinished operation
+-- stands in exactly one of the partial indexes: what changes state moves from one to the next.
+CREATE TABLE sutler_op (
+    id        uuid     PRIMARY KEY,
+    worker    uuid,
+    due       bigint   NOT NULL,
+    fence     bigint   NOT NULL,
+    accepted  bigint   NOT NULL,
+    finished  bigint,
+    attempt   integer  NOT NULL,
+    takeovers integer  NOT NULL,
+    state     smallint NOT NULL,
+    cancel    boolean  NOT NULL,
+    pinned    boolean  NOT NULL,
+    verb      bytea    NOT NULL,
+    queue     bytea    NOT NULL,
+    lane      bytea    NOT NULL,
+    detail    bytea    NOT NULL,
+    request   bytea    NOT NULL,
+    progress  bytea    NOT NULL
+) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE sutler_op ALTER COLUMN detail SET STORAGE EXTERNAL;
+ALTER TABLE sutler_op ALTER COLUMN request SET STORAGE EXTERNAL;
+ALTER TABLE sutler_op ALTER COLUMN progress SET STORAGE EXTERNAL;
+CREATE INDEX sutler_op_lane ON sutler_op (lane, id);
+CREATE INDEX sutler_op_waiting ON sutler_op (id) WHERE state = 0;
+CREATE INDEX sutler_op_ready ON sutler_op (queue, due, id) WHERE state = 1;
+CREATE INDEX sutler_op_running ON sutler_op (worker, id) WHERE state = 2;
+CREATE INDEX sutler_op_sweepable ON sutler_op (state, finished) WHERE state > 2 AND NOT pinned;
+
+-- Who works, until when. One that ran out is kept, so that its worker learns of it.
+CREATE TABLE sutler_lease (
+    worker  uuid   PRIMARY KEY,
+    expires bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+
+-- One row a commit: the feed, and the memory of commit ids. `ended`: how many operations it ended.
+CREATE SEQUENCE sutler_feed_seq;
+SELECT nextval('sutler_feed_seq');
+CREATE TABLE sutler_feed (
+    seq      bigint  PRIMARY KEY,
+    at       bigint  NOT NULL,
+    id       uuid    NOT NULL CONSTRAINT sutler_feed_id UNIQUE,
+    ended    integer NOT NULL,
+    subjects bytea   NOT NULL
+);
+
+-- `total` counts the bytes of the log up to and with this chunk.
+CREATE TABLE sutler_log (
+    op     uuid    NOT NULL,
+    number integer NOT NULL,
+    total  bigint  NOT NULL,
+    text   bytea   NOT NULL,
+    PRIMARY KEY (op, number)
+);
+ALTER TABLE sutler_log ALTER COLUMN text SET STORAGE EXTERNAL;
+
+-- One row. ended: operations that ended in commits up to `folded`; those of later commits are still
+-- counted in the feed, so that commits share no row. cleaned: swept operations. trimmed: the feed is
+-- gone up to here.
+CREATE TABLE sutler_tally (
+    no      integer PRIMARY KEY CHECK (no = 1),
+    folded  bigint  NOT NULL,
+    ended   bigint  NOT NULL,
+    cleaned bigint  NOT NULL,
+    trimmed bigint  NOT NULL
+);
+INSERT INTO sutler_tally VALUES (1, 0, 0, 0, 0);
+
+-- The store's clock: microseconds since 1970 in UTC.
+CREATE FUNCTION sutler_now() RETURNS bigint LANGUAGE sql VOLATILE
+    AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;

@@ -1,0 +1,135 @@
+//! Making the tables, and bringing them up to date.
+//!
+//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
+//! from the one before. Functions carry the number of their version in their name, and a new layout
+//! leaves the old ones: replicas of the version before go on while they are replaced one by one.
+
+use super::answers::trouble_of;
+use super::connect::Server;
+use crate::settings::OpenError;
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Row};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Each takes the tables from the layout before it to its own number, counted from 1.
+const LAYOUTS: [&[&str]; 1] = [&[
+    include_str!("layout_1/tables.sql"),
+    include_str!("layout_1/feed.sql"),
+    include_str!("layout_1/commit.sql"),
+    include_str!("layout_1/work.sql"),
+]];
+
+/// The oldest server that has everything the layouts use.
+const SERVER_MIN: i32 = 120_000;
+
+/// One at a time, however many start: the lock goes with the transaction.
+const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(1398101068, 1)";
+const MAKE_LAYOUT: &str = "CREATE TABLE IF NOT EXISTS sutler_layout (
+    number bigint PRIMARY KEY, made timestamptz NOT NULL DEFAULT now())";
+const FIND_LAYOUT: &str = "SELECT coalesce(max(number), 0) FROM sutler_layout";
+const SET_LAYOUT: &str = "INSERT INTO sutler_layout (number) VALUES ($1)";
+const VERSION: &str = "SELECT current_setting('server_version_num')::integer,
+    current_setting('server_version'), current_setting('fsync') = 'off',
+    to_regclass('sutler_layout') IS NOT NULL";
+
+/// Makes the tables or brings them up to date; nothing is written if they are.
+pub(super) async fn migrate(server: &Server, within: Duration) -> Result<(), OpenError> {
+    let unreachable = |said: String| OpenError::Unreachable {
+        server: server.name(),
+        said,
+    };
+    let connecting = server.connect_for_migration();
+    let mut db = match timeout(within, connecting).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(cause)) => return Err(unreachable(said(cause))),
+        Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
+    };
+    let there = examine(&mut db, server).await?;
+    let failed = |cause| OpenError::Layout {
+        server: server.name(),
+        said: said(cause),
+    };
+    let found = match there {
+        true => layout(&mut db).await.map_err(failed)?,
+        false => 0,
+    };
+    let known = LAYOUTS.len() as i64;
+    if found < known {
+        upgrade(&mut db).await.map_err(failed)?;
+    }
+    if found > known {
+        return Err(OpenError::Newer {
+            server: server.name(),
+            found,
+            known,
+        });
+    }
+    drop(db.close().await);
+    Ok(())
+}
+
+/// Whether there is a layout already; refuses a server that is too old.
+async fn examine(db: &mut PgConnection, server: &Server) -> Result<bool, OpenError> {
+    let read = async {
+        let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
+        let number: i32 = row.try_get(0)?;
+        let version: String = row.try_get(1)?;
+        let careless: bool = row.try_get(2)?;
+        let there: bool = row.try_get(3)?;
+        Ok((number, version, careless, there))
+    };
+    let (number, version, careless, there) =
+        read.await
+            .map_err(|cause: sqlx::Error| OpenError::Unreachable {
+                server: server.name(),
+                said: said(cause),
+            })?;
+    if number < SERVER_MIN {
+        return Err(OpenError::Unfit {
+            server: server.name(),
+            found: format!("PostgreSQL {version}"),
+            needed: "PostgreSQL 12 or later",
+        });
+    }
+    if careless {
+        tracing::warn!(
+            server = server.name(),
+            "the server runs with fsync=off: a power cut may lose what was acknowledged; turn it on"
+        );
+    }
+    Ok(there)
+}
+
+async fn layout(db: &mut PgConnection) -> Result<i64, sqlx::Error> {
+    let row = sqlx::query(FIND_LAYOUT).fetch_one(db).await?;
+    row.try_get(0)
+}
+
+/// Looks again under the lock: another replica may have been first.
+async fn upgrade(db: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(BEGIN).execute(&mut *db).await?;
+    sqlx::raw_sql(MAKE_LAYOUT).execute(&mut *db).await?;
+    let found = layout(db).await?;
+    for (number, parts) in (1..).zip(LAYOUTS).filter(|(number, _)| *number > found) {
+        for part in parts {
+            sqlx::raw_sql(*part).execute(&mut *db).await?;
+        }
+        sqlx::query(SET_LAYOUT)
+            .bind(number)
+            .execute(&mut *db)
+            .await?;
+    }
+    sqlx::raw_sql("COMMIT").execute(db).await?;
+    Ok(())
+}
+
+/// The server's words without its details.
+fn said(cause: sqlx::Error) -> String {
+    match trouble_of(cause) {
+        crate::trouble::Trouble::Refused { code, said } => format!("{code}: {said}"),
+        crate::trouble::Trouble::Lost(said)
+        | crate::trouble::Trouble::Unsent(said)
+        | crate::trouble::Trouble::Odd(said) => said,
+    }
+}

@@ -1,0 +1,90 @@
+//! What can be set about a store, and why one cannot be opened.
+//!
+//! Not here: what is asked of the server itself, which is no matter of taste (`postgres/connect.rs`).
+
+use std::time::Duration;
+
+/// How a store is run. The defaults are right for a broker.
+#[derive(Clone, Debug)]
+pub struct SqlSettings {
+    /// Most connections at a time; who comes later waits.
+    pub connections: usize,
+    /// How long making a connection may take.
+    pub connect_timeout: Duration,
+    /// How long a call waits for a free connection.
+    pub wait_timeout: Duration,
+    /// How long the server may work on one statement before it gives up.
+    pub statement_timeout: Duration,
+    /// How long a statement may wait for another's lock before the server gives up.
+    pub lock_timeout: Duration,
+    /// How long an answer is waited for; longer than the server's own timeouts, so that it can tell
+    /// of them.
+    pub answer_timeout: Duration,
+    /// How often hints are given though nobody sent any: for those that were lost, and for servers
+    /// that cannot send them.
+    pub hint_every: Duration,
+}
+
+impl Default for SqlSettings {
+    fn default() -> Self {
+        Self {
+            connections: 16,
+            connect_timeout: Duration::from_secs(3),
+            wait_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(5),
+            lock_timeout: Duration::from_secs(3),
+            answer_timeout: Duration::from_secs(7),
+            hint_every: Duration::from_millis(250),
+        }
+    }
+}
+
+/// Why a store cannot be opened. Says no password, and nothing of the URL but host and database.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is none.
+    #[error("the store's URL cannot be used: {0}")]
+    Url(String),
+    /// Nobody answers there, or not to us.
+    #[error("{server} cannot be reached: {said}; is it running, and are name and password right?")]
+    Unreachable {
+        /// Host, port and database.
+        server: String,
+        /// What went wrong.
+        said: String,
+    },
+    /// The server is too old, or of another make.
+    #[error("{server} is {found}; this store needs {needed}")]
+    Unfit {
+        /// Host, port and database.
+        server: String,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        needed: &'static str,
+    },
+    /// A later version of this program made the tables.
+    #[error(
+        "{server} has layout {found}, this program knows layouts up to {known}: use the newer \
+         program, or a backup made before it was upgraded"
+    )]
+    Newer {
+        /// Host, port and database.
+        server: String,
+        /// The layout there.
+        found: i64,
+        /// The newest layout known here.
+        known: i64,
+    },
+    /// The tables could not be made or brought up to date.
+    #[error(
+        "the tables in {server} cannot be made or brought up to date: {said}; the role of the URL \
+         needs the right to create tables and functions in its schema"
+    )]
+    Layout {
+        /// Host, port and database.
+        server: String,
+        /// What went wrong.
+        said: String,
+    },
+}

@@ -1,0 +1,8 @@
+//! Tests of the SQL stores from outside, against real servers: the public suite, then what only a
+//! server can suffer.
+
+mod proxy;
+mod server;
+
+#[cfg(feature = "postgres")]
+mod postgres;

@@ -1,0 +1,5 @@
+//! The store in PostgreSQL: the public suite, then faults, round trips, wake-ups, start-up.
+
+mod candidate;
+mod cluster;
+mod dialect;
