@@ -68,10 +68,15 @@ pub(crate) fn select(
             return Err(unknown(Choice::Plan, name, known.collect()));
         }
     }
-    let chosen = offered.iter().filter(|(_, offering, plan)| {
-        options.plans.is_empty() || options.plans.iter().any(|it| is_plan(it, offering, plan))
-    });
+    let chosen = offered
+        .iter()
+        .filter(|(_, offering, plan)| allows(options, offering, plan));
     Ok(chosen.map(|(at, _, _)| *at).collect())
+}
+
+/// Whether the caller lets a plan of a chosen offering be used.
+pub(crate) fn allows(options: &Options, offering: &Offering, plan: &Plan) -> bool {
+    options.plans.is_empty() || options.plans.iter().any(|it| is_plan(it, offering, plan))
 }
 
 /// How a plan is named where its service has to be named too.

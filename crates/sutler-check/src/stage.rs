@@ -7,6 +7,7 @@ use crate::catalog::{Offering, Plan};
 use crate::exchange::Exchange;
 use crate::ledger::Owner;
 use crate::params::{self, Samples};
+use crate::select;
 use crate::target::Target;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -114,9 +115,8 @@ impl Stage {
     pub(crate) fn sibling(&self) -> Option<&Plan> {
         let schemas = &self.plan().raw["schemas"];
         let allowed = |it: &&Plan| {
-            let names = &self.asker.options.plans;
-            let is_named = |name: &String| *name == it.id || **name == *it.name;
-            it.id != self.plan().id && (names.is_empty() || names.iter().any(is_named))
+            let is_other = it.id != self.plan().id;
+            is_other && select::allows(&self.asker.options, self.offering(), it)
         };
         let all = || self.offering().plans.iter().filter(allowed);
         all()

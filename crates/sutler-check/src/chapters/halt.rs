@@ -2,13 +2,14 @@
 //! of an instance that is still being made.
 
 use super::deprovision::concurrent;
+use super::refusal::NOWHERE;
 use super::update::served_or_blocked;
 use super::{ENDED_BEFORE, Live};
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::exchange::Exchange;
 use crate::ledger::InstanceId;
-use crate::stage::Stage;
+use crate::stage::{Stage, with_incomplete};
 use crate::target::Target;
 use std::sync::Arc;
 
@@ -28,7 +29,13 @@ const HALTED: Case = Case::must(
     "A deprovision that is accepted during the provision halts it: at the end there is no instance.",
 );
 
-pub(crate) const CASES: &[&Case] = &[&REUSED, &ACCEPTED, &HALTED];
+const WRONG_PLAN: Case = Case::may(
+    "deprovision-wrong-plan",
+    "B-250",
+    "A deprovision that names another plan than the instance's is refused.",
+);
+
+pub(crate) const CASES: &[&Case] = &[&REUSED, &WRONG_PLAN, &ACCEPTED, &HALTED];
 
 /// Provisions under an id that was used before, or a new one, and deletes it at once.
 pub(crate) async fn walk(stage: &Stage, live: &Live, deleted: bool) -> Result<(), Stop> {
@@ -46,10 +53,18 @@ pub(crate) async fn walk(stage: &Stage, live: &Live, deleted: bool) -> Result<()
         stage.skip(&REUSED, "the instance could not be deleted");
     }
     if !live.is_async() {
-        stage.skip_all(CASES, "the plan is provisioned synchronously");
+        stage.skip_all(
+            &[&ACCEPTED, &HALTED],
+            "the plan is provisioned synchronously",
+        );
+        match first {
+            Some(_) => wrong_plan(stage, target).await?,
+            None => stage.skip(&WRONG_PLAN, "ids cannot be used again"),
+        }
         stage.remove(target).await?;
         return Ok(());
     }
+    stage.skip(&WRONG_PLAN, "the plan is provisioned asynchronously");
     let first = match first {
         Some(first) => first,
         None => stage.put(target, &live.body, true).await?,
@@ -61,6 +76,19 @@ pub(crate) async fn walk(stage: &Stage, live: &Live, deleted: bool) -> Result<()
         return Ok(());
     }
     halt(stage, live, target, &first).await
+}
+
+/// A deprovision that names a plan which does not exist.
+async fn wrong_plan(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
+    let mut owner = stage.owner_of(target);
+    NOWHERE.clone_into(&mut owner.plan_id);
+    let request = with_incomplete(target.delete(&owner), true);
+    let answer = stage.asker.ask(request).await?;
+    stage.judge(&WRONG_PLAN, &answer, answer.must_be_refused());
+    if answer.is(&[202]) {
+        stage.poll_to_end(target, &answer).await?;
+    }
+    Ok(())
 }
 
 async fn halt(

@@ -7,7 +7,7 @@ use crate::asker::Stop;
 use crate::case::Case;
 use crate::exchange::Exchange;
 use crate::ledger::{BindingId, InstanceId};
-use crate::stage::{Ended, Stage, with_incomplete};
+use crate::stage::{Ended, Stage};
 use crate::target::Target;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,12 +47,6 @@ const CASCADE: Case = Case::may(
     "B-256",
     "An instance that still has bindings can be deleted, and they go with it.",
 );
-const WRONG_PLAN: Case = Case::may(
-    "deprovision-wrong-plan",
-    "B-250",
-    "A deprovision that names another plan than the instance's is refused.",
-);
-
 pub(crate) const CASES: &[&Case] = &[
     &PROVISION_ASYNC,
     &DEPROVISION_ASYNC,
@@ -61,7 +55,6 @@ pub(crate) const CASES: &[&Case] = &[
     &ALL_AGREE,
     &DELETES,
     &CASCADE,
-    &WRONG_PLAN,
 ];
 
 /// Makes further instances. `deleted` is the answer that removed the walk's first one.
@@ -83,17 +76,20 @@ pub(crate) async fn walk(
         stage.skip_all(CASES, "there was no instance to delete");
         return Ok(());
     }
-    let mut is_gone = wrong_plan(stage, target).await?;
+    let mut is_gone = false;
     if deleted.is_some_and(|it| it.is(&[200])) {
         stage.skip(
             &DEPROVISION_ASYNC,
             "the plan is deprovisioned synchronously",
         );
-    } else if !is_seen && !is_gone {
+    } else if !is_seen {
         is_gone = delete_at_once(stage, target).await?;
     }
     if is_gone {
-        stage.skip_all(CASES, "the instance was already deleted by another request");
+        stage.skip_all(
+            CASES,
+            "a deprovision without `accepts_incomplete` has removed the instance",
+        );
         return Ok(());
     }
     let binding = bind(stage, &id).await?;
@@ -168,19 +164,6 @@ fn agree(stage: &Stage, case: &'static Case, answers: &[Arc<Exchange>], served: 
         }
         stage.judge(case, answer, judgement);
     }
-}
-
-/// Tells whether the instance was deleted all the same.
-async fn wrong_plan(stage: &Stage, target: Target<'_>) -> Result<bool, Stop> {
-    let mut owner = stage.owner_of(target);
-    owner.plan_id = super::refusal::NOWHERE.to_owned();
-    let request = with_incomplete(target.delete(&owner), true);
-    let answer = stage.asker.ask(request).await?;
-    stage.judge(&WRONG_PLAN, &answer, answer.must_be_refused());
-    if answer.is(&[202]) {
-        stage.poll_to_end(target, &answer).await?;
-    }
-    Ok(answer.is(&[200, 202]))
 }
 
 /// A binding that is still there when its instance goes.
