@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::standing;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sutler_client::wire::{Connection, Request};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -36,6 +36,8 @@ pub(crate) struct Asker {
     pub progress: Progress,
     silences: AtomicUsize,
     requests: AtomicUsize,
+    /// Whether a walk through a plan has begun.
+    walking: AtomicBool,
 }
 
 impl Asker {
@@ -49,7 +51,13 @@ impl Asker {
             progress: Progress::default(),
             silences: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
+            walking: AtomicBool::new(false),
         }
+    }
+
+    /// True for the first walk that asks, and for no other.
+    pub(crate) fn is_first_walk(&self) -> bool {
+        !self.walking.swap(true, Ordering::Relaxed)
     }
 
     /// Tells somebody of everything that is seen.

@@ -1,10 +1,14 @@
 //! The walk through a broker and its plans, chapter by chapter. Each chapter owns its cases and says
 //! of each what it saw, or why it could not see it.
 
+pub(crate) mod auth;
 pub(crate) mod catalog;
+pub(crate) mod content;
 pub(crate) mod deprovision;
 pub(crate) mod fetch_instance;
 pub(crate) mod halt;
+pub(crate) mod headers;
+pub(crate) mod ids;
 pub(crate) mod last_operation;
 pub(crate) mod provision;
 pub(crate) mod races;
@@ -12,6 +16,7 @@ mod refusal;
 pub(crate) mod refusals;
 pub(crate) mod repeat;
 mod sameness;
+mod ten;
 pub(crate) mod unknown;
 pub(crate) mod update;
 pub(crate) mod update_refusals;
@@ -28,12 +33,16 @@ use std::sync::Arc;
 /// The cases of all chapters, in the order of the walk.
 pub(crate) const CASES: &[&[&Case]] = &[
     catalog::CASES,
+    auth::CASES,
+    headers::CASES,
+    ids::CASES,
     unknown::CASES,
     refusals::CASES,
     provision::CASES,
     fetch_instance::CASES,
     last_operation::CASES,
     repeat::CASES,
+    content::CASES,
     update_refusals::CASES,
     update::CASES,
     deprovision::CASES,
@@ -81,8 +90,13 @@ impl Live {
     }
 }
 
-/// Walks one plan.
+/// Walks one plan; the first one also through what holds for the whole broker.
 pub(crate) async fn walk_plan(stage: &Stage) -> Result<(), Stop> {
+    if stage.asker.is_first_walk() {
+        auth::walk(stage).await?;
+        headers::walk(stage).await?;
+        ids::walk(stage).await?;
+    }
     let body = stage.provision_body();
     let gone_is_told = unknown::walk(stage).await?;
     refusals::walk(stage, &body, gone_is_told).await?;
@@ -95,6 +109,7 @@ pub(crate) async fn walk_plan(stage: &Stage) -> Result<(), Stop> {
     };
     fetch_instance::walk(stage, &mut live).await?;
     repeat::walk(stage, &mut live).await?;
+    content::walk(stage, &live).await?;
     last_operation::walk(stage, &live).await?;
     update::walk(stage, &mut live).await?;
     let deleted = deprovision::walk(stage, &live).await?;

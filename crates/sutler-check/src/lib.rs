@@ -23,6 +23,7 @@ mod select;
 mod stage;
 mod standing;
 mod target;
+mod unseen;
 
 pub use book::{Finding, Subject, Verdict};
 pub use case::{Case, Level, Scope, all_cases};
@@ -35,3 +36,4 @@ pub use outline::{Outline, PlanOutline, Sent};
 pub use progress::Event;
 pub use report::{Counts, Redaction, Report, Shown};
 pub use select::{Choice, Unknown};
+pub use unseen::UNSEEN;

@@ -19,7 +19,7 @@ pub(crate) use schema::{external_references, fault as schema_fault};
 use crate::catalog::{Offering, Plan};
 use crate::options::{Options, PlanParameters};
 use schema::Schema;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Parameters of one request.
 pub(crate) type Parameters = Map<String, Value>;
@@ -134,15 +134,6 @@ pub(crate) fn samples(options: &Options, offering: &Offering, plan: &Plan) -> Sa
             "a bind",
         ),
     }
-}
-
-/// What is no value of `parameters` under any schema, with a word for each.
-pub(crate) fn not_objects() -> [(&'static str, Value); 3] {
-    [
-        ("a list", json!([])),
-        ("a text", json!("sutler-check")),
-        ("a number", json!(1)),
-    ]
 }
 
 /// What the caller gives for a plan: by `service/plan` first, then by `service`.

@@ -93,6 +93,39 @@ impl Stage {
         self.asker.enter(case, &self.subject, exchange, judgement);
     }
 
+    /// Enters what an exchange shows about a case of the broker as a whole.
+    pub(crate) fn judge_broker(
+        &self,
+        case: &'static Case,
+        exchange: &Arc<Exchange>,
+        judgement: Result<(), String>,
+    ) {
+        let broker = &Subject::Broker;
+        self.asker.enter(case, broker, exchange, judgement);
+    }
+
+    /// Enters what is known of the broker without asking it.
+    pub(crate) fn judge_broker_by_itself(
+        &self,
+        case: &'static Case,
+        judgement: Result<(), String>,
+    ) {
+        let verdict = match judgement {
+            Ok(()) => Verdict::Pass,
+            Err(said) => Verdict::Fail {
+                said,
+                exchange: None,
+            },
+        };
+        self.asker.book.enter(case, &Subject::Broker, verdict);
+    }
+
+    /// Enters that a case of the broker as a whole cannot be seen, and why.
+    pub(crate) fn skip_broker(&self, case: &'static Case, reason: &str) {
+        let verdict = Verdict::NotApplicable(reason.to_owned());
+        self.asker.book.enter(case, &Subject::Broker, verdict);
+    }
+
     /// Enters that a case cannot be seen here, and why.
     pub(crate) fn skip(&self, case: &'static Case, reason: &str) {
         let verdict = Verdict::NotApplicable(reason.to_owned());

@@ -1,9 +1,22 @@
-//! The catalog: fetched once, judged as a whole. What it says of plans steers the rest of the walk.
+//! The catalog: fetched twice, judged as a whole. What it says of plans steers the rest of the walk.
+//!
+//! Each rule is a pure function of raw JSON. Rules of one field of offerings and plans stand in
+//! tables (`catalog/offering.rs`, `catalog/plan.rs`) and are applied by `catalog/field.rs`; those of
+//! parameter schemas are in `catalog/schemas.rs`.
+
+mod field;
+mod names;
+mod offering;
+mod plan;
+mod schemas;
+#[cfg(test)]
+mod tests;
 
 use crate::asker::{Asker, Stop};
-use crate::book::Subject;
+use crate::book::{Subject, Verdict};
 use crate::case::{Case, Level, Scope};
 use crate::exchange::Exchange;
+use field::Seen;
 use serde_json::Value;
 use std::sync::Arc;
 use sutler_client::wire::{Method, Request};
@@ -16,15 +29,121 @@ const CATALOG: Case = Case {
     rule: "GET /v2/catalog answers 200 with an object whose `services` is an array.",
 };
 
-pub(crate) const CASES: &[&Case] = &[&CATALOG];
+const STABLE: Case = Case {
+    name: "catalog-stable-ids",
+    line: "B-051",
+    level: Level::Must,
+    scope: Scope::Broker,
+    rule: "The id of an offering or plan is the same whenever the catalog is asked for.",
+};
+
+const CACHED: Case = Case {
+    name: "catalog-cached",
+    line: "B-052",
+    level: Level::May,
+    scope: Scope::Broker,
+    rule: "Who has the catalog already, and says so by `If-None-Match` or `If-Modified-Since`, gets 304 without a body.",
+};
+
+pub(crate) const CASES: &[&Case] = &[
+    &CATALOG,
+    &STABLE,
+    &CACHED,
+    &names::LENGTHS,
+    &names::CLI_FRIENDLY,
+    &names::UNRESERVED,
+    &names::GUID,
+    &offering::NAME,
+    &offering::NAME_UNIQUE,
+    &offering::ID,
+    &offering::ID_UNIQUE,
+    &offering::DESCRIPTION,
+    &offering::BINDABLE,
+    &offering::PLANS,
+    &offering::TAGS,
+    &offering::REQUIRES,
+    &offering::INSTANCES_RETRIEVABLE,
+    &offering::BINDINGS_RETRIEVABLE,
+    &offering::ALLOW_CONTEXT_UPDATES,
+    &offering::METADATA,
+    &offering::DASHBOARD_CLIENT,
+    &offering::PLAN_UPDATEABLE,
+    &plan::ID,
+    &plan::ID_UNIQUE,
+    &plan::NAME,
+    &plan::NAME_UNIQUE,
+    &plan::DESCRIPTION,
+    &plan::METADATA,
+    &plan::METADATA_PROFILE,
+    &plan::FREE,
+    &plan::BINDABLE,
+    &plan::BINDING_ROTATABLE,
+    &plan::PLAN_UPDATEABLE,
+    &plan::MAXIMUM_POLLING_DURATION,
+    &plan::MAINTENANCE_INFO,
+    &plan::SCHEMAS,
+    &schemas::DIALECT,
+    &schemas::SIZE,
+    &schemas::REFERENCES,
+    &schemas::VALID,
+];
 
 /// Fetches and judges the catalog.
 pub(crate) async fn walk(asker: &Asker) -> Result<Arc<Exchange>, Stop> {
-    let exchange = asker
-        .ask(Request::new(Method::Get, &["v2", "catalog"]))
-        .await?;
-    asker.enter(&CATALOG, &Subject::Broker, &exchange, services(&exchange));
-    Ok(exchange)
+    let first = asker.ask(request()).await?;
+    let is_catalog = services(&first);
+    let is_read = is_catalog.is_ok();
+    asker.enter(&CATALOG, &Subject::Broker, &first, is_catalog);
+    if !is_read {
+        for case in CASES.iter().skip(1) {
+            skip(asker, case, "there is no catalog to be read");
+        }
+        return Ok(first);
+    }
+    let catalog = first.json().unwrap_or(&Value::Null);
+    for (case, seen) in judge(catalog) {
+        match seen {
+            Seen::Judged(judgement) => asker.enter(case, &Subject::Broker, &first, judgement),
+            Seen::Nowhere(reason) => skip(asker, case, &reason),
+        }
+    }
+    let second = asker.ask(request()).await?;
+    let stable = services(&second).and_then(|()| {
+        let again = second.json().unwrap_or(&Value::Null);
+        same_ids(catalog, again)
+    });
+    asker.enter(&STABLE, &Subject::Broker, &second, stable);
+    cached(asker, &second).await?;
+    Ok(first)
+}
+
+fn request() -> Request {
+    Request::new(Method::Get, &["v2", "catalog"])
+}
+
+fn skip(asker: &Asker, case: &'static Case, reason: &str) {
+    let verdict = Verdict::NotApplicable(reason.to_owned());
+    asker.book.enter(case, &Subject::Broker, verdict);
+}
+
+/// Asks again as somebody who has it already.
+async fn cached(asker: &Asker, known: &Exchange) -> Result<(), Stop> {
+    let request = match (known.header("ETag"), known.header("Last-Modified")) {
+        (Some(tag), _) => request().header("If-None-Match", tag),
+        (None, Some(time)) => request().header("If-Modified-Since", time),
+        (None, None) => {
+            let reason = "the catalog comes with neither ETag nor Last-Modified";
+            skip(asker, &CACHED, reason);
+            return Ok(());
+        }
+    };
+    let answer = asker.ask(request).await?;
+    let judgement = answer.must_be(&[304]).and_then(|()| match &answer.outcome {
+        Ok(it) if !it.body.is_empty() => Err("the 304 has a body".to_owned()),
+        _ => Ok(()),
+    });
+    asker.enter(&CACHED, &Subject::Broker, &answer, judgement);
+    Ok(())
 }
 
 fn services(exchange: &Exchange) -> Result<(), String> {
@@ -34,4 +153,46 @@ fn services(exchange: &Exchange) -> Result<(), String> {
         Some(_) => Err("`services` is not an array".to_owned()),
         None => Err("there is no `services`".to_owned()),
     }
+}
+
+/// What the catalog by itself shows.
+fn judge(catalog: &Value) -> Vec<(&'static Case, Seen)> {
+    let mut all = Vec::new();
+    names::judge(catalog, &mut all);
+    offering::judge(catalog, &mut all);
+    plan::judge(catalog, &mut all);
+    schemas::judge(catalog, &mut all);
+    all
+}
+
+/// What has the same name in both has the same id in both.
+fn same_ids(one: &Value, other: &Value) -> Result<(), String> {
+    let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
+    for before in field::offerings(one) {
+        let name = text(before, "name");
+        let Some(after) = field::offerings(other)
+            .into_iter()
+            .find(|it| text(it, "name") == name)
+        else {
+            continue;
+        };
+        if before["id"] != after["id"] {
+            let (was, is) = (&before["id"], &after["id"]);
+            return Err(format!(
+                "the offering {name:?} had the id {was} and has {is}"
+            ));
+        }
+        for plan in field::plans(before) {
+            let name = text(plan, "name");
+            let mut later = field::plans(after).into_iter();
+            let Some(after) = later.find(|it| text(it, "name") == name) else {
+                continue;
+            };
+            if plan["id"] != after["id"] {
+                let (was, is) = (&plan["id"], &after["id"]);
+                return Err(format!("the plan {name:?} had the id {was} and has {is}"));
+            }
+        }
+    }
+    Ok(())
 }

@@ -273,43 +273,64 @@ fn with_dependencies(flat: &Flat, mut needed: Vec<String>) -> Vec<String> {
 /// Numbers within the bounds; `grain` is 1 for whole numbers.
 fn numbers(flat: &Flat, grain: f64) -> Vec<Value> {
     let number = |name: &str| flat.get(name).and_then(Value::as_f64);
-    let is_true = |name: &str| flat.get(name) == Some(&Value::Bool(true));
-    let step = number("multipleOf").filter(|it| *it > 0.0);
-    let step = match step {
+    let multiple = number("multipleOf").filter(|it| *it > 0.0);
+    let step = match multiple {
+        // A whole number that is a multiple of a fraction is likeliest among multiples of a power.
         Some(step) if grain > 0.0 && step.fract() != 0.0 => step * 1000.0,
         Some(step) => step,
         None => 1.0,
     };
-    let mut low = number("minimum");
-    if let Some(bound) = number("exclusiveMinimum") {
-        low = Some(low.map_or(bound + step, |it| it.max(bound + step)));
-    } else if is_true("exclusiveMinimum") {
-        low = low.map(|it| it + step);
-    }
-    let mut high = number("maximum");
-    if let Some(bound) = number("exclusiveMaximum") {
-        high = Some(high.map_or(bound - step, |it| it.min(bound - step)));
-    } else if is_true("exclusiveMaximum") {
-        high = high.map(|it| it - step);
-    }
+    let bounds = Bounds::of(flat);
+    let (low, high) = (bounds.low, bounds.high);
     let up = |it: f64| (it / step).ceil() * step;
+    let down = |it: f64| (it / step).floor() * step;
     let first = match (low, high) {
         (Some(low), _) => up(low),
-        (None, Some(high)) if high < step => (high / step).floor() * step,
+        (None, Some(high)) if high < step => down(high),
         (None, _) => step,
     };
     let mut all = vec![first, first + step, first + 2.0 * step, first + 7.0 * step];
     if let (Some(low), Some(high)) = (low, high) {
         let middle = f64::midpoint(low, high);
-        all.extend([middle, up(middle), (high / step).floor() * step]);
-        if step == 1.0 && grain == 0.0 {
-            all.push(f64::midpoint(low - step, high + step));
-        }
+        all.extend([up(middle), down(high), middle, f64::midpoint(low, middle)]);
     }
     all.extend([first - step, 0.0]);
-    let whole = |it: &f64| grain == 0.0 || it.fract() == 0.0;
-    all.retain(whole);
+    all.retain(|it| bounds.hold(*it) && (grain == 0.0 || it.fract() == 0.0));
     all.into_iter().filter_map(as_number).collect()
+}
+
+/// The bounds of a number, whichever draft wrote them.
+struct Bounds {
+    low: Option<f64>,
+    high: Option<f64>,
+    is_low_out: bool,
+    is_high_out: bool,
+}
+
+impl Bounds {
+    fn of(flat: &Flat) -> Self {
+        let number = |name: &str| flat.get(name).and_then(Value::as_f64);
+        let is_true = |name: &str| flat.get(name) == Some(&Value::Bool(true));
+        let (least, above) = (number("minimum"), number("exclusiveMinimum"));
+        let (most, below) = (number("maximum"), number("exclusiveMaximum"));
+        Self {
+            low: above.into_iter().chain(least).reduce(f64::max),
+            high: below.into_iter().chain(most).reduce(f64::min),
+            is_low_out: is_true("exclusiveMinimum") || (above.is_some() && above >= least),
+            is_high_out: is_true("exclusiveMaximum")
+                || below.is_some_and(|it| most.is_none_or(|most| it <= most)),
+        }
+    }
+
+    fn hold(&self, number: f64) -> bool {
+        let low = self
+            .low
+            .is_none_or(|it| number > it || (number == it && !self.is_low_out));
+        let high = self
+            .high
+            .is_none_or(|it| number < it || (number == it && !self.is_high_out));
+        low && high
+    }
 }
 
 /// Whole where it can be: `1`, not `1.0`.

@@ -26,6 +26,8 @@ pub(super) const APPLIED_MAX: u64 = 1_000_000;
 /// Most patterns in a schema, and the largest of them compiled, in bytes.
 pub(super) const PATTERNS_MAX: usize = 100;
 pub(super) const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+/// Most steps back that a pattern may take over one text.
+pub(super) const BACKTRACKS_MAX: usize = 10_000;
 
 /// Whether a value is small enough to be used.
 pub(super) fn is_small(value: &Value) -> bool {

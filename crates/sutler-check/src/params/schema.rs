@@ -5,8 +5,8 @@
 //! applied to a sample of the greatest size is counted first, with each reference followed.
 
 use super::limits::{
-    APPLIED_MAX, CHAIN_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX, SCHEMA_BYTES_MAX,
-    SCHEMA_VALUES_MAX, WIDTH_MAX, is_small,
+    APPLIED_MAX, BACKTRACKS_MAX, CHAIN_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX,
+    SCHEMA_BYTES_MAX, SCHEMA_VALUES_MAX, WIDTH_MAX, is_small,
 };
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
@@ -112,7 +112,9 @@ fn compiled(root: &Value) -> Result<Validator, String> {
         // Settled here; the validator would look elsewhere for a dialect that it does not know.
         object.remove("$schema");
     }
-    let patterns = PatternOptions::regex()
+    // Patterns of other languages look around and back: not in linear time, so within a limit.
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(BACKTRACKS_MAX)
         .size_limit(PATTERN_BYTES_MAX)
         .dfa_size_limit(PATTERN_BYTES_MAX);
     jsonschema::options()

@@ -6,17 +6,60 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use sutler_client::wire::{Answer, Method, Request};
 
-const INSTANCE: [&str; 3] = ["v2", "service_instances", "i"];
-const BINDING: [&str; 5] = ["v2", "service_instances", "i", "service_bindings", "b"];
-const INSTANCE_OPERATION: [&str; 4] = ["v2", "service_instances", "i", "last_operation"];
-const BINDING_OPERATION: [&str; 6] = [
-    "v2",
-    "service_instances",
-    "i",
-    "service_bindings",
-    "b",
-    "last_operation",
-];
+/// Method, place, status, the case that the answer fails or `-`, and its body.
+const GOOD: &str = r#"
+PUT instance 201 - {}
+PUT instance 202 - {"operation":null}
+PUT instance 200 - {"dashboard_url":null,"metadata":{"labels":{},"attributes":{}}}
+PATCH instance 200 - {"dashboard_url":null,"metadata":{"labels":{},"attributes":{}}}
+PATCH instance 202 - {"operation":"a-1"}
+DELETE instance 410 - {}
+DELETE instance 500 - {"instance_usable":false}
+PATCH instance 422 - {"update_repeatable":false,"instance_usable":true}
+PUT binding 201 - {"credentials":{"uri":"x"},"metadata":{"expires_at":"2031-02-03T04:05:06.0Z","renew_before":"2031-02-03T04:05:05.123Z"}}
+GET binding 200 - {"volume_mounts":[{"driver":"nfs","container_dir":"/d","mode":"rw","device_type":"shared","device":{"volume_id":"v","mount_config":{"a":1}}}]}
+GET binding 200 - {"endpoints":[{"host":"h","ports":["443","9000-9010"],"protocol":"all"},{"host":"h","ports":["1"]}]}
+PUT binding 202 - {"operation":"o"}
+GET instance/last_operation 200 - {"state":"in progress"}
+GET instance/last_operation 200 - {"state":"failed","instance_usable":false}
+GET binding/last_operation 200 - {"state":"failed","description":""}
+GET instance 200 - {"acme:extra":1,"parameters":{}}
+"#;
+const BAD: &str = r#"
+PUT instance 204 success-codes {}
+GET instance 302 success-codes {}
+DELETE instance 201 success-codes {}
+PUT instance 202 operation {"operation":7}
+PATCH instance 202 operation {"operation":""}
+DELETE instance 202 operation {"operation":null}
+DELETE instance 202 operation-unreserved {"operation":"a/b"}
+PUT instance 400 error-body []
+PUT instance 400 error-body {"description":""}
+PUT instance 400 error-word {"error":"two words"}
+PUT instance 422 error-code {"error":"asyncRequired"}
+PUT instance 409 error-code {"error":"ConcurrencyError"}
+PUT instance 400 error-instance-usable {"instance_usable":true}
+PATCH instance 400 error-instance-usable {"instance_usable":"no"}
+DELETE instance 400 error-update-repeatable {"update_repeatable":true}
+PUT instance 201 provision-body {"dashboard_url":1}
+PUT instance 201 provision-body {"metadata":{"labels":[]}}
+PATCH instance 200 update-body {"metadata":[]}
+DELETE instance 200 deprovision-body ""
+GET instance 200 fetch-instance-body {"parameters":[]}
+GET instance 200 fetch-instance-body {"maintenance_info":{"version":""}}
+GET instance/last_operation 200 last-operation-state {"state":"done"}
+GET instance/last_operation 200 last-operation-description {"state":"succeeded","description":""}
+GET instance/last_operation 200 last-operation-usable {"state":"succeeded","instance_usable":true}
+GET binding/last_operation 200 binding-last-operation {"state":"failed","instance_usable":true}
+PUT binding 201 bind-body {"credentials":"secret"}
+PUT binding 202 bind-accepted-body {"credentials":{}}
+GET binding 200 fetch-binding-body {"syslog_drain_url":1}
+DELETE binding 200 unbind-body null
+GET instance 200 extra-fields {"extra":1}
+"#;
+
+const INSTANCE: &str = "v2/service_instances/i";
+const BINDING: &str = "v2/service_instances/i/service_bindings/b";
 
 fn exchange(
     request: Request,
@@ -43,281 +86,45 @@ fn failed(exchange: &Exchange) -> Vec<&'static str> {
 }
 
 /// The cases that a body fails, as it comes to a request that accepts 202.
-fn fails(method: Method, path: &[&str], status: u16, body: &Value) -> Vec<&'static str> {
-    let request = Request::new(method, path).query("accepts_incomplete", "true");
+fn fails(method: Method, path: &str, status: u16, body: &Value) -> Vec<&'static str> {
+    let path: Vec<&str> = path.split('/').collect();
+    let request = Request::new(method, &path).query("accepts_incomplete", "true");
     let json = [("content-type", "application/json; charset=utf-8")];
     failed(&exchange(request, status, &body.to_string(), &json))
 }
 
-fn check(table: &[(Method, &[&str], u16, Value, &[&str])]) {
-    for (method, path, status, body, expected) in table {
-        let found = fails(*method, path, *status, body);
-        assert_eq!(&found, expected, "{method} {path:?} {status} {body}");
+fn check(table: &str) {
+    for row in table.trim().lines() {
+        let words: Vec<&str> = row.splitn(5, ' ').collect();
+        let method = match words[0] {
+            "PUT" => Method::Put,
+            "PATCH" => Method::Patch,
+            "DELETE" => Method::Delete,
+            _ => Method::Get,
+        };
+        let place = match words[1] {
+            "instance" => INSTANCE.to_owned(),
+            "binding" => BINDING.to_owned(),
+            "binding/last_operation" => format!("{BINDING}/last_operation"),
+            _ => format!("{INSTANCE}/last_operation"),
+        };
+        let status = words[2].parse().unwrap();
+        let expected = Vec::from_iter(Some(words[3]).filter(|it| *it != "-"));
+        let body = serde_json::from_str(words[4]).unwrap();
+        assert_eq!(fails(method, &place, status, &body), expected, "{row}");
     }
 }
 
 #[test]
 fn answers_as_they_have_to_be_fail_nothing() {
-    let binding = json!({
-        "credentials": { "uri": "x" },
-        "metadata": { "expires_at": "2031-02-03T04:05:06.0Z", "renew_before": "2031-02-03T04:05:05.123Z" },
-        "volume_mounts": [{
-            "driver": "nfs", "container_dir": "/d", "mode": "rw", "device_type": "shared",
-            "device": { "volume_id": "v", "mount_config": { "a": 1 } },
-        }],
-        "endpoints": [{ "host": "h", "ports": ["443", "9000-9010"], "protocol": "all" }, { "host": "h", "ports": ["1"] }],
-    });
-    let metadata = json!({ "dashboard_url": null, "metadata": { "labels": {}, "attributes": {} } });
-    check(&[
-        (Method::Put, &INSTANCE, 201, json!({}), &[]),
-        (
-            Method::Put,
-            &INSTANCE,
-            202,
-            json!({ "operation": null }),
-            &[],
-        ),
-        (Method::Put, &INSTANCE, 200, metadata.clone(), &[]),
-        (Method::Patch, &INSTANCE, 200, metadata, &[]),
-        (
-            Method::Patch,
-            &INSTANCE,
-            202,
-            json!({ "operation": "a-1" }),
-            &[],
-        ),
-        (Method::Delete, &INSTANCE, 410, json!({}), &[]),
-        (
-            Method::Delete,
-            &INSTANCE,
-            500,
-            json!({ "instance_usable": false }),
-            &[],
-        ),
-        (
-            Method::Patch,
-            &INSTANCE,
-            422,
-            json!({ "update_repeatable": false, "instance_usable": true }),
-            &[],
-        ),
-        (Method::Put, &BINDING, 201, binding.clone(), &[]),
-        (Method::Get, &BINDING, 200, binding, &[]),
-        (Method::Put, &BINDING, 202, json!({ "operation": "o" }), &[]),
-        (
-            Method::Get,
-            &INSTANCE_OPERATION,
-            200,
-            json!({ "state": "in progress" }),
-            &[],
-        ),
-        (
-            Method::Get,
-            &INSTANCE_OPERATION,
-            200,
-            json!({ "state": "failed", "instance_usable": false }),
-            &[],
-        ),
-        (
-            Method::Get,
-            &BINDING_OPERATION,
-            200,
-            json!({ "state": "failed", "description": "" }),
-            &[],
-        ),
-        (
-            Method::Get,
-            &INSTANCE,
-            200,
-            json!({ "acme:extra": 1, "parameters": {} }),
-            &[],
-        ),
-    ]);
+    check(GOOD);
 }
 
 #[test]
 fn each_broken_answer_fails_the_case_of_its_rule() {
-    check(&[
-        (Method::Put, &INSTANCE, 204, json!({}), &["success-codes"]),
-        (Method::Get, &INSTANCE, 302, json!({}), &["success-codes"]),
-        (
-            Method::Delete,
-            &INSTANCE,
-            201,
-            json!({}),
-            &["success-codes"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            202,
-            json!({ "operation": 7 }),
-            &["operation"],
-        ),
-        (
-            Method::Patch,
-            &INSTANCE,
-            202,
-            json!({ "operation": "" }),
-            &["operation"],
-        ),
-        (
-            Method::Delete,
-            &INSTANCE,
-            202,
-            json!({ "operation": null }),
-            &["operation"],
-        ),
-        (
-            Method::Delete,
-            &INSTANCE,
-            202,
-            json!({ "operation": "a/b" }),
-            &["operation-unreserved"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            202,
-            json!({ "operation": "o".repeat(10_001) }),
-            &["operation"],
-        ),
-        (Method::Put, &INSTANCE, 400, json!([]), &["error-body"]),
-        (
-            Method::Put,
-            &INSTANCE,
-            400,
-            json!({ "description": "" }),
-            &["error-body"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            400,
-            json!({ "error": "two words" }),
-            &["error-word"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            422,
-            json!({ "error": "asyncRequired" }),
-            &["error-code"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            409,
-            json!({ "error": "ConcurrencyError" }),
-            &["error-code"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            400,
-            json!({ "instance_usable": true }),
-            &["error-instance-usable"],
-        ),
-        (
-            Method::Delete,
-            &INSTANCE,
-            400,
-            json!({ "update_repeatable": true }),
-            &["error-update-repeatable"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            201,
-            json!({ "dashboard_url": 1 }),
-            &["provision-body"],
-        ),
-        (
-            Method::Put,
-            &INSTANCE,
-            201,
-            json!({ "metadata": { "labels": [] } }),
-            &["provision-body"],
-        ),
-        (
-            Method::Patch,
-            &INSTANCE,
-            200,
-            json!({ "metadata": [] }),
-            &["update-body"],
-        ),
-        (
-            Method::Delete,
-            &INSTANCE,
-            200,
-            json!(""),
-            &["deprovision-body"],
-        ),
-        (
-            Method::Get,
-            &INSTANCE,
-            200,
-            json!({ "parameters": [] }),
-            &["fetch-instance-body"],
-        ),
-        (
-            Method::Get,
-            &INSTANCE_OPERATION,
-            200,
-            json!({ "state": "done" }),
-            &["last-operation-state"],
-        ),
-        (
-            Method::Get,
-            &INSTANCE_OPERATION,
-            200,
-            json!({ "state": "succeeded", "description": "" }),
-            &["last-operation-description"],
-        ),
-        (
-            Method::Get,
-            &INSTANCE_OPERATION,
-            200,
-            json!({ "state": "succeeded", "instance_usable": true }),
-            &["last-operation-usable"],
-        ),
-        (
-            Method::Get,
-            &BINDING_OPERATION,
-            200,
-            json!({ "state": "failed", "instance_usable": true }),
-            &["binding-last-operation"],
-        ),
-        (
-            Method::Put,
-            &BINDING,
-            201,
-            json!({ "credentials": "secret" }),
-            &["bind-body"],
-        ),
-        (
-            Method::Put,
-            &BINDING,
-            202,
-            json!({ "credentials": {} }),
-            &["bind-accepted-body"],
-        ),
-        (
-            Method::Get,
-            &BINDING,
-            200,
-            json!({ "syslog_drain_url": 1 }),
-            &["fetch-binding-body"],
-        ),
-        (Method::Delete, &BINDING, 200, json!(null), &["unbind-body"]),
-        (
-            Method::Get,
-            &INSTANCE,
-            200,
-            json!({ "extra": 1 }),
-            &["extra-fields"],
-        ),
-    ]);
+    check(BAD);
+    let long = json!({ "operation": "o".repeat(10_001) });
+    assert_eq!(fails(Method::Put, INSTANCE, 202, &long), ["operation"]);
 }
 
 #[test]
@@ -338,7 +145,7 @@ fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
         mount[name] = bad;
         let body = json!({ "volume_mounts": [mount] });
         assert_eq!(
-            fails(Method::Put, &BINDING, 201, &body),
+            fails(Method::Put, BINDING, 201, &body),
             ["volume-mounts"],
             "{body}"
         );
@@ -355,7 +162,7 @@ fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
     ] {
         let body = json!({ "endpoints": [endpoint] });
         assert_eq!(
-            fails(Method::Get, &BINDING, 200, &body),
+            fails(Method::Get, BINDING, 200, &body),
             ["endpoints"],
             "{body}"
         );
@@ -369,7 +176,7 @@ fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
     ] {
         let body = json!({ "metadata": metadata });
         assert_eq!(
-            fails(Method::Put, &BINDING, 201, &body),
+            fails(Method::Put, BINDING, 201, &body),
             ["binding-times"],
             "{body}"
         );
@@ -378,7 +185,7 @@ fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
 
 #[test]
 fn what_the_request_did_not_allow_or_send_is_noticed() {
-    let put = Request::new(Method::Put, &INSTANCE);
+    let put = Request::new(Method::Put, &["v2", "service_instances", "i"]);
     let json = ("content-type", "application/json");
     assert_eq!(
         failed(&exchange(put.clone(), 202, "{}", &[json])),
@@ -396,7 +203,10 @@ fn what_the_request_did_not_allow_or_send_is_noticed() {
         failed(&exchange(identity, 201, "{}", &[echoed])),
         ["content-type"]
     );
-    let poll = Request::new(Method::Get, &INSTANCE_OPERATION);
+    let poll = Request::new(
+        Method::Get,
+        &["v2", "service_instances", "i", "last_operation"],
+    );
     let date = ("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT");
     let body = r#"{"state":"in progress"}"#;
     assert_eq!(

@@ -13,6 +13,7 @@ mod bindings;
 mod catalog;
 mod fetches;
 mod flaws_bindings;
+mod flaws_catalog;
 mod flaws_instances;
 mod flaws_protocol;
 mod instances;

@@ -1,18 +1,27 @@
-//! Flaws of headers, bodies and the catalog: they change an answer on its way out, whatever it is about.
+//! Flaws of headers and bodies: they change an answer on its way out, whatever it is about, or refuse
+//! who should be served. Flaws of the catalog: `flaws_catalog.rs`.
 
 use super::Flaws;
-use super::answers::Answer;
-use super::ask::Ask;
-use serde_json::Value;
+use super::answers::{Answer, Refused, malformed};
+use super::ask::{Ask, Place};
+use axum::http::Method;
+use serde_json::{Value, json};
+
+const IDENTITY: &str = "X-Broker-API-Originating-Identity";
 
 /// Spoils an answer.
-pub(crate) fn bend(flaws: &Flaws, _ask: &Ask, answer: &mut Answer) {
+pub(crate) fn bend(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
     if flaws.has("request-identity") {
         let (name, value) = ("x-broker-api-request-identity", "somebody");
         *answer = answer.clone().header(name, value);
     }
-    if answer.status >= 400 && flaws.has("error-body") {
-        answer.body = Some(Value::String("no".to_owned()));
+    if flaws.has("content-type") {
+        *answer = answer.clone().header("content-type", "text/json");
+    }
+    if answer.status >= 400 {
+        bend_error(flaws, ask, answer);
+    } else {
+        bend_success(flaws, ask, answer);
     }
     if flaws.has("answers") {
         let length = ("content-length", "1000000");
@@ -20,14 +29,130 @@ pub(crate) fn bend(flaws: &Flaws, _ask: &Ask, answer: &mut Answer) {
     }
 }
 
-/// Spoils the catalog.
-pub(crate) fn bend_catalog(flaws: &Flaws, catalog: &mut Value) {
-    if flaws.has("catalog") {
-        catalog["services"] = catalog["services"][0].clone();
+fn bend_error(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
+    if flaws.has("error-body") {
+        answer.body = Some(Value::String("no".to_owned()));
+    }
+    let code = answer.body.as_ref().and_then(|it| it["error"].as_str());
+    if let Some(code) = code.map(str::to_lowercase)
+        && flaws.has("error-code")
+    {
+        answer.set("error", json!(code));
+    }
+    if ask.method == Method::PUT && flaws.has("error-instance-usable") {
+        answer.set("instance_usable", json!(true));
+    }
+    if ask.method == Method::DELETE && flaws.has("error-update-repeatable") {
+        answer.set("update_repeatable", json!(true));
+    }
+    if answer.status == 422
+        && !ask.accepts_incomplete()
+        && answer
+            .body
+            .as_ref()
+            .is_some_and(|it| it["error"] == "AsyncRequired")
+        && flaws.has("async-only-if-accepted")
+    {
+        *answer = Answer::new(202, json!({}));
+    }
+}
+
+fn bend_success(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
+    if answer.status == 202 && flaws.has("operation") {
+        answer.set("operation", json!(7));
+    }
+    if ask.method == Method::DELETE && answer.status == 200 && flaws.has("success-codes") {
+        answer.status = 203;
+    }
+    match &ask.place {
+        Place::Instance(_) => bend_instance(flaws, ask, answer),
+        Place::InstanceOperation(_) => {
+            if flaws.has("last-operation-state") {
+                answer.set("state", json!("done"));
+            }
+            if flaws.has("last-operation-description") {
+                answer.set("description", json!(""));
+            }
+            if flaws.has("last-operation-usable") {
+                answer.set("instance_usable", json!(true));
+            }
+        }
+        Place::Binding(..) => bend_binding(flaws, ask, answer),
+        Place::BindingOperation(..) => {
+            if flaws.has("binding-last-operation") {
+                answer.set("instance_usable", json!(true));
+            }
+        }
+        Place::Catalog | Place::Nowhere => {}
+    }
+}
+
+fn bend_instance(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
+    let text = || Some(json!("done"));
+    if ask.method == Method::PUT && flaws.has("provision-body") {
+        answer.set("dashboard_url", json!(7));
+    }
+    if ask.method == Method::PATCH && flaws.has("update-body") {
+        answer.set("metadata", json!([]));
+    }
+    if ask.method == Method::DELETE && flaws.has("deprovision-body") {
+        answer.body = text();
+    }
+    if ask.method == Method::GET && flaws.has("fetch-instance-body") {
+        answer.set("parameters", json!([]));
+    }
+}
+
+fn bend_binding(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
+    if ask.method == Method::DELETE && flaws.has("unbind-body") {
+        answer.body = Some(json!("done"));
+    }
+    if ask.method == Method::PUT && answer.status == 202 {
+        if flaws.has("bind-accepted-body") {
+            answer.set("credentials", json!({}));
+        }
+        return;
+    }
+    if ask.method == Method::PUT && flaws.has("bind-body") {
+        answer.set("credentials", json!("secret"));
+    }
+    if ask.method == Method::GET && flaws.has("fetch-binding-body") {
+        answer.set("credentials", json!([]));
+    }
+    let Some(Value::Object(body)) = &mut answer.body else {
+        return;
+    };
+    for (flaw, place, bad) in [
+        ("volume-mounts", "/volume_mounts/0/mode", json!("w")),
+        ("endpoints", "/endpoints/0/ports", json!([443])),
+        ("binding-times", "/metadata/expires_at", json!("tomorrow")),
+    ] {
+        let (field, rest) = place[1..].split_once('/').unwrap();
+        let part = body.get_mut(field);
+        if let Some(part) = part.and_then(|it| it.pointer_mut(&format!("/{rest}")))
+            && flaws.has(flaw)
+        {
+            *part = bad;
+        }
     }
 }
 
 /// Lets somebody in who did not prove who they are; `sent` is what they sent.
-pub(crate) fn lets_in(_flaws: &Flaws, _ask: &Ask, _sent: Option<&str>) -> bool {
-    false
+pub(crate) fn lets_in(flaws: &Flaws, _ask: &Ask, sent: Option<&str>) -> bool {
+    match sent {
+        None => flaws.has("auth-missing"),
+        Some(_) => flaws.has("auth-wrong"),
+    }
+}
+
+/// Refuses who should be served; not the first requests, or there would be no walk to notice it.
+pub(crate) fn served(flaws: &Flaws, requests: usize, ask: &Ask) -> Result<(), Refused> {
+    let refused = match ask.header(IDENTITY) {
+        Some(_) => flaws.has("identity-present"),
+        None => flaws.has("identity-absent") && requests > 3 && ask.place == Place::Catalog,
+    };
+    if refused {
+        return Err(malformed("Your identity is not to my liking."));
+    }
+    Ok(())
 }

@@ -5,8 +5,8 @@ use super::answers::{Answer, Refused, refuse};
 use super::ask::{Ask, Place};
 use super::state::World;
 use super::{
-    Era, PASSWORD, USER, bindings, fetches, flaws_bindings, flaws_instances, flaws_protocol,
-    instances, updates,
+    Era, PASSWORD, USER, bindings, fetches, flaws_bindings, flaws_catalog, flaws_instances,
+    flaws_protocol, instances, updates,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -47,10 +47,11 @@ fn answer(world: &mut World, ask: &Ask) -> Answer {
 fn decided(world: &mut World, ask: &Ask) -> Result<Answer, Refused> {
     authenticated(world, ask)?;
     versioned(world, ask)?;
+    flaws_protocol::served(&world.flaws, world.requests, ask)?;
     match (&ask.place, ask.method.clone()) {
         (Place::Catalog, Method::GET) => {
             let mut catalog = world.kit.catalog();
-            flaws_protocol::bend_catalog(&world.flaws, &mut catalog);
+            flaws_catalog::bend_catalog(&world.flaws, world.requests, &mut catalog);
             Ok(Answer::new(200, catalog))
         }
         (Place::Instance(id), Method::PUT) => instances::provision(world, ask, id),

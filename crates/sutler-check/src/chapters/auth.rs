@@ -1,0 +1,95 @@
+//! Authentication: whoever does not prove who they are stays outside, at each of the ten endpoints.
+
+use super::ten;
+use crate::asker::Stop;
+use crate::case::{Case, Level, Scope};
+use crate::stage::Stage;
+use sutler_client::wire::{Proof, Request};
+
+const MISSING: Case = Case {
+    name: "auth-missing",
+    line: "B-010",
+    level: Level::Must,
+    scope: Scope::Broker,
+    rule: "Every request without credentials is answered with 401.",
+};
+
+const WRONG: Case = Case {
+    name: "auth-wrong",
+    line: "B-010",
+    level: Level::Must,
+    scope: Scope::Broker,
+    rule: "Every request with wrong credentials is answered with 401.",
+};
+
+const FIRST: Case = Case {
+    name: "auth-first",
+    line: "B-010",
+    level: Level::May,
+    scope: Scope::Broker,
+    rule: "Credentials are looked at before the version: who is wrong in both gets 401.",
+};
+
+const TLS: Case = Case {
+    name: "tls",
+    line: "B-011",
+    level: Level::Should,
+    scope: Scope::Broker,
+    rule: "The broker is reached by TLS.",
+};
+
+pub(crate) const CASES: &[&Case] = &[&MISSING, &WRONG, &FIRST, &TLS];
+
+/// Tries to get in.
+pub(crate) async fn walk(stage: &Stage) -> Result<(), Stop> {
+    match by_tls(stage.asker.connection.base()) {
+        Some(judgement) => stage.judge_broker_by_itself(&TLS, judgement),
+        None => stage.skip_broker(&TLS, "the broker is on this machine"),
+    }
+    if !stage.asker.connection.is_authenticated() {
+        for case in [&MISSING, &WRONG, &FIRST] {
+            stage.skip_broker(case, "the check was given no credentials");
+        }
+        return Ok(());
+    }
+    for answer in ten::ask(stage, |it| it.proof(Proof::Missing)).await? {
+        stage.judge_broker(&MISSING, &answer, answer.must_be(&[401]));
+    }
+    for answer in ten::ask(stage, |it| it.proof(Proof::Wrong)).await? {
+        stage.judge_broker(&WRONG, &answer, answer.must_be(&[401]));
+    }
+    let wrong_in_both = |request: Request| {
+        request
+            .proof(Proof::Wrong)
+            .header("X-Broker-API-Version", "none")
+    };
+    for answer in ten::ask(stage, wrong_in_both).await? {
+        stage.judge_broker(&FIRST, &answer, answer.must_be(&[401]));
+    }
+    Ok(())
+}
+
+/// Whether the connection is safe from others; on one machine there are none.
+fn by_tls(base: &str) -> Option<Result<(), String>> {
+    let Some(rest) = base.strip_prefix("http://") else {
+        return Some(Ok(()));
+    };
+    let is_here = ["127.", "localhost", "[::1]"]
+        .iter()
+        .any(|it| rest.starts_with(it));
+    (!is_here).then(|| Err("the broker's URL begins with http://".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_tls;
+
+    #[test]
+    fn only_what_crosses_a_network_needs_tls() {
+        assert_eq!(by_tls("https://broker.example"), Some(Ok(())));
+        assert!(matches!(by_tls("http://broker.example"), Some(Err(_))));
+        for here in ["http://127.0.0.1:80", "http://localhost", "http://[::1]:8"] {
+            assert_eq!(by_tls(here), None);
+        }
+    }
+}

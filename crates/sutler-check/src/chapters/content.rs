@@ -1,0 +1,145 @@
+//! Bodies and their types, at an instance that is there: a body that says the same is answered the
+//! same, whatever is around it, and one that cannot be read is a 400. Nothing new is made here.
+
+use super::Live;
+use crate::asker::{Stop, dressed};
+use crate::case::Case;
+use crate::exchange::Exchange;
+use crate::ledger::BindingId;
+use crate::stage::{Stage, with_incomplete};
+use crate::target::Target;
+use std::sync::Arc;
+use sutler_client::wire::{Method, Request};
+
+const TYPE_MISSING: Case = Case::may(
+    "content-type-missing",
+    "B-041",
+    "A body without a content type is read as JSON.",
+);
+const TYPE_PARAMETERS: Case = Case::should(
+    "content-type-parameters",
+    "B-042",
+    "A content type with parameters, such as `application/json; charset=UTF-8`, is as good as without.",
+);
+const TYPE_WRONG: Case = Case::should(
+    "content-type-wrong",
+    "B-042",
+    "A body of another content type is answered with 400, and with neither 415 nor 422.",
+);
+const NOT_JSON: Case = Case::should(
+    "body-not-json",
+    "B-042",
+    "A body that is not JSON, or none at all, is answered with 400.",
+);
+const NO_OBJECT: Case = Case::should(
+    "body-no-object",
+    "B-042",
+    "A body that is JSON and not an object is answered with 400.",
+);
+const NESTED: Case = Case::should(
+    "body-nested",
+    "B-042",
+    "A body that is nested without measure is answered with 400.",
+);
+pub(crate) const CASES: &[&Case] = &[
+    &TYPE_MISSING,
+    &TYPE_PARAMETERS,
+    &TYPE_WRONG,
+    &NOT_JSON,
+    &NO_OBJECT,
+    &NESTED,
+];
+
+/// Brackets of a body that is nested without measure: deeper than any parser should follow.
+const NESTED_LEVELS: usize = 20_000;
+
+/// Repeats the provision of the walk's instance in all kinds of dress.
+pub(crate) async fn walk(stage: &Stage, live: &Live) -> Result<(), Stop> {
+    let plain = repeat(stage, live, &live.body.to_string(), |it| it).await?;
+    same_in_other_dress(stage, live, &plain).await?;
+    let xml = |it: Request| it.header("Content-Type", "application/xml");
+    let wrong = repeat(stage, live, &live.body.to_string(), xml).await?;
+    stage.judge(&TYPE_WRONG, &wrong, wrong.must_be(&[400]));
+    for body in [
+        &b"{\"service_id\": \"a"[..],
+        b"",
+        b"\xff\xfe",
+        b"service_id=a",
+    ] {
+        for answer in everywhere(stage, live, body).await? {
+            stage.judge(&NOT_JSON, &answer, answer.must_be(&[400]));
+        }
+    }
+    for body in ["[]", "\"sutler-check\"", "1", "null"] {
+        for answer in everywhere(stage, live, body.as_bytes()).await? {
+            stage.judge(&NO_OBJECT, &answer, answer.must_be(&[400]));
+        }
+    }
+    let deep = format!("{{\"context\":{}", "[".repeat(NESTED_LEVELS));
+    let deep = repeat(stage, live, &deep, |it| it).await?;
+    stage.judge(&NESTED, &deep, deep.must_be(&[400]));
+    Ok(())
+}
+
+/// Says the same with more around it.
+async fn same_in_other_dress(stage: &Stage, live: &Live, plain: &Exchange) -> Result<(), Stop> {
+    let body = live.body.to_string();
+    let bare = |it: Request| it.without_header("Content-Type");
+    let bare = repeat(stage, live, &body, bare).await?;
+    stage.judge(&TYPE_MISSING, &bare, same(plain, &bare));
+    for value in [
+        "application/json; charset=UTF-8",
+        "Application/JSON;charset=utf-8",
+    ] {
+        let with = |it: Request| it.header("Content-Type", value);
+        let answer = repeat(stage, live, &body, with).await?;
+        stage.judge(&TYPE_PARAMETERS, &answer, same(plain, &answer));
+    }
+    Ok(())
+}
+
+/// The provision once more.
+async fn repeat(
+    stage: &Stage,
+    live: &Live,
+    body: &str,
+    alter: impl Fn(Request) -> Request,
+) -> Result<Arc<Exchange>, Stop> {
+    let put = Target::Instance(&live.id).request(Method::Put);
+    let put = with_incomplete(put, true).body(body.to_owned());
+    stage.asker.ask_bare(alter(dressed(put))).await
+}
+
+/// A body that nothing can come of, to each endpoint that takes one.
+async fn everywhere(stage: &Stage, live: &Live, body: &[u8]) -> Result<Vec<Arc<Exchange>>, Stop> {
+    let instance = Target::Instance(&live.id);
+    let mut requests = vec![instance.request(Method::Put)];
+    if stage.plan().flag(stage.offering(), "plan_updateable") {
+        requests.push(instance.request(Method::Patch));
+    }
+    let binding = BindingId::new(&live.id);
+    if stage.plan().flag(stage.offering(), "bindable") {
+        let target = Target::Binding(&binding);
+        stage.asker.ledger.may_exist(target.made(), stage.owner());
+        requests.push(target.request(Method::Put));
+    }
+    let mut answers = Vec::new();
+    for request in requests {
+        let request = with_incomplete(request, true).body(body.to_vec());
+        answers.push(stage.asker.ask(request).await?);
+    }
+    if answers.iter().all(|it| it.is(&[400])) {
+        let made = Target::Binding(&binding).made();
+        stage.asker.ledger.is_gone(&made);
+    }
+    Ok(answers)
+}
+
+/// The same status for both.
+fn same(one: &Exchange, other: &Exchange) -> Result<(), String> {
+    if one.status() == other.status() {
+        return Ok(());
+    }
+    let (expected, got) = (one.got(), other.got());
+    Err(format!("expected {expected} as before, got {got}"))
+}
