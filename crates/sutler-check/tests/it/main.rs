@@ -4,3 +4,4 @@
 
 mod broken;
 mod flaws;
+mod instances;

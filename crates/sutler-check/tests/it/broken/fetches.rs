@@ -64,6 +64,7 @@ pub(crate) fn instance_operation(
     let operation = polled(ask)?;
     let era = world.era;
     let forgets = world.flaws.has("last-operation-again");
+    let forgets_deletes = world.flaws.has("last-operation-deleted");
     let is_strict = world.flaws.has("last-operation-old-plan");
     let missing = || refuse(404, "There is no such instance.");
     let instance = world.instances.get_mut(id).ok_or_else(missing)?;
@@ -77,7 +78,8 @@ pub(crate) fn instance_operation(
     let Some((operation, ended)) = instance.operations.poll(operation) else {
         return Ok(Answer::new(200, json!({ "state": "succeeded" })));
     };
-    if forgets && !ended && operation.progress == Progress::Succeeded {
+    let is_forgotten = forgets || forgets_deletes && operation.kind == Kind::Delete;
+    if is_forgotten && !ended && operation.progress == Progress::Succeeded {
         return Err(missing());
     }
     if ended {

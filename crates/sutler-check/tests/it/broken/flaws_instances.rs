@@ -187,9 +187,6 @@ fn last_operation(world: &World, ask: &Ask, answer: &mut Answer) {
         200 if has("provision-started") && begins("provision") => answer.status = 500,
         200 if has("update-ends") && begins("update") => answer.status = 500,
         200 if has("last-operation-410") && is_running(answer) => answer.status = 410,
-        200 if has("last-operation-deleted") && begins("deprovision") && !is_running(answer) => {
-            answer.status = 404;
-        }
         200 if has("last-operation-hints") && ask.query("service_id").is_none() => {
             answer.status = 400;
         }

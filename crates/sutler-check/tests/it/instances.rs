@@ -1,0 +1,55 @@
+//! What the walk of instances promises besides its verdicts: few instances, few requests, and flaws
+//! of SHOULD cases noticed too. The MUST cases have `flaws.rs`.
+
+use crate::broken::{Broken, Flaws, Kit};
+use std::collections::BTreeSet;
+use sutler_check::{Check, Level, Report, all_cases};
+
+/// Most instances that the walk of one plan makes, side by side or one after the other.
+const INSTANCES_MAX: usize = 4;
+/// Most requests that the walk of one plan sends, bindings and all.
+const REQUESTS_MAX: usize = 250;
+
+async fn checked(kit: Kit, flaws: Flaws) -> Report {
+    let broken = Broken::start(kit, flaws).await;
+    Check::of(broken.connection()).run().await.unwrap()
+}
+
+fn failed(report: &Report) -> BTreeSet<&'static str> {
+    let failures = report.failures(Level::May);
+    failures.map(|finding| finding.case.name).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_walk_of_a_plan_makes_few_instances_and_asks_few_questions() {
+    for kit in Kit::ALL {
+        let report = checked(kit, Flaws::none()).await;
+        let plans = report.subjects().len() - 1;
+        let instances = report.made.instances;
+        let requests = report.requests;
+        eprintln!("{kit:?}: {plans} plans, {instances} instances, {requests} requests");
+        assert!(instances <= plans * INSTANCES_MAX, "{kit:?}: {instances}");
+        assert!(requests <= plans * REQUESTS_MAX, "{kit:?}: {requests}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flaws_of_should_cases_of_instances_are_noticed() {
+    let flawed = [
+        (Kit::Plain, "provision-accepted"),
+        (Kit::Plain, "provision-maintenance-unknown"),
+        (Kit::Sync, "provision-invalid-parameters"),
+        (Kit::Plain, "provision-repeat-done"),
+        (Kit::Sync, "fetch-instance-maintenance"),
+        (Kit::Plain, "update-unknown-instance"),
+        (Kit::Plain, "update-deleted-instance"),
+        (Kit::Plain, "update-maintenance-unknown"),
+        (Kit::Mixed, "last-operation-again"),
+        (Kit::Mixed, "last-operation-deleted"),
+    ];
+    for (kit, case) in flawed {
+        assert!(all_cases().any(|it| it.name == case), "{case} is no case");
+        let failed = failed(&checked(kit, Flaws::one(case)).await);
+        assert!(failed.contains(case), "{case} was not noticed: {failed:?}");
+    }
+}
