@@ -16,6 +16,8 @@ use uuid::Uuid;
 
 /// How many questions in a row may stay without an answer before the walk ends.
 const SILENCES_MAX: usize = 3;
+/// And how many in all: each may cost a whole minute.
+const SILENCES_TOTAL_MAX: usize = 20;
 
 /// Why a walk ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,7 @@ pub(crate) struct Asker {
     pub stop: CancellationToken,
     pub progress: Progress,
     silences: AtomicUsize,
+    silences_total: AtomicUsize,
     requests: AtomicUsize,
     /// Whether a walk through a plan has begun.
     walking: AtomicBool,
@@ -50,6 +53,7 @@ impl Asker {
             stop,
             progress: Progress::default(),
             silences: AtomicUsize::new(0),
+            silences_total: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
             walking: AtomicBool::new(false),
         }
@@ -72,9 +76,10 @@ impl Asker {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Whether so many questions in a row had no answer that no more are asked.
+    /// Whether so many questions, in a row or in all, had no answer that no more are asked.
     pub(crate) fn is_silent(&self) -> bool {
         self.silences.load(Ordering::Relaxed) >= SILENCES_MAX
+            || self.silences_total.load(Ordering::Relaxed) >= SILENCES_TOTAL_MAX
     }
 
     /// Asks one question, with the headers that every request of a platform has.
@@ -102,6 +107,7 @@ impl Asker {
             Ok(_) => self.silences.store(0, Ordering::Relaxed),
             Err(_) => {
                 self.silences.fetch_add(1, Ordering::Relaxed);
+                self.silences_total.fetch_add(1, Ordering::Relaxed);
             }
         }
         let exchange = Arc::new(Exchange::new(request, outcome));

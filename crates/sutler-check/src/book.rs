@@ -58,6 +58,25 @@ pub struct Finding {
     pub verdict: Verdict,
 }
 
+/// One line: the case, of what, and what was seen, with the request that showed it.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, subject, .. } = self;
+        write!(f, "{} ({}) of {subject}: ", case.name, case.line)?;
+        match &self.verdict {
+            Verdict::Pass => f.write_str("passed"),
+            Verdict::NotApplicable(why) => write!(f, "not applicable, {why}"),
+            Verdict::Fail { said, exchange } => {
+                f.write_str(said)?;
+                match exchange {
+                    Some(it) => write!(f, "; {} {}", it.request.method, it.request.target()),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
 /// Collects verdicts from walks that run side by side.
 #[derive(Default)]
 pub(crate) struct Book {

@@ -12,13 +12,16 @@ use crate::progress::{Event, Progress};
 use crate::report::{Redaction, Report};
 use crate::select::{self, Unknown};
 use crate::stage::Stage;
+use crate::walks::{self, Walked};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use sutler_client::wire::{Connection, Method, Request};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+/// How many plans are walked in one check: a catalog of more means harm, or wants a choice.
+const PLANS_MAX: usize = 1000;
 
 /// A check that can be run.
 pub struct Check {
@@ -108,24 +111,30 @@ impl Check {
         let asker =
             Arc::new(Asker::new(self.connection, self.options, self.stop).telling(self.progress));
         let catalog = unless(&leave, chapters::catalog::walk(&asker)).await;
-        let (offerings, not_walked) = match &catalog {
+        let (offerings, mut not_walked) = match &catalog {
             Some(Ok(exchange)) => (read(exchange), unreadable(exchange)),
             Some(Err(_)) | None => (Vec::new(), None),
         };
-        let stages = stages(&asker, offerings)?;
+        let mut stages = stages(&asker, offerings)?;
+        if let Some(why) = too_many(stages.len()) {
+            not_walked = Some(why);
+            stages.clear();
+        }
         let subjects: Vec<Subject> = stages.iter().map(|it| it.subject.clone()).collect();
         let plans = stages.len();
         asker.progress.tell(|| Event::Planned { plans });
-        let walked = unless(&leave, walk(stages, asker.options.jobs.max(1))).await;
+        let walked = unless(&leave, walk(stages, asker.options.jobs)).await;
+        let walked = walked.unwrap_or_default();
+        not_walked = not_walked.or(walked.faults.into_iter().next());
         let left_behind = match unless(&leave, clean_up::run(&asker)).await {
             Some(left) => left,
             None => not_cleaned(&asker),
         };
         let stopped = asker.stop.is_cancelled() || leave.is_cancelled();
-        let unseen = match walked {
+        let unseen = match walked.stop {
             _ if stopped => "the check was stopped",
-            Some(Err(Stop::Silent)) => "the broker stopped answering",
-            Some(Ok(()) | Err(Stop::Asked)) | None => "the walk did not come this far",
+            Some(Stop::Silent) => "the broker stopped answering",
+            Some(Stop::Asked) | None => "the walk did not come this far",
         };
         Ok(Report {
             broker: asker.connection.base().to_owned(),
@@ -202,31 +211,31 @@ fn stages(asker: &Arc<Asker>, offerings: Vec<Offering>) -> Result<Vec<Stage>, Un
             plan: offerings[offering].plans[plan].name.clone(),
         },
         samples: OnceLock::new(),
+        overdue: AtomicBool::new(false),
     };
     Ok(chosen.into_iter().map(stage).collect())
 }
 
-/// Walks plans side by side; the first reason to stop is told.
-async fn walk(stages: Vec<Stage>, jobs: usize) -> Result<(), Stop> {
-    let places = Arc::new(Semaphore::new(jobs));
-    let mut walks = JoinSet::new();
-    for stage in stages {
-        let places = places.clone();
-        walks.spawn(async move {
-            let _place = places.acquire_owned().await;
+/// Walks the plans of stages, so many at a time.
+async fn walk(stages: Vec<Stage>, jobs: usize) -> Walked {
+    let walks = stages.into_iter().map(|stage| {
+        let subject = stage.subject.clone();
+        let walk = async move {
             let progress = stage.asker.progress.clone();
             let subject = || stage.subject.clone();
             progress.tell(|| Event::Began { subject: subject() });
             let walked = chapters::walk_plan(&stage).await;
             progress.tell(|| Event::Ended { subject: subject() });
             walked
-        });
-    }
-    let mut outcome = Ok(());
-    while let Some(ended) = walks.join_next().await {
-        if let Ok(Err(stop)) = ended {
-            outcome = Err(stop);
-        }
-    }
-    outcome
+        };
+        (subject, walk)
+    });
+    walks::side_by_side(walks.collect(), jobs).await
+}
+
+/// Why plans are not walked although there are some.
+fn too_many(plans: usize) -> Option<String> {
+    (plans > PLANS_MAX).then(|| {
+        format!("the catalog has {plans} plans to walk, and at most {PLANS_MAX} are walked in one check; choose with --service or --plan")
+    })
 }

@@ -24,6 +24,7 @@ mod stage;
 mod standing;
 mod target;
 mod unseen;
+mod walks;
 
 pub use book::{Finding, Subject, Verdict};
 pub use case::{Case, Level, Scope, all_cases};

@@ -32,7 +32,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What could not be removed.
     pub left_behind: Vec<LeftBehind>,
-    /// Why no plan could be walked, if none could: there was no answer, or no catalog.
+    /// Why plans could not be walked, if they could not: there was no answer, no catalog, too many
+    /// plans, or the check itself failed.
     pub not_walked: Option<String>,
     /// Whether the caller stopped it before its end.
     pub stopped: bool,

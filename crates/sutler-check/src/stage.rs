@@ -10,6 +10,7 @@ use crate::params::{self, Samples};
 use crate::select;
 use crate::target::Target;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_client::wire::{Method, Request};
@@ -22,6 +23,12 @@ const POLL_LONGEST: Duration = Duration::from_secs(2);
 /// How many answers in a row may be ones that a platform cannot understand: it would go on (P-056).
 const INVALID_MAX: u32 = 3;
 
+/// Longest wait between two polls that a broker can ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+/// How long an operation may take once another of the plan did not end: to wait again and again for
+/// what does not come would take hours.
+const OVERDUE_WITHIN: Duration = Duration::from_secs(5);
+
 /// A plan, and everything that a chapter needs to walk it.
 pub(crate) struct Stage {
     pub asker: Arc<Asker>,
@@ -31,6 +38,8 @@ pub(crate) struct Stage {
     pub subject: Subject,
     /// Derived when they are first asked for.
     pub samples: OnceLock<Samples>,
+    /// Whether an operation did not end in time.
+    pub overdue: AtomicBool,
 }
 
 /// What became of an asynchronous operation.
@@ -296,7 +305,7 @@ impl Stage {
             let said = answer
                 .header("Retry-After")
                 .and_then(|it| it.trim().parse().ok())
-                .map(Duration::from_secs);
+                .map(|it| Duration::from_secs(it).min(RETRY_AFTER_MAX));
             answers.push(answer);
             match ended {
                 None => invalid = 0,
@@ -305,6 +314,7 @@ impl Stage {
             }
             let wait = said.unwrap_or(pause);
             if Instant::now() + wait > until {
+                self.overdue.store(true, Ordering::Relaxed);
                 let ended = Ended::Overdue;
                 return Ok(Polled { answers, ended });
             }
@@ -318,7 +328,10 @@ impl Stage {
 
     /// The smaller of the caller's patience and the plan's `maximum_polling_duration`.
     fn operation_within(&self) -> Duration {
-        let own = self.asker.options.operation_within;
+        let mut own = self.asker.options.operation_within;
+        if self.overdue.load(Ordering::Relaxed) {
+            own = own.min(OVERDUE_WITHIN);
+        }
         match self.plan().raw["maximum_polling_duration"].as_u64() {
             Some(seconds) => own.min(Duration::from_secs(seconds)),
             None => own,
