@@ -25,22 +25,6 @@ async fn checked(kit: Kit, flaws: Flaws, era: Era) -> Report {
     check.run().await.unwrap()
 }
 
-fn told(finding: &Finding) -> String {
-    let said = match &finding.verdict {
-        Verdict::Fail { said, exchange } => match exchange {
-            Some(exchange) => format!(
-                "{said} ({} {})",
-                exchange.request.method,
-                exchange.request.target()
-            ),
-            None => said.clone(),
-        },
-        Verdict::Pass => "passed".to_owned(),
-        Verdict::NotApplicable(why) => why.clone(),
-    };
-    format!("{} [{}]: {said}", finding.case.name, finding.subject)
-}
-
 /// The names of the cases that passed somewhere.
 fn seen(report: &Report) -> BTreeSet<&'static str> {
     let passed = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
@@ -61,7 +45,10 @@ async fn a_broker_without_flaws_fails_nothing_and_keeps_nothing() {
     for era in [Era::Now, Era::Compat] {
         for kit in Kit::ALL {
             let report = checked(kit, Flaws::none(), era).await;
-            let failures: Vec<String> = report.failures(Level::Should).map(told).collect();
+            let failures: Vec<String> = report
+                .failures(Level::Should)
+                .map(ToString::to_string)
+                .collect();
             assert!(failures.is_empty(), "{kit:?} {era:?}: {failures:#?}");
             assert!(
                 report.left_behind.is_empty(),

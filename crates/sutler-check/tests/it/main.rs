@@ -1,7 +1,10 @@
-//! The check, held to what it promises: a deliberately broken broker, one flaw at a time.
+//! The check, held to what it promises: a deliberately broken broker, one flaw at a time; brokers that
+//! mean harm; and our own, which keeps every rule.
 //!
 //! Start with `broken.rs` (the broker of the test kit) and `flaws.rs` (what it is for).
 
 mod broken;
 mod flaws;
+mod hostile;
 mod instances;
+mod ours;
