@@ -2,12 +2,15 @@
 //!
 //! Read `src/main.rs` first. What every endpoint promises is tested in `sutler-broker`.
 
+use secrecy::SecretString;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+use sutler_check::{Check, Finding, Level, Verdict};
+use sutler_client::wire::Connection;
 
 const LINES_MAX: usize = 40;
 /// How long the program may take to answer for the first time.
@@ -162,6 +165,25 @@ fn parameters_that_do_not_fit_the_derived_schema_change_nothing() {
     body["parameters"] = json!({ "name": 7 });
     assert_eq!(hello.put(INSTANCE, &body).0, 400);
     assert_eq!(hello.get(INSTANCE).0, 404);
+}
+
+#[tokio::test]
+async fn it_keeps_every_rule_of_the_protocol() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hello = Hello::start(folder.path());
+    let connection = Connection::to(&format!("http://{}", hello.address))
+        .basic("hello", SecretString::from("world"))
+        .build()
+        .expect("a broker to ask");
+    let checked = Check::of(connection).run().await;
+    let report = checked.expect("there is a catalog");
+    let failures = report.failures(Level::Should);
+    let failures: Vec<String> = failures.map(ToString::to_string).collect();
+    assert!(failures.is_empty(), "{failures:#?}");
+    assert!(report.left_behind.is_empty(), "{:?}", report.left_behind);
+    let seen = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
+    let seen = report.findings.iter().filter(seen).count();
+    assert!(seen > report.findings.len() / 2, "only {seen} were seen");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! `cluster.rs` starts a server with throw-away data, `program.rs` the broker, `sql.rs` logs in. Without
 //! PostgreSQL the tests say loudly that they were skipped; with `CI=true` they fail.
 
+mod check;
 mod cluster;
 mod crash;
 mod estate;

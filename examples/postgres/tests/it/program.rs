@@ -108,6 +108,11 @@ impl Program {
         fs::read_to_string(path).expect("it runs")
     }
 
+    /// Where it listens.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let url = format!("http://{}/v2/service_instances/{path}", self.address);
         let answer = self
