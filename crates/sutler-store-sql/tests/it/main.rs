@@ -2,6 +2,7 @@
 //! server can suffer.
 
 mod proxy;
+mod scene;
 mod server;
 
 #[cfg(feature = "postgres")]

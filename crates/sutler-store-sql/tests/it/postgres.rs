@@ -3,3 +3,7 @@
 mod candidate;
 mod cluster;
 mod dialect;
+mod faults;
+mod opening;
+mod trips;
+mod wakes;

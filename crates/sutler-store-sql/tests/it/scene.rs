@@ -1,0 +1,62 @@
+//! The words in which this crate's own tests are written.
+
+use bytes::Bytes;
+use std::future::Future;
+use std::time::{Duration, Instant};
+use sutler_journal::{
+    Commit, Due, Key, Kind, NewOperation, OperationId, Queue, Realm, Start, Store, Term, WorkerId,
+};
+
+pub(crate) const LASTING: Duration = Duration::from_secs(600);
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+pub(crate) fn key(id: &str) -> Key {
+    let realm = Realm::new("test").expect("a realm");
+    Key::new(&realm, Kind::new("thing"), &[id]).expect("a key")
+}
+
+/// Makes a document with one term.
+pub(crate) fn insert(id: &str) -> Commit {
+    let terms = vec![Term::new("plan", "small")];
+    Commit::new().insert(key(id), terms, Bytes::from_static(b"body"))
+}
+
+pub(crate) fn operation(lane: &str, start: Start) -> NewOperation {
+    NewOperation {
+        id: OperationId::fresh(),
+        lane: key(lane),
+        verb: "provision",
+        queue: Queue::named("work"),
+        start,
+        detail: Bytes::from_static(b"detail"),
+        request: Bytes::from_static(b"request"),
+    }
+}
+
+/// A commit that makes an operation which anyone may claim at once.
+pub(crate) fn ready(lane: &str) -> Commit {
+    Commit::new().start(operation(lane, Start::Ready(Due::Now)))
+}
+
+pub(crate) async fn worker(store: &dyn Store) -> WorkerId {
+    let worker = WorkerId::fresh();
+    store.renew(worker, LASTING).await.expect("a lease");
+    worker
+}
+
+/// Tries until it succeeds.
+pub(crate) async fn until_ok<T, E: std::fmt::Debug, F>(what: &str, attempt: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let began = Instant::now();
+    loop {
+        match attempt().await {
+            Ok(done) => return done,
+            Err(error) => assert!(began.elapsed() < PATIENCE, "{what}: {error:?}"),
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
