@@ -3,10 +3,10 @@
 //! Redirects are never followed: they would carry credentials to wherever the broker points.
 
 use super::exchange::{Answer, Method, Proof, Request, Unanswered};
+use super::silence::{innermost, silence};
 use bytes::{Bytes, BytesMut};
 use reqwest::{Certificate, Identity, Url};
 use secrecy::{ExposeSecret, SecretString};
-use std::error::Error as _;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -102,21 +102,31 @@ impl Connection {
     }
 
     async fn exchange(&self, request: &Request, started: Instant) -> Result<Answer, Unanswered> {
+        if let Some(segment) = request.path.iter().find(|it| is_dots(it)) {
+            return Err(Unanswered::NotSent(format!(
+                "{segment:?} cannot be sent as an id, because URLs read it as a step between folders; choose another id"
+            )));
+        }
         let mut response = self
             .outgoing(request)
             .send()
             .await
-            .map_err(|error| self.unanswered(&error))?;
+            .map_err(|error| silence(&error, self.answer_within))?;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
+        let too_long = || Unanswered::TooLong(self.answer_bytes_max);
+        let announced = response.content_length().map(usize::try_from);
+        if announced.is_some_and(|it| it.map_or(true, |bytes| bytes > self.answer_bytes_max)) {
+            return Err(too_long());
+        }
         let mut body = BytesMut::new();
         while let Some(chunk) = response
             .chunk()
             .await
-            .map_err(|error| self.unanswered(&error))?
+            .map_err(|error| silence(&error, self.answer_within))?
         {
             if body.len() + chunk.len() > self.answer_bytes_max {
-                return Err(Unanswered::TooLong(self.answer_bytes_max));
+                return Err(too_long());
             }
             body.extend_from_slice(&chunk);
         }
@@ -158,41 +168,6 @@ impl Connection {
             None => outgoing,
         }
     }
-
-    fn unanswered(&self, error: &reqwest::Error) -> Unanswered {
-        if error.is_timeout() && !error.is_connect() {
-            return Unanswered::TimedOut(self.answer_within);
-        }
-        if error.is_connect() || error.is_builder() {
-            return Unanswered::NotSent(innermost(error));
-        }
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            if let Some(io) = inner.downcast_ref::<std::io::Error>() {
-                return match io.kind() {
-                    std::io::ErrorKind::TimedOut => Unanswered::TimedOut(self.answer_within),
-                    _ => Unanswered::Closed,
-                };
-            }
-            cause = inner.source();
-        }
-        let words = innermost(error);
-        let closed = ["closed", "incomplete", "eof", "reset"];
-        if closed.iter().any(|it| words.to_lowercase().contains(it)) {
-            Unanswered::Closed
-        } else {
-            Unanswered::Garbage(words)
-        }
-    }
-}
-
-/// The first cause: what lies around it names the URL, which is known.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 impl ConnectionBuilder {
@@ -262,13 +237,27 @@ impl ConnectionBuilder {
     /// The URL cannot be used, or no certificates are to be found on this machine.
     pub fn build(self) -> Result<Connection, Unusable> {
         let base = checked(&self.url)?;
+        if matches!(&self.credentials, Credentials::Basic(user, _) if user.contains(':')) {
+            return Err(Unusable(
+                "a user of basic authentication cannot have a colon in its name; use another user"
+                    .to_owned(),
+            ));
+        }
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(self.connect_within)
-            .no_proxy();
-        for root in self.roots {
-            builder = builder.add_root_certificate(root);
-        }
+            .connect_timeout(self.connect_within.min(self.answer_within))
+            .no_proxy()
+            // A few bytes could become gigabytes: what is encoded stays as it came.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate();
+        builder = if base.starts_with("https:") {
+            builder.tls_certs_merge(self.roots)
+        } else {
+            // Nothing is to be trusted, so a machine without certificates will do.
+            builder.tls_certs_only([])
+        };
         if let Some(identity) = self.identity {
             builder = builder.identity(identity);
         }
@@ -286,6 +275,11 @@ impl ConnectionBuilder {
             answer_bytes_max: self.answer_bytes_max,
         })
     }
+}
+
+/// Whether a segment would take the request to another path, however it is encoded.
+fn is_dots(segment: &str) -> bool {
+    matches!(segment, "." | "..")
 }
 
 fn checked(url: &str) -> Result<String, Unusable> {

@@ -1,7 +1,7 @@
 //! One request and its one answer, or why there is none. Plain data: sending is `connection.rs`.
 
 use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
@@ -45,7 +45,8 @@ pub enum Proof {
 }
 
 /// A request as it goes out. Ids are given as they are; the path and the query are encoded here.
-#[derive(Clone, Debug)]
+/// `Debug` shows neither header values nor the body: both may hold secrets.
+#[derive(Clone)]
 pub struct Request {
     /// What to do.
     pub method: Method,
@@ -128,6 +129,19 @@ impl Request {
     }
 }
 
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("target", &self.target())
+            .field("headers", &names)
+            .field("body_bytes", &self.body.as_ref().map(Bytes::len))
+            .field("proof", &self.proof)
+            .finish()
+    }
+}
+
 /// Everything but RFC 3986's unreserved characters is encoded (P-006).
 fn encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
@@ -139,8 +153,8 @@ fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// A whole answer.
-#[derive(Clone, Debug)]
+/// A whole answer. `Debug` shows neither header values nor the body: credentials may be in it.
+#[derive(Clone)]
 pub struct Answer {
     /// The status.
     pub status: u16,
@@ -152,7 +166,34 @@ pub struct Answer {
     pub took: Duration,
 }
 
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("headers", &names)
+            .field("body_bytes", &self.body.len())
+            .field("took", &self.took)
+            .finish()
+    }
+}
+
 impl Answer {
+    /// An answer that came from nowhere, for whoever reads answers without a wire. Headers that are
+    /// none are left out.
+    pub fn new(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Self {
+        let parsed = |(name, value): &(&str, &str)| {
+            let name = HeaderName::try_from(*name).ok()?;
+            Some((name, HeaderValue::try_from(*value).ok()?))
+        };
+        Self {
+            status,
+            headers: headers.iter().filter_map(parsed).collect(),
+            body: body.into(),
+            took: Duration::ZERO,
+        }
+    }
+
     /// The first value of a header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -181,7 +222,21 @@ pub enum Unanswered {
 
 #[cfg(test)]
 mod tests {
-    use super::{Method, Request};
+    use super::{Answer, Method, Request};
+
+    #[test]
+    fn neither_requests_nor_answers_print_what_may_be_secret() {
+        let request = Request::new(Method::Put, &["v2"])
+            .header("X-Secret", "hush")
+            .body(r#"{"password":"hush"}"#);
+        let answer = Answer::new(200, &[("X-Secret", "hush")], r#"{"password":"hush"}"#);
+        let printed = format!("{request:?} {answer:?}");
+        assert!(
+            printed.contains("X-Secret") && printed.contains("200"),
+            "{printed}"
+        );
+        assert!(!printed.contains("hush"), "{printed}");
+    }
 
     #[test]
     fn ids_of_any_kind_are_one_segment_and_one_value() {
