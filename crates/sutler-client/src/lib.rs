@@ -1,8 +1,66 @@
 //! The platform's half of the Open Service Broker API: requests out, answers in, and what each
 //! answer means.
 //!
-//! `wire` carries raw requests and answers, bounded in time and size, and knows nothing of the
-//! protocol's bodies: `sutler-check` judges brokers through it. It is not a retry loop: what to do
-//! about an answer is for whoever asked.
+//! Three layers, each of use without those above it. [`wire`] carries raw requests and answers,
+//! bounded in time and size, and knows nothing of the protocol's bodies: `sutler-check` judges brokers
+//! through it. [`Client`] speaks all ten endpoints in the types of `sutler-osb`; [`hear`] is how raw
+//! answers become typed ones. [`classify`] is the one place that says what an answer means for the
+//! platform; it is pure, and held to the tables in `tests/meanings/`.
+//!
+//! It is not a retry loop and has no memory: what to do about a meaning is for whoever asked. Only
+//! [`Client::poll_to_end`] waits, because polling is part of the protocol.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use sutler_client::wire::Connection;
+//! use sutler_client::{
+//!     Call, Circumstances, Client, Heard, Meaning, News, Offered, Operation, Pace, classify,
+//! };
+//! use sutler_osb::{OperationKind, ProvisionBody};
+//!
+//! # async fn provision(body: ProvisionBody) -> Result<(), Box<dyn std::error::Error>> {
+//! let connection = Connection::to("https://broker.example")
+//!     .basic("platform", "s3cret".into())
+//!     .answer_within(Duration::from_secs(60))
+//!     .build()?;
+//! let client = Client::new(connection);
+//! let (instance, call) = ("5c7b1d7e-8b5c-4a53-8f5c-5ae0c5a4dd3c".try_into()?, Call::new());
+//! let circumstances = Circumstances::default();
+//!
+//! let reply = client.provision(&instance, &body, &call).await;
+//! match classify(OperationKind::Provision, Heard::Reply(reply), &circumstances) {
+//!     Meaning::Polling { news: News::Accepted(accepted), after } => {
+//!         let offered = Offered { service_id: body.service_id, plan_id: body.plan_id };
+//!         let operation = Operation::provision(instance, offered, accepted.operation);
+//!         let pace = Pace::default().of_plan(Some(3600));
+//!         let end = client.poll_to_end(&operation, after, &call, &pace, &circumstances).await;
+//!         println!("{end:?}");
+//!     }
+//!     meaning => println!("{meaning:?}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
+mod call;
+mod classify;
+mod client;
+mod follow;
+pub mod hear;
+mod meaning;
+mod operation;
+mod pace;
+mod reading;
+mod reply;
+mod retry_after;
 pub mod wire;
+
+pub use call::{Call, Incomplete};
+pub use classify::{Circumstances, Sending, classify};
+pub use client::Client;
+pub use meaning::{Aftermath, BrokerEvent, Cause, Inquiry, Meaning, News, Said, Success, Why};
+pub use operation::{Offered, Operation};
+pub use pace::{Next, Pace};
+pub use reading::{Reading, classify_read};
+pub use reply::{Accepted, Answer, BodyFault, Done, Expected, Heard, OtherStatus, Reply, Silence};
+pub use retry_after::RetryAfter;

@@ -1,0 +1,155 @@
+//! The typed client: all ten endpoints, each one request and one reply.
+//!
+//! It sends and reads; it neither retries nor polls (`follow.rs` does) nor judges (`classify.rs`
+//! does). Every request carries the version, a request identity and, if a user caused it, the
+//! originating identity.
+
+use crate::call::{Call, Incomplete};
+use crate::hear;
+use crate::operation::{Offered, Operation, resource};
+use crate::reply::Reply;
+use crate::wire::{Connection, Method, Request, Unanswered};
+use serde::Serialize;
+use sutler_osb::{
+    BindBody, BindResponse, BindingId, Catalog, DeleteResponse, FetchBindingResponse,
+    FetchInstanceResponse, InstanceId, LastOperationResponse, ProvisionBody, ProvisionResponse,
+    UpdateBody, UpdateResponse,
+};
+
+/// A broker, spoken to in types. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    connection: Connection,
+}
+
+impl Client {
+    /// Speaks to the broker at the other end of a connection.
+    pub fn new(connection: Connection) -> Self {
+        Self { connection }
+    }
+
+    /// The connection it speaks over.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// `GET /v2/catalog`.
+    pub async fn catalog(&self, call: &Call) -> Reply<Catalog> {
+        let request = Request::new(Method::Get, &["v2", "catalog"]);
+        hear::catalog(self.send(request, call).await)
+    }
+
+    /// `PUT /v2/service_instances/{instance}`: provisions.
+    pub async fn provision(
+        &self,
+        instance: &InstanceId,
+        body: &ProvisionBody,
+        call: &Call,
+    ) -> Reply<ProvisionResponse> {
+        let request = resource(Method::Put, instance, None);
+        hear::provision(self.send_body(request, body, call).await)
+    }
+
+    /// `GET /v2/service_instances/{instance}`: fetches; `offered` is a hint.
+    pub async fn fetch_instance(
+        &self,
+        instance: &InstanceId,
+        offered: &Offered,
+        call: &Call,
+    ) -> Reply<FetchInstanceResponse> {
+        let request = offered.query(resource(Method::Get, instance, None));
+        hear::fetched_instance(self.send(request, call).await)
+    }
+
+    /// `PATCH /v2/service_instances/{instance}`: updates.
+    pub async fn update(
+        &self,
+        instance: &InstanceId,
+        body: &UpdateBody,
+        call: &Call,
+    ) -> Reply<UpdateResponse> {
+        let request = resource(Method::Patch, instance, None);
+        hear::update(self.send_body(request, body, call).await)
+    }
+
+    /// `DELETE /v2/service_instances/{instance}`: deprovisions.
+    pub async fn deprovision(
+        &self,
+        instance: &InstanceId,
+        offered: &Offered,
+        call: &Call,
+    ) -> Reply<DeleteResponse> {
+        let request = offered.query(resource(Method::Delete, instance, None));
+        hear::delete(self.send(incomplete(request, call), call).await)
+    }
+
+    /// `PUT …/service_bindings/{binding}`: binds or, with a predecessor in the body, rotates.
+    pub async fn bind(
+        &self,
+        instance: &InstanceId,
+        binding: &BindingId,
+        body: &BindBody,
+        call: &Call,
+    ) -> Reply<BindResponse> {
+        let request = resource(Method::Put, instance, Some(binding));
+        hear::bind(self.send_body(request, body, call).await)
+    }
+
+    /// `GET …/service_bindings/{binding}`: fetches; `offered` is a hint.
+    pub async fn fetch_binding(
+        &self,
+        instance: &InstanceId,
+        binding: &BindingId,
+        offered: &Offered,
+        call: &Call,
+    ) -> Reply<FetchBindingResponse> {
+        let request = offered.query(resource(Method::Get, instance, Some(binding)));
+        hear::fetched_binding(self.send(request, call).await)
+    }
+
+    /// `DELETE …/service_bindings/{binding}`: unbinds.
+    pub async fn unbind(
+        &self,
+        instance: &InstanceId,
+        binding: &BindingId,
+        offered: &Offered,
+        call: &Call,
+    ) -> Reply<DeleteResponse> {
+        let request = offered.query(resource(Method::Delete, instance, Some(binding)));
+        hear::delete(self.send(incomplete(request, call), call).await)
+    }
+
+    /// `GET …/last_operation`, of an instance or of a binding: polls once.
+    pub async fn poll(&self, operation: &Operation, call: &Call) -> Reply<LastOperationResponse> {
+        hear::poll(self.send(operation.request(), call).await)
+    }
+
+    async fn send_body<B: Serialize>(
+        &self,
+        request: Request,
+        body: &B,
+        call: &Call,
+    ) -> hear::Outcome {
+        match serde_json::to_vec(body) {
+            Ok(bytes) => {
+                let request = incomplete(request, call).body(bytes);
+                self.send(request, call).await
+            }
+            Err(error) => Err(Unanswered::NotSent(format!(
+                "the body cannot be written as JSON ({error}); change it"
+            ))),
+        }
+    }
+
+    async fn send(&self, request: Request, call: &Call) -> hear::Outcome {
+        self.connection.send(&call.dress(request)).await
+    }
+}
+
+/// The request, and whether a 202 is welcome.
+fn incomplete(request: Request, call: &Call) -> Request {
+    match call.incomplete {
+        Incomplete::Accepted => request.query("accepts_incomplete", "true"),
+        Incomplete::Unwanted => request,
+    }
+}

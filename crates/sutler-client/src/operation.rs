@@ -1,0 +1,193 @@
+//! An asynchronous operation under way: what to poll, and with what.
+
+use crate::wire::{Method, Request};
+use sutler_osb::{BindingId, InstanceId, OperationKind, OperationToken, PlanId, ServiceId};
+
+/// The service offering and the plan that a resource belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Offered {
+    /// The service offering.
+    pub service_id: ServiceId,
+    /// Its plan.
+    pub plan_id: PlanId,
+}
+
+impl Offered {
+    /// Puts both ids into a query.
+    pub(crate) fn query(&self, request: Request) -> Request {
+        request
+            .query(ServiceId::FIELD, self.service_id.as_str())
+            .query(PlanId::FIELD, self.plan_id.as_str())
+    }
+}
+
+/// What is worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Resource {
+    Instance(InstanceId),
+    Binding(InstanceId, BindingId),
+}
+
+/// An operation that a 202 began.
+///
+/// A poll carries exactly the `operation` of the 202 (P-052), and the service and plan that the
+/// resource had *before* it (P-053): after a change of plan that is the old one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Operation {
+    kind: OperationKind,
+    resource: Resource,
+    offered: Offered,
+    token: Option<OperationToken>,
+}
+
+impl Operation {
+    /// A provision under way.
+    pub fn provision(
+        instance: InstanceId,
+        offered: Offered,
+        token: Option<OperationToken>,
+    ) -> Self {
+        Self::of_instance(OperationKind::Provision, instance, offered, token)
+    }
+
+    /// An update under way; `before` is what the instance had when it was sent.
+    pub fn update(instance: InstanceId, before: Offered, token: Option<OperationToken>) -> Self {
+        Self::of_instance(OperationKind::Update, instance, before, token)
+    }
+
+    /// A deprovision under way.
+    pub fn deprovision(
+        instance: InstanceId,
+        offered: Offered,
+        token: Option<OperationToken>,
+    ) -> Self {
+        Self::of_instance(OperationKind::Deprovision, instance, offered, token)
+    }
+
+    /// A bind or rotation under way.
+    pub fn bind(
+        instance: InstanceId,
+        binding: BindingId,
+        offered: Offered,
+        token: Option<OperationToken>,
+    ) -> Self {
+        Self {
+            kind: OperationKind::Bind,
+            resource: Resource::Binding(instance, binding),
+            offered,
+            token,
+        }
+    }
+
+    /// An unbind under way.
+    pub fn unbind(
+        instance: InstanceId,
+        binding: BindingId,
+        offered: Offered,
+        token: Option<OperationToken>,
+    ) -> Self {
+        Self {
+            kind: OperationKind::Unbind,
+            resource: Resource::Binding(instance, binding),
+            offered,
+            token,
+        }
+    }
+
+    fn of_instance(
+        kind: OperationKind,
+        instance: InstanceId,
+        offered: Offered,
+        token: Option<OperationToken>,
+    ) -> Self {
+        Self {
+            kind,
+            resource: Resource::Instance(instance),
+            offered,
+            token,
+        }
+    }
+
+    /// What it does.
+    pub fn kind(&self) -> OperationKind {
+        self.kind
+    }
+
+    /// The service and plan that polls name.
+    pub fn offered(&self) -> &Offered {
+        &self.offered
+    }
+
+    /// The instance, and the binding if it is about one.
+    pub fn ids(&self) -> (&InstanceId, Option<&BindingId>) {
+        match &self.resource {
+            Resource::Instance(instance) => (instance, None),
+            Resource::Binding(instance, binding) => (instance, Some(binding)),
+        }
+    }
+
+    /// The poll.
+    pub(crate) fn request(&self) -> Request {
+        let (instance, binding) = self.ids();
+        let mut request = resource(Method::Get, instance, binding);
+        request.path.push("last_operation".to_owned());
+        let request = self.offered.query(request);
+        match &self.token {
+            Some(token) => request.query(OperationToken::FIELD, token.as_str()),
+            None => request,
+        }
+    }
+}
+
+/// A request about an instance or a binding.
+pub(crate) fn resource(
+    method: Method,
+    instance: &InstanceId,
+    binding: Option<&BindingId>,
+) -> Request {
+    let path = ["v2", "service_instances", instance.as_str()];
+    let mut request = Request::new(method, &path);
+    if let Some(binding) = binding {
+        let rest = ["service_bindings", binding.as_str()];
+        request.path.extend(rest.map(str::to_owned));
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Offered, Operation};
+
+    fn offered(plan: &str) -> Offered {
+        Offered {
+            service_id: "s".try_into().expect("an id"),
+            plan_id: plan.try_into().expect("an id"),
+        }
+    }
+
+    /// P-052, P-053.
+    #[test]
+    fn a_poll_carries_the_operation_as_it_came_and_the_plan_before() {
+        let token = "a/b &=?#%+ä".try_into().expect("a token");
+        let update = Operation::update("i".try_into().expect("an id"), offered("old"), Some(token));
+        assert_eq!(
+            update.request().target(),
+            "/v2/service_instances/i/last_operation?service_id=s&plan_id=old\
+             &operation=a%2Fb%20%26%3D%3F%23%25%2B%C3%A4"
+        );
+    }
+
+    /// P-052.
+    #[test]
+    fn a_poll_after_a_202_without_an_operation_names_none() {
+        let (instance, binding) = (
+            "i".try_into().expect("an id"),
+            "b".try_into().expect("an id"),
+        );
+        let bind = Operation::bind(instance, binding, offered("p"), None);
+        assert_eq!(
+            bind.request().target(),
+            "/v2/service_instances/i/service_bindings/b/last_operation?service_id=s&plan_id=p"
+        );
+    }
+}

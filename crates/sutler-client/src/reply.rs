@@ -1,0 +1,197 @@
+//! What came of one request, read as far as its verb allows.
+//!
+//! Types only: status and body cannot contradict each other here. How bytes become a reply is
+//! `hear.rs`; what it means for the platform is `classify.rs`.
+
+use crate::retry_after::RetryAfter;
+use std::time::Duration;
+use sutler_osb::{
+    AsyncBindResponse, DeleteResponse, ErrorBody, InstanceMetadata, LastOperationResponse,
+    OperationToken, ProvisionResponse, UpdateResponse,
+};
+
+/// What came of one request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply<B> {
+    /// A whole answer.
+    Answer {
+        /// Status and body.
+        answer: Answer<B>,
+        /// When the broker wants to be asked again, if it said so.
+        retry_after: Option<RetryAfter>,
+    },
+    /// No whole answer.
+    Silence(Silence),
+}
+
+/// Status and body of a whole answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer<B> {
+    /// 200, or 201 where that has a meaning, with a well-formed body.
+    Done(Done, B),
+    /// 202 to something that may be asynchronous, with a well-formed body.
+    Accepted(Accepted),
+    /// A status as above, with a body that is not what it must be.
+    Malformed(Expected, BodyFault),
+    /// Any other status.
+    Other(OtherStatus, ErrorBody),
+}
+
+/// Which of the two statuses of an end with success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// 200.
+    Ok,
+    /// 201; only of a provision or a bind.
+    Created,
+}
+
+/// A status that promises a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// 200.
+    Ok,
+    /// 201; only of a provision or a bind.
+    Created,
+    /// 202; never of a read or a poll.
+    Accepted,
+}
+
+impl Expected {
+    /// The number.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Ok => 200,
+            Self::Created => 201,
+            Self::Accepted => 202,
+        }
+    }
+}
+
+/// What is wrong with a body, in a sentence without its values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BodyFault(pub(crate) String);
+
+/// A status that has no success to tell of: everything but those of [`Expected`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherStatus(u16);
+
+/// Statuses by their first digit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// A success that the verb does not know.
+    Success,
+    /// It points elsewhere.
+    Redirection,
+    /// The request is refused.
+    Refusal,
+    /// The broker failed, or says something that HTTP does not know.
+    Failure,
+}
+
+impl OtherStatus {
+    /// A status with these verb's own ones taken out before.
+    pub(crate) fn new(status: u16) -> Self {
+        Self(status)
+    }
+
+    /// The number.
+    pub fn get(self) -> u16 {
+        self.0
+    }
+
+    /// What its first digit says; what is none of HTTP's counts as a failure (RFC 9110, 15).
+    pub(crate) fn class(self) -> Class {
+        match self.0 {
+            200..=299 => Class::Success,
+            300..=399 => Class::Redirection,
+            400..=499 => Class::Refusal,
+            _ => Class::Failure,
+        }
+    }
+}
+
+/// What a 202 tells, whatever was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// What to poll with.
+    pub operation: Option<OperationToken>,
+    /// Of an instance: where the user manages it.
+    pub dashboard_url: Option<String>,
+    /// Of an instance: labels and attributes.
+    pub metadata: Option<InstanceMetadata>,
+}
+
+impl From<ProvisionResponse> for Accepted {
+    fn from(body: ProvisionResponse) -> Self {
+        Self {
+            operation: body.operation,
+            dashboard_url: body.dashboard_url,
+            metadata: body.metadata,
+        }
+    }
+}
+
+impl From<UpdateResponse> for Accepted {
+    fn from(body: UpdateResponse) -> Self {
+        Self {
+            operation: body.operation,
+            dashboard_url: body.dashboard_url,
+            metadata: body.metadata,
+        }
+    }
+}
+
+impl From<AsyncBindResponse> for Accepted {
+    fn from(body: AsyncBindResponse) -> Self {
+        Self {
+            operation: body.operation,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<DeleteResponse> for Accepted {
+    fn from(body: DeleteResponse) -> Self {
+        Self {
+            operation: body.operation,
+            ..Self::default()
+        }
+    }
+}
+
+/// Why there was no whole answer, by what may have become of the request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Silence {
+    /// The broker has seen nothing of it.
+    #[error("nothing was sent: {0}")]
+    NotSent(String),
+    /// It was sent, and no whole answer came in time.
+    #[error("no whole answer came within {0:?}")]
+    TimedOut(Duration),
+    /// It was sent, and the answer broke off, was no HTTP, or was too long to be one.
+    #[error("no answer that could be read: {0}")]
+    Broken(String),
+}
+
+/// What is heard of an operation of a broker: of its request, or of a poll.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard<B> {
+    /// What came of the request itself.
+    Reply(Reply<B>),
+    /// What came of a poll after a 202.
+    Poll(Reply<LastOperationResponse>),
+    /// It was polled for as long as it may take (P-058).
+    Overdue,
+}
+
+impl<B> Answer<B> {
+    /// The status, if it is one that has no success to tell of.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Other(status, _) => Some(status.get()),
+            Self::Done(..) | Self::Accepted(_) | Self::Malformed(..) => None,
+        }
+    }
+}

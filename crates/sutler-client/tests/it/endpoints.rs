@@ -1,0 +1,322 @@
+//! All ten endpoints against a real broker, at once and by and by, with both identities.
+
+use crate::broker::{ASYNC, AtWork, SERVICE, SYNC, offered};
+use crate::raw::{Act, Raw};
+use serde_json::{Map, json};
+use std::time::Duration;
+use sutler_client::wire::Connection;
+use sutler_client::{
+    Call, Circumstances, Client, Heard, Meaning, News, Operation, Pace, Reading, Reply, Success,
+    Why, classify, classify_read,
+};
+use sutler_osb::{
+    BindBody, BindingId, InstanceId, OperationKind, OriginatingIdentity, ProvisionBody, UpdateBody,
+};
+
+const PACE: Pace = Pace {
+    first: Duration::from_millis(2),
+    shortest: Duration::from_millis(1),
+    longest: Duration::from_millis(20),
+    within: Duration::from_secs(20),
+};
+
+fn client(broker: &AtWork) -> Client {
+    let connection = Connection::to(&format!("http://{}", broker.address))
+        .basic("user", "s3cret".into())
+        .build();
+    Client::new(connection.expect("a connection"))
+}
+
+fn instance() -> InstanceId {
+    "an instance/ä?".try_into().expect("an id")
+}
+
+fn binding() -> BindingId {
+    "a binding#1".try_into().expect("an id")
+}
+
+fn user(name: &str) -> OriginatingIdentity {
+    let mut value = Map::new();
+    value.insert("user_id".to_owned(), json!(name));
+    OriginatingIdentity {
+        platform: "cloudfoundry".to_owned(),
+        value,
+    }
+}
+
+fn call(name: &str) -> Call {
+    let request = format!("request of {name}");
+    let request = request.as_str().try_into().expect("an identity");
+    Call::new().on_behalf_of(user(name)).named(request)
+}
+
+fn provision_body(plan: &str) -> ProvisionBody {
+    let body = json!({
+        "service_id": SERVICE, "plan_id": plan,
+        "organization_guid": "o", "space_guid": "s", "parameters": { "size": 3 },
+    });
+    serde_json::from_value(body).expect("a body")
+}
+
+fn update_body() -> UpdateBody {
+    let body = json!({
+        "service_id": SERVICE, "parameters": { "size": 4 },
+        "previous_values": { "plan_id": SYNC },
+    });
+    serde_json::from_value(body).expect("a body")
+}
+
+fn bind_body(plan: &str) -> BindBody {
+    serde_json::from_value(json!({ "service_id": SERVICE, "plan_id": plan })).expect("a body")
+}
+
+fn meaning<B>(kind: OperationKind, reply: Reply<B>) -> Meaning<B> {
+    classify(kind, Heard::Reply(reply), &Circumstances::default())
+}
+
+fn now<B: std::fmt::Debug>(meaning: Meaning<B>) -> B {
+    match meaning {
+        Meaning::Succeeded(Success::Now(body)) => body,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What to poll with.
+fn token<B: std::fmt::Debug>(meaning: Meaning<B>) -> Option<sutler_osb::OperationToken> {
+    match meaning {
+        Meaning::Polling {
+            news: News::Accepted(accepted),
+            ..
+        } => accepted.operation,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn ended(
+    client: &Client,
+    operation: &Operation,
+) -> Meaning<sutler_osb::FetchBindingResponse> {
+    let circumstances = Circumstances::default();
+    client
+        .poll_to_end(operation, None, &Call::new(), &PACE, &circumstances)
+        .await
+}
+
+#[tokio::test]
+async fn the_whole_life_of_an_instance_at_once() {
+    let broker = AtWork::start(|broker| broker).await;
+    let (client, of) = (client(&broker), offered(SYNC));
+    let (instance, binding) = (instance(), binding());
+
+    let catalog = classify_read(client.catalog(&Call::new()).await);
+    let Reading::Read(catalog) = catalog else {
+        panic!("{catalog:?}");
+    };
+    assert_eq!(catalog.services()[0].id.as_str(), SERVICE);
+
+    let reply = client
+        .provision(&instance, &provision_body(SYNC), &call("ann"))
+        .await;
+    now(meaning(OperationKind::Provision, reply));
+    let fetched = classify_read(client.fetch_instance(&instance, &of, &call("bob")).await);
+    let Reading::Read(fetched) = fetched else {
+        panic!("{fetched:?}");
+    };
+    assert_eq!(fetched.parameters.expect("parameters").0["size"], 3);
+    let reply = client
+        .bind(&instance, &binding, &bind_body(SYNC), &call("cid"))
+        .await;
+    let bound = now(meaning(OperationKind::Bind, reply));
+    assert_eq!(
+        bound.credentials.expect("credentials").0["password"],
+        "hush"
+    );
+    let fetched = client
+        .fetch_binding(&instance, &binding, &of, &call("dan"))
+        .await;
+    assert!(matches!(
+        classify_read(fetched),
+        Reading::Read(fetched) if fetched.credentials.is_some()
+    ));
+    let reply = client.update(&instance, &update_body(), &call("eve")).await;
+    now(meaning(OperationKind::Update, reply));
+    let reply = client.unbind(&instance, &binding, &of, &call("fay")).await;
+    let gone = meaning(OperationKind::Unbind, reply);
+    assert_eq!(gone, Meaning::Succeeded(Success::Gone));
+    let reply = client.deprovision(&instance, &of, &call("gus")).await;
+    let gone = meaning(OperationKind::Deprovision, reply);
+    assert_eq!(gone, Meaning::Succeeded(Success::Gone));
+    // Whoever asks again hears 410, and that is a success too.
+    let reply = client.deprovision(&instance, &of, &call("gus")).await;
+    let gone = meaning(OperationKind::Deprovision, reply);
+    assert_eq!(gone, Meaning::Succeeded(Success::Gone));
+
+    let hooks = broker.hooks();
+    let expected = [
+        (OperationKind::Provision, "ann"),
+        (OperationKind::Bind, "cid"),
+        (OperationKind::Update, "eve"),
+        (OperationKind::Unbind, "fay"),
+        (OperationKind::Deprovision, "gus"),
+    ];
+    assert_eq!(hooks.len(), expected.len(), "{hooks:?}");
+    for (hook, (kind, name)) in hooks.iter().zip(expected) {
+        assert_eq!(hook.kind, kind);
+        assert_eq!(hook.user, Some(json!(user(name))));
+        assert_eq!(hook.request, Some(format!("request of {name}")));
+    }
+    assert_eq!(hooks[0].parameters, json!({ "size": 3 }));
+    broker.close().await;
+}
+
+#[tokio::test]
+async fn the_whole_life_of_an_instance_by_and_by() {
+    let broker = AtWork::start(|broker| broker).await;
+    let (client, of) = (client(&broker), offered(ASYNC));
+    let (instance, binding) = (instance(), binding());
+
+    let reply = client
+        .provision(&instance, &provision_body(ASYNC), &call("ann"))
+        .await;
+    let token_of = token(meaning(OperationKind::Provision, reply));
+    assert!(token_of.is_some());
+    let operation = Operation::provision(instance.clone(), of.clone(), token_of);
+    let end = ended(&client, &operation).await;
+    assert_eq!(end, Meaning::Succeeded(Success::Polled));
+
+    let reply = client
+        .bind(&instance, &binding, &bind_body(ASYNC), &call("cid"))
+        .await;
+    let token_of = token(meaning(OperationKind::Bind, reply));
+    let operation = Operation::bind(instance.clone(), binding.clone(), of.clone(), token_of);
+    let bound = now(ended(&client, &operation).await);
+    assert_eq!(
+        bound.credentials.expect("credentials").0["password"],
+        "hush"
+    );
+
+    let reply = client.update(&instance, &update_body(), &call("eve")).await;
+    let token_of = token(meaning(OperationKind::Update, reply));
+    let operation = Operation::update(instance.clone(), of.clone(), token_of);
+    let end = ended(&client, &operation).await;
+    assert_eq!(end, Meaning::Succeeded(Success::Polled));
+
+    let reply = client.unbind(&instance, &binding, &of, &Call::new()).await;
+    let token_of = token(meaning(OperationKind::Unbind, reply));
+    let operation = Operation::unbind(instance.clone(), binding, of.clone(), token_of);
+    let end = ended(&client, &operation).await;
+    assert_eq!(end, Meaning::Succeeded(Success::Gone));
+    let reply = client.deprovision(&instance, &of, &Call::new()).await;
+    let token_of = token(meaning(OperationKind::Deprovision, reply));
+    let operation = Operation::deprovision(instance, of, token_of);
+    let end = ended(&client, &operation).await;
+    assert_eq!(end, Meaning::Succeeded(Success::Gone));
+    broker.close().await;
+}
+
+#[tokio::test]
+async fn refusals_of_a_real_broker_are_understood() {
+    let broker = AtWork::start(|broker| broker).await;
+    let client = client(&broker);
+    let instance = instance();
+    let synchronously = Call::new().synchronously();
+    let reply = client
+        .provision(&instance, &provision_body(ASYNC), &synchronously)
+        .await;
+    let refused = meaning(OperationKind::Provision, reply);
+    assert!(
+        matches!(
+            refused,
+            Meaning::Rejected {
+                why: Why::AsyncRequired,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    let body = provision_body(SYNC);
+    client.provision(&instance, &body, &Call::new()).await;
+    let mut other = body.clone();
+    other.parameters = None;
+    let reply = client.provision(&instance, &other, &Call::new()).await;
+    let refused = meaning(OperationKind::Provision, reply);
+    assert!(
+        matches!(
+            refused,
+            Meaning::Rejected {
+                why: Why::Conflict,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    let unknown = "nobody".try_into().expect("an id");
+    let fetched = client
+        .fetch_instance(&unknown, &offered(SYNC), &Call::new())
+        .await;
+    assert_eq!(classify_read(fetched), Reading::Absent);
+    broker.close().await;
+}
+
+/// P-001, P-004, P-020.
+#[tokio::test]
+async fn every_request_says_its_version_its_name_and_what_its_body_is() {
+    let server = Raw::always(Act::answer(200, "{}")).await;
+    let connection = Connection::to(&server.url()).build();
+    let client = Client::new(connection.expect("a connection"));
+    let (instance, binding, of) = (instance(), binding(), offered(SYNC));
+    let call = Call::new();
+    let operation = Operation::provision(instance.clone(), of.clone(), None);
+    let of_binding = Operation::unbind(instance.clone(), binding.clone(), of.clone(), None);
+    client.catalog(&call).await;
+    client.fetch_instance(&instance, &of, &call).await;
+    client.fetch_binding(&instance, &binding, &of, &call).await;
+    client.poll(&operation, &call).await;
+    client.poll(&of_binding, &call).await;
+    client.deprovision(&instance, &of, &call).await;
+    client.unbind(&instance, &binding, &of, &call).await;
+    let without_body = server.seen().len();
+    client
+        .provision(&instance, &provision_body(SYNC), &call)
+        .await;
+    client.update(&instance, &update_body(), &call).await;
+    client
+        .bind(&instance, &binding, &bind_body(SYNC), &call)
+        .await;
+    let seen = server.seen();
+    assert_eq!((without_body, seen.len()), (7, 10));
+    let mut names = std::collections::BTreeSet::new();
+    for (nth, request) in seen.iter().enumerate() {
+        let head = request.to_lowercase();
+        assert!(
+            head.contains("\r\nx-broker-api-version: 2.17\r\n"),
+            "{head}"
+        );
+        assert!(!head.contains("originating-identity"), "{head}");
+        let typed = head.contains("\r\ncontent-type: application/json\r\n");
+        assert_eq!(typed, nth >= without_body, "{head}");
+        let name = head.split("x-broker-api-request-identity: ").nth(1);
+        let name = name.and_then(|it| it.lines().next()).expect("a name");
+        assert!(names.insert(name.to_owned()), "{name} is used twice");
+        let changes = ["put ", "patch ", "delete "];
+        let changes = changes.iter().any(|it| head.starts_with(it));
+        let asked = head.contains("accepts_incomplete=true");
+        assert_eq!(asked, changes, "{head}");
+    }
+}
+
+/// The same call with the same body is the same request, byte for byte.
+#[tokio::test]
+async fn what_is_sent_again_is_the_same() {
+    let server = Raw::always(Act::answer(500, "{}")).await;
+    let connection = Connection::to(&server.url()).basic("user", "s3cret".into());
+    let client = Client::new(connection.build().expect("a connection"));
+    for _ in 0..2 {
+        client
+            .provision(&instance(), &provision_body(SYNC), &call("ann"))
+            .await;
+    }
+    let seen = server.seen();
+    assert_eq!(seen[0], seen[1]);
+    assert!(seen[0].contains("request of ann"), "{}", seen[0]);
+}

@@ -1,0 +1,268 @@
+//! The wire against servers that say anything: bounded, told apart, and without a word of secrets.
+
+use crate::raw::{Act, Raw};
+use secrecy::SecretString;
+use std::time::Duration;
+use sutler_client::wire::{
+    Answer, Connection, ConnectionBuilder, Method, Proof, Request, Unanswered,
+};
+
+const WITHIN: Duration = Duration::from_millis(400);
+const BYTES_MAX: usize = 64 * 1024;
+
+fn to(url: &str) -> ConnectionBuilder {
+    Connection::to(url)
+        .answer_within(WITHIN)
+        .answer_bytes_max(BYTES_MAX)
+}
+
+async fn ask(server: &Raw) -> Result<Answer, Unanswered> {
+    let connection = to(&server.url()).build().expect("a connection");
+    connection
+        .send(&Request::new(Method::Get, &["v2", "catalog"]))
+        .await
+}
+
+/// What comes of a server that does one thing.
+async fn of(act: Act) -> Result<Answer, Unanswered> {
+    let server = Raw::always(act).await;
+    tokio::time::timeout(10 * WITHIN, ask(&server))
+        .await
+        .expect("it ends by itself")
+}
+
+#[tokio::test]
+async fn a_whole_answer_comes_with_status_headers_and_body() {
+    let answer = of(Act::answer_with(418, "X-Pot: tea\r\n", "{\"a\":1}"))
+        .await
+        .expect("an answer");
+    assert_eq!(answer.status, 418);
+    assert_eq!(answer.header("x-pot"), Some("tea"));
+    assert_eq!(&answer.body[..], b"{\"a\":1}");
+}
+
+#[tokio::test]
+async fn who_is_not_there_was_sent_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    for url in [
+        format!("http://{address}"),
+        "http://no-such-host.invalid".to_owned(),
+    ] {
+        let connection = to(&url).answer_within(10 * WITHIN).build().expect("a URL");
+        let outcome = connection.send(&Request::new(Method::Get, &["v2"])).await;
+        let refused = matches!(outcome, Err(Unanswered::NotSent(_)));
+        assert!(refused, "{url}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn silence_after_a_request_is_a_timeout() {
+    for heard in [
+        "",
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{\"a\"",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n",
+    ] {
+        let outcome = of(Act::SayAndHang(heard.as_bytes().to_vec())).await;
+        assert_eq!(
+            outcome.err(),
+            Some(Unanswered::TimedOut(WITHIN)),
+            "{heard:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_was_closed() {
+    for heard in [
+        "",
+        "HTTP/1.1 200 OK\r\nContent-Le",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{\"a\"",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"a",
+    ] {
+        let outcome = of(Act::Say(heard.as_bytes().to_vec())).await;
+        assert_eq!(outcome.err(), Some(Unanswered::Closed), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_called_garbage() {
+    for heard in [
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "HTTP/9.9 200 OK\r\n\r\n",
+        "HTTP/1.1 2x0 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nno colon here\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
+    ] {
+        let outcome = of(Act::Say(heard.as_bytes().to_vec())).await;
+        let garbage = matches!(outcome, Err(Unanswered::Garbage(_)));
+        assert!(garbage, "{heard:?}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_left_where_it_is_too_long() {
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).into_bytes();
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    let outcome = of(Act::Repeat(head, chunk)).await;
+    assert_eq!(outcome.err(), Some(Unanswered::TooLong(BYTES_MAX)));
+    // Without a length, the end of the connection would be the end of the body.
+    let head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_vec();
+    let outcome = of(Act::Repeat(head, vec![b'x'; 4096])).await;
+    assert_eq!(outcome.err(), Some(Unanswered::TooLong(BYTES_MAX)));
+}
+
+#[tokio::test]
+async fn an_answer_that_announces_too_much_is_not_waited_for() {
+    for length in ["65537", "999999999999999"] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        let outcome = of(Act::SayAndHang(head.into_bytes())).await;
+        assert_eq!(
+            outcome.err(),
+            Some(Unanswered::TooLong(BYTES_MAX)),
+            "{length}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn more_bytes_than_announced_are_none_of_the_answer() {
+    let heard = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}and something else";
+    let answer = of(Act::Say(heard.as_bytes().to_vec())).await;
+    assert_eq!(&answer.expect("an answer").body[..], b"{}");
+}
+
+#[tokio::test]
+async fn endless_headers_end() {
+    let line = format!("X-More: {}\r\n", "x".repeat(4096)).into_bytes();
+    let outcome = of(Act::Repeat(b"HTTP/1.1 200 OK\r\n".to_vec(), line)).await;
+    assert!(
+        matches!(outcome, Err(Unanswered::Garbage(_))),
+        "{outcome:?}"
+    );
+}
+
+/// A compressed body stays as it came: a few bytes of it could become gigabytes.
+#[tokio::test]
+async fn what_is_compressed_is_not_unpacked() {
+    for encoding in ["gzip", "deflate", "br", "zstd"] {
+        let headers = format!("Content-Encoding: {encoding}\r\n");
+        let answer = of(Act::answer_with(200, &headers, "\u{1f}packed")).await;
+        assert_eq!(&answer.expect("an answer").body[..], b"\x1fpacked");
+    }
+}
+
+/// P-154.
+#[tokio::test]
+async fn nobody_is_followed_elsewhere() {
+    let elsewhere = Raw::always(Act::answer(200, "{}")).await;
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!("Location: {}/v2/catalog\r\n", elsewhere.url());
+        let answer = of(Act::answer_with(status, &location, "")).await;
+        assert_eq!(answer.expect("an answer").status, status);
+    }
+    assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn ids_that_are_steps_between_folders_are_not_sent() {
+    let server = Raw::always(Act::answer(200, "{}")).await;
+    let connection = to(&server.url()).build().expect("a connection");
+    for id in [".", ".."] {
+        let request = Request::new(Method::Delete, &["v2", "service_instances", id]);
+        let outcome = connection.send(&request).await;
+        let Err(Unanswered::NotSent(sentence)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(sentence.contains("choose another id"), "{sentence}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn every_other_id_arrives_as_the_one_segment_it_is() {
+    let server = Raw::always(Act::answer(200, "{}")).await;
+    let connection = to(&server.url()).build().expect("a connection");
+    for (id, sent) in [
+        ("...", "..."),
+        ("%2E", "%252E"),
+        ("%2e%2e", "%252e%252e"),
+        ("./a", ".%2Fa"),
+        ("a/../b", "a%2F..%2Fb"),
+        ("\\..\\", "%5C..%5C"),
+        ("a?b#c", "a%3Fb%23c"),
+        (" ", "%20"),
+        ("\t\n", "%09%0A"),
+        ("ä", "%C3%A4"),
+        ("a;b=c@d:e", "a%3Bb%3Dc%40d%3Ae"),
+    ] {
+        let request = Request::new(Method::Get, &["v2", "service_instances", id]);
+        connection.send(&request).await.expect("an answer");
+        let line = format!("GET /v2/service_instances/{sent} HTTP/1.1\r\n");
+        let seen = server.seen().pop().expect("a request");
+        assert!(seen.starts_with(&line), "{id:?}: {seen}");
+    }
+}
+
+async fn authorization(connection: &Connection, server: &Raw, proof: Proof) -> Option<String> {
+    let request = Request::new(Method::Get, &["v2"]).proof(proof);
+    connection.send(&request).await.expect("an answer");
+    let seen = server.seen().pop().expect("a request");
+    let line = seen
+        .lines()
+        .find(|line| line.to_lowercase().starts_with("authorization:"))?;
+    Some(line.split_once(": ").expect("a value").1.to_owned())
+}
+
+#[tokio::test]
+async fn each_request_proves_who_sends_it_as_it_is_told() {
+    let server = Raw::always(Act::answer(200, "{}")).await;
+    let basic = to(&server.url()).basic("user", "s3cret".into()).build();
+    let basic = basic.expect("a connection");
+    let right = authorization(&basic, &server, Proof::Right).await;
+    assert_eq!(right.as_deref(), Some("Basic dXNlcjpzM2NyZXQ="));
+    let wrong = authorization(&basic, &server, Proof::Wrong).await;
+    assert!(wrong.is_some() && wrong != right);
+    assert_eq!(authorization(&basic, &server, Proof::Missing).await, None);
+
+    let bearer = to(&server.url()).bearer("t0ken".into()).build();
+    let bearer = bearer.expect("a connection");
+    let right = authorization(&bearer, &server, Proof::Right).await;
+    assert_eq!(right.as_deref(), Some("Bearer t0ken"));
+
+    let nobody = to(&server.url()).build().expect("a connection");
+    assert!(!nobody.is_authenticated() && bearer.is_authenticated());
+    assert_eq!(authorization(&nobody, &server, Proof::Right).await, None);
+}
+
+#[tokio::test]
+async fn secrets_are_neither_printed_nor_told() {
+    let secret = || SecretString::from("hush\nhush");
+    let server = Raw::always(Act::answer(200, "{}")).await;
+    let connection = to(&server.url()).bearer(secret()).build();
+    let connection = connection.expect("a connection");
+    // A line break cannot be in a header.
+    let outcome = connection.send(&Request::new(Method::Get, &["v2"])).await;
+    assert!(
+        matches!(outcome, Err(Unanswered::NotSent(_))),
+        "{outcome:?}"
+    );
+    let printed = format!("{connection:?} {outcome:?}");
+    assert!(!printed.contains("hush"), "{printed}");
+    let refusals = [
+        to("http://user:hush@127.0.0.1").build().err(),
+        to("http://127.0.0.1").identity(&secret()).err(),
+        to("http://127.0.0.1").trust(b"hush").err(),
+        to("http://127.0.0.1")
+            .basic("us:er", secret())
+            .build()
+            .err(),
+    ];
+    for refusal in refusals {
+        let sentence = refusal.expect("a refusal").to_string();
+        assert!(!sentence.contains("hush"), "{sentence}");
+    }
+}
