@@ -18,6 +18,8 @@ use uuid::Uuid;
 const SILENCES_MAX: usize = 3;
 /// And how many in all: each may cost a whole minute.
 const SILENCES_TOTAL_MAX: usize = 20;
+/// Longest sentence about a failure, in characters.
+const SAID_MAX: usize = 400;
 
 /// Why a walk ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,11 +130,19 @@ impl Asker {
         let verdict = match judgement {
             Ok(()) => Verdict::Pass,
             Err(said) => Verdict::Fail {
-                said,
+                said: clipped(said),
                 exchange: Some(exchange.clone()),
             },
         };
         self.book.enter(case, subject, verdict);
+    }
+}
+
+/// A sentence of a length that can be read, whatever a broker sent to be quoted in it.
+fn clipped(said: String) -> String {
+    match said.char_indices().nth(SAID_MAX) {
+        Some((end, _)) => format!("{}…", &said[..end]),
+        None => said,
     }
 }
 

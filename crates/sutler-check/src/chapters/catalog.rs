@@ -16,8 +16,10 @@ use crate::asker::{Asker, Stop};
 use crate::book::{Subject, Verdict};
 use crate::case::{Case, Level, Scope};
 use crate::exchange::Exchange;
+use crate::options::Profile;
 use field::Seen;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use sutler_client::wire::{Method, Request};
 
@@ -101,7 +103,7 @@ pub(crate) async fn walk(asker: &Asker) -> Result<Arc<Exchange>, Stop> {
         return Ok(first);
     }
     let catalog = first.json().unwrap_or(&Value::Null);
-    for (case, seen) in judge(catalog) {
+    for (case, seen) in judge(catalog, asker.options.profile) {
         match seen {
             Seen::Judged(judgement) => asker.enter(case, &Subject::Broker, &first, judgement),
             Seen::Nowhere(reason) => skip(asker, case, &reason),
@@ -156,9 +158,9 @@ fn services(exchange: &Exchange) -> Result<(), String> {
 }
 
 /// What the catalog by itself shows.
-fn judge(catalog: &Value) -> Vec<(&'static Case, Seen)> {
+fn judge(catalog: &Value, profile: Profile) -> Vec<(&'static Case, Seen)> {
     let mut all = Vec::new();
-    names::judge(catalog, &mut all);
+    names::judge(catalog, profile, &mut all);
     offering::judge(catalog, &mut all);
     plan::judge(catalog, &mut all);
     schemas::judge(catalog, &mut all);
@@ -167,32 +169,34 @@ fn judge(catalog: &Value) -> Vec<(&'static Case, Seen)> {
 
 /// What has the same name in both has the same id in both.
 fn same_ids(one: &Value, other: &Value) -> Result<(), String> {
-    let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
-    for before in field::offerings(one) {
-        let name = text(before, "name");
-        let Some(after) = field::offerings(other)
-            .into_iter()
-            .find(|it| text(it, "name") == name)
-        else {
+    let after = named(field::offerings(other));
+    for (name, before) in named(field::offerings(one)) {
+        let Some(after) = after.get(name) else {
             continue;
         };
-        if before["id"] != after["id"] {
-            let (was, is) = (&before["id"], &after["id"]);
-            return Err(format!(
-                "the offering {name:?} had the id {was} and has {is}"
-            ));
-        }
-        for plan in field::plans(before) {
-            let name = text(plan, "name");
-            let mut later = field::plans(after).into_iter();
-            let Some(after) = later.find(|it| text(it, "name") == name) else {
-                continue;
-            };
-            if plan["id"] != after["id"] {
-                let (was, is) = (&plan["id"], &after["id"]);
-                return Err(format!("the plan {name:?} had the id {was} and has {is}"));
+        same_id("offering", name, before, after)?;
+        let later = named(field::plans(after));
+        for (name, before) in named(field::plans(before)) {
+            if let Some(after) = later.get(name) {
+                same_id("plan", name, before, after)?;
             }
         }
     }
     Ok(())
+}
+
+fn named(all: Vec<&Value>) -> BTreeMap<&str, &Value> {
+    all.into_iter()
+        .filter_map(|it| Some((it["name"].as_str()?, it)))
+        .collect()
+}
+
+fn same_id(thing: &str, name: &str, before: &Value, after: &Value) -> Result<(), String> {
+    let (was, is) = (&before["id"], &after["id"]);
+    if was == is {
+        return Ok(());
+    }
+    Err(format!(
+        "the {thing} {name:?} had the id {was} and has {is}"
+    ))
 }

@@ -66,15 +66,32 @@ impl<'a> Schema<'a> {
 }
 
 /// Why a schema is no JSON Schema, if it is none, as the rest of a sentence that begins with "the
-/// schema". What is only too much work for a check is not held against it.
+/// schema". What is only too much for a check is not held against it: work, dialects that are not
+/// known here, and patterns, which have a language of their own.
 pub(crate) fn fault(root: &Value) -> Option<String> {
     if !root.is_object() {
         return Some("is not an object".to_owned());
     }
-    if bounded(root).is_err() || !external_references(root).is_empty() {
+    let is_foreign = root.get("$schema").is_some() && draft(root).is_none();
+    if is_foreign || bounded(root).is_err() || !external_references(root).is_empty() {
         return None;
     }
-    compiled(root).err()
+    let mut plain = root.clone();
+    without_patterns(&mut plain);
+    compiled(&plain).err()
+}
+
+/// Takes out what a pattern is; entries that are only called so stay.
+fn without_patterns(value: &mut Value) {
+    match value {
+        Value::Object(entries) => {
+            entries.retain(|name, it| name != "pattern" || !it.is_string());
+            entries.remove("patternProperties");
+            entries.values_mut().for_each(without_patterns);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_patterns),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// The references of a schema that lead out of it.
@@ -107,7 +124,7 @@ pub(crate) fn external_references(root: &Value) -> BTreeSet<String> {
 
 fn compiled(root: &Value) -> Result<Validator, String> {
     let mut schema = root.clone();
-    let draft = draft(root);
+    let draft = draft(root).unwrap_or(Draft::Draft4);
     if let Some(object) = schema.as_object_mut() {
         // Settled here; the validator would look elsewhere for a dialect that it does not know.
         object.remove("$schema");
@@ -129,16 +146,16 @@ fn compiled(root: &Value) -> Result<Validator, String> {
         })
 }
 
-/// The dialect that a schema names; draft 4, which every platform knows, if it names none we know.
-fn draft(schema: &Value) -> Draft {
-    let dialect = schema.get("$schema").and_then(Value::as_str);
-    let dialect = dialect.unwrap_or_default().trim_end_matches('#');
-    match dialect.rsplit_once("json-schema.org/").map(|it| it.1) {
-        Some("draft-06/schema") => Draft::Draft6,
-        Some("draft-07/schema") => Draft::Draft7,
-        Some("draft/2019-09/schema") => Draft::Draft201909,
-        Some("draft/2020-12/schema") => Draft::Draft202012,
-        Some(_) | None => Draft::Draft4,
+/// The dialect that a schema names, if it is known here.
+fn draft(schema: &Value) -> Option<Draft> {
+    let dialect = schema.get("$schema")?.as_str()?.trim_end_matches('#');
+    match dialect.rsplit_once("json-schema.org/")?.1 {
+        "schema" | "draft-04/schema" => Some(Draft::Draft4),
+        "draft-06/schema" => Some(Draft::Draft6),
+        "draft-07/schema" => Some(Draft::Draft7),
+        "draft/2019-09/schema" => Some(Draft::Draft201909),
+        "draft/2020-12/schema" => Some(Draft::Draft202012),
+        _ => None,
     }
 }
 

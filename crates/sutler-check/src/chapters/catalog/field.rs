@@ -3,6 +3,7 @@
 
 use crate::case::Case;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What a catalog shows about a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,16 +105,15 @@ fn seen(rule: &Rule, places: &Places<'_>, thing: &str) -> Seen {
 
 /// No two have the same text in a field.
 pub(super) fn unique(places: &Places<'_>, field: &str, thing: &str) -> Seen {
-    let mut known: Vec<(&str, &str)> = Vec::new();
+    let mut known: BTreeMap<&str, &str> = BTreeMap::new();
     for (place, value) in places {
         let Some(text) = value[field].as_str() else {
             continue;
         };
-        if let Some((first, _)) = known.iter().find(|it| it.1 == text) {
+        if let Some(first) = known.insert(text, place) {
             let said = format!("{first} and {place} have the same `{field}`, {text:?}");
             return Seen::Judged(Err(said));
         }
-        known.push((place, text));
     }
     if known.is_empty() {
         Seen::Nowhere(format!("there is no {thing} with `{field}`"))

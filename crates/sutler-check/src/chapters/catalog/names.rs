@@ -2,6 +2,7 @@
 
 use super::field::{Places, Seen, Sight, offering_places, plan_places};
 use crate::case::{Case, Level, Scope};
+use crate::options::Profile;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -18,7 +19,7 @@ pub(super) const CLI_FRIENDLY: Case = Case {
     line: "B-054",
     level: Level::Should,
     scope: Scope::Broker,
-    rule: "Names can be typed: letters, digits, `.` and `-` only, and not only the last two.",
+    rule: "Names can be typed: letters, digits, `.` and `-` only, and not only the last two; the suites for 2.13 take small letters, digits and `-`.",
 };
 
 pub(super) const UNRESERVED: Case = Case {
@@ -41,12 +42,16 @@ pub(super) const GUID: Case = Case {
 const LENGTH_MAX: usize = 255;
 
 /// Judges the texts of offerings and plans.
-pub(super) fn judge(catalog: &Value, into: &mut Vec<Sight>) {
+pub(super) fn judge(catalog: &Value, profile: Profile, into: &mut Vec<Sight>) {
     let mut places = offering_places(catalog);
     places.extend(plan_places(catalog));
     let texts = ["id", "name", "description", "tags"];
     into.push((&LENGTHS, each(&places, &texts, is_short)));
-    into.push((&CLI_FRIENDLY, each(&places, &["name"], is_typeable)));
+    let typeable = match profile {
+        Profile::V2_17 => is_typeable,
+        Profile::Compat2_13 => is_plain,
+    };
+    into.push((&CLI_FRIENDLY, each(&places, &["name"], typeable)));
     into.push((&UNRESERVED, each(&places, &["id"], is_unreserved)));
     into.push((&GUID, each(&places, &["id"], is_guid)));
 }
@@ -90,6 +95,16 @@ fn is_typeable(text: &str) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err("has neither letters nor digits")
+    }
+}
+
+/// What the suites for 2.13 take for a name.
+fn is_plain(text: &str) -> Result<(), &'static str> {
+    let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    if text.chars().all(plain) {
+        is_typeable(text)
+    } else {
+        Err("has other characters than small letters, digits and `-`")
     }
 }
 

@@ -41,6 +41,9 @@ pub(super) const VALID: Case = Case {
 /// Largest schema, in bytes.
 const BYTES_MAX: usize = 65_536;
 
+/// Most different schemas that are looked at: compiling each takes a moment.
+const SCHEMAS_MAX: usize = 300;
+
 /// Where schemas stand in a plan.
 const PLACES: [&str; 3] = [
     "service_instance/create",
@@ -51,11 +54,15 @@ const PLACES: [&str; 3] = [
 /// Judges all schemas of a catalog.
 pub(super) fn judge(catalog: &Value, into: &mut Vec<Sight>) {
     let plans = plan_places(catalog);
-    let mut schemas = Vec::new();
+    let mut schemas: Vec<(String, &Value)> = Vec::new();
     for (place, plan) in &plans {
+        if schemas.len() >= SCHEMAS_MAX {
+            break;
+        }
         for name in PLACES {
             let schema = plan.pointer(&format!("/schemas/{name}/parameters"));
-            if let Some(schema) = schema.filter(|it| !it.is_null()) {
+            let schema = schema.filter(|it| !it.is_null());
+            if let Some(schema) = schema.filter(|it| !schemas.iter().any(|known| known.1 == *it)) {
                 schemas.push((format!("{place}, {name}"), schema));
             }
         }

@@ -1,7 +1,8 @@
 //! A catalog that has everything, and each way to break it with the case that notices.
 
 use super::field::Seen;
-use super::{judge, same_ids};
+use super::same_ids;
+use crate::options::Profile;
 use serde_json::{Value, json};
 
 fn whole() -> Value {
@@ -44,6 +45,10 @@ fn whole() -> Value {
             { "id": "0c9f8a52-5d4e-4b7c-9a61-000000000003", "name": "Small", "description": "Another", "metadata": null },
         ],
     }]})
+}
+
+fn judge(catalog: &Value) -> Vec<(&'static crate::case::Case, Seen)> {
+    super::judge(catalog, Profile::V2_17)
 }
 
 /// The names of the cases that a catalog fails.
@@ -177,4 +182,14 @@ fn ids_that_change_between_two_answers_are_noticed_and_new_plans_are_not() {
     after = whole();
     after["services"][0]["id"] = json!("other");
     assert!(same_ids(&before, &after).is_err());
+}
+
+#[test]
+fn names_that_only_older_suites_dislike_are_told_in_their_profile() {
+    let of = |profile| {
+        let mut all = super::judge(&whole(), profile).into_iter();
+        all.find(|it| it.0.name == "catalog-names").unwrap().1
+    };
+    assert_eq!(of(Profile::V2_17), Seen::Judged(Ok(())));
+    assert!(matches!(of(Profile::Compat2_13), Seen::Judged(Err(_))));
 }
