@@ -214,26 +214,27 @@ fn full(n: u32, takes_time: bool) -> Value {
 
 fn schemas() -> Value {
     let draft = "http://json-schema.org/draft-07/schema#";
-    let closed = |properties: Value| {
+    let closed = |required: Value, properties: Value| {
         json!({ "parameters": {
             "$schema": draft,
             "type": "object",
             "additionalProperties": false,
+            "required": required,
             "properties": properties,
         }})
     };
     json!({
         "service_instance": {
-            "create": closed(json!({
+            "create": closed(json!(["title"]), json!({
                 "title": { "type": "string", "minLength": 1, "maxLength": 40 },
                 "replicas": { "type": "integer", "minimum": 1, "maximum": 5 },
             })),
-            "update": closed(json!({
+            "update": closed(json!([]), json!({
                 "replicas": { "type": "integer", "minimum": 1, "maximum": 5 },
             })),
         },
         "service_binding": {
-            "create": closed(json!({ "access": { "enum": ["read", "write"] } })),
+            "create": closed(json!([]), json!({ "access": { "enum": ["read", "write"] } })),
         },
     })
 }

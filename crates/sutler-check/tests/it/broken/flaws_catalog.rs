@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 /// A flaw, the place that it spoils below the first offering, and what it puts there.
 const FLAWS: &str = r##"
 offering-name /name ""
+catalog-names /name "two words"
+catalog-ids-guid /plans/0/id "not-a-guid"
+catalog-ids-unreserved /plans/0/id "a/b"
 offering-id /id 7
 offering-description /description ""
 offering-bindable /bindable "true"
@@ -23,6 +26,7 @@ plan-id /plans/0/id ""
 plan-name /plans/0/name ""
 plan-description /plans/0/description ""
 plan-metadata /plans/0/metadata "kit"
+plan-metadata-profile /plans/0/metadata/bullets "one"
 plan-free /plans/0/free "true"
 plan-bindable /plans/0/bindable "true"
 plan-binding-rotatable /plans/0/binding_rotatable "true"
@@ -57,6 +61,9 @@ pub(crate) fn bend_catalog(flaws_on: &Flaws, requests: usize, catalog: &mut Valu
         && flaws_on.has("schema-size")
     {
         schema["title"] = json!("a".repeat(70_000));
+    }
+    if flaws_on.has("catalog-lengths") {
+        first["description"] = json!("a".repeat(256));
     }
     if requests > 1 && flaws_on.has("catalog-stable-ids") {
         first["plans"][0]["id"] = json!("0c9f8a52-5d4e-4b7c-9a61-999999999999");

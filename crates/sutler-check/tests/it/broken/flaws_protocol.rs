@@ -26,6 +26,7 @@ pub(crate) fn bend(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
 }
 
 fn bend_error(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
+    bend_status(flaws, ask, answer);
     if flaws.has("error-body") {
         answer.body = Some(Value::String("no".to_owned()));
     }
@@ -34,6 +35,14 @@ fn bend_error(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
         && flaws.has("error-code")
     {
         answer.set("error", json!(code));
+    }
+    if answer
+        .body
+        .as_ref()
+        .is_some_and(|it| it["error"].is_string())
+        && flaws.has("error-word")
+    {
+        answer.set("error", json!("two words"));
     }
     if ask.method == Method::PUT && flaws.has("error-instance-usable") {
         answer.set("instance_usable", json!(true));
@@ -57,12 +66,19 @@ fn bend_success(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
     if answer.status == 202 && flaws.has("operation") {
         answer.set("operation", json!(7));
     }
+    if answer.status == 202 && flaws.has("operation-unreserved") {
+        answer.set("operation", json!("a/b"));
+    }
     if ask.method == Method::DELETE && answer.status == 200 && flaws.has("success-codes") {
         answer.status = 203;
     }
     match &ask.place {
         Place::Instance(_) => bend_instance(flaws, ask, answer),
         Place::InstanceOperation(_) => {
+            if flaws.has("retry-after") {
+                let date = "Wed, 21 Oct 2099 07:28:00 GMT";
+                *answer = answer.clone().header("retry-after", date);
+            }
             if flaws.has("last-operation-state") {
                 answer.set("state", json!("done"));
             }
@@ -87,6 +103,9 @@ fn bend_instance(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
     let text = || Some(json!("done"));
     if ask.method == Method::PUT && flaws.has("provision-body") {
         answer.set("dashboard_url", json!(7));
+    }
+    if ask.method == Method::PUT && flaws.has("extra-fields") {
+        answer.set("extra", json!(7));
     }
     if ask.method == Method::PATCH && flaws.has("update-body") {
         answer.set("metadata", json!([]));
@@ -141,14 +160,48 @@ pub(crate) fn lets_in(flaws: &Flaws, _ask: &Ask, sent: Option<&str>) -> bool {
     }
 }
 
+/// Another status than the right one, for what is wrong with a request by itself.
+fn bend_status(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
+    let version = ask.header("X-Broker-API-Version");
+    let is_ours = version.is_some_and(|it| it.starts_with("2."));
+    let body = serde_json::from_slice::<Value>(&ask.body);
+    let is_deep = ask.body.starts_with(b"{\"context\":[[[[");
+    let has_body = ask.method == Method::PUT || ask.method == Method::PATCH;
+    let is_other_type = ask.header("content-type") == Some("application/xml");
+    let bent = match answer.status {
+        401 if version == Some("none") && flaws.has("auth-first") => 412,
+        400 if version.is_none() && flaws.has("version-missing-status") => 412,
+        400 if version.is_none() && flaws.has("version-missing") => 404,
+        412 if !is_ours && flaws.has("version-unknown-status") => 400,
+        412 if !is_ours && flaws.has("version-unknown") => 404,
+        400 if is_other_type && flaws.has("content-type-wrong") => 415,
+        400 if is_deep && flaws.has("body-nested") => 500,
+        400 if has_body && body.is_err() && flaws.has("body-not-json") => 422,
+        400 if body.is_ok_and(|it| !it.is_object()) && flaws.has("body-no-object") => 422,
+        status => status,
+    };
+    answer.status = bent;
+}
+
 /// Refuses who should be served; not the first requests, or there would be no walk to notice it.
 pub(crate) fn served(flaws: &Flaws, requests: usize, ask: &Ask) -> Result<(), Refused> {
-    let refused = match ask.header(IDENTITY) {
+    let identity = match ask.header(IDENTITY) {
         Some(_) => flaws.has("identity-present"),
         None => flaws.has("identity-absent") && requests > 3 && ask.place == Place::Catalog,
     };
+    let is_unusual = match &ask.place {
+        Place::Instance(id) | Place::InstanceOperation(id) => id.contains(' '),
+        _ => false,
+    };
+    let has_body = !ask.body.is_empty();
+    let kind = ask.header("content-type");
+    let refused = identity
+        || is_unusual && flaws.has("ids-unusual")
+        || ask.header("X-Broker-API-Version") == Some("2.99") && flaws.has("version-newer")
+        || kind.is_some_and(|it| it.contains(';')) && flaws.has("content-type-parameters")
+        || has_body && kind.is_none() && flaws.has("content-type-missing");
     if refused {
-        return Err(malformed("Your identity is not to my liking."));
+        return Err(malformed("This is not to my liking."));
     }
     Ok(())
 }

@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Longest body that is read, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
+/// The catalog of a broker never changes.
+const ETAG: &str = "\"kit\"";
+
 pub(crate) fn router(world: Arc<Mutex<World>>) -> Router {
     Router::new().fallback(serve).with_state(world)
 }
@@ -57,7 +60,16 @@ fn decided(world: &mut World, ask: &Ask) -> Result<Answer, Refused> {
         (Place::Catalog, Method::GET) => {
             let mut catalog = world.kit.catalog();
             flaws_catalog::bend_catalog(&world.flaws, world.requests, &mut catalog);
-            Ok(Answer::new(200, catalog))
+            let answer = Answer::new(200, catalog).header("etag", ETAG);
+            let is_known = ask.header("if-none-match") == Some(ETAG);
+            if is_known && !world.flaws.has("catalog-cached") {
+                return Ok(Answer {
+                    status: 304,
+                    body: None,
+                    ..answer
+                });
+            }
+            Ok(answer)
         }
         (Place::Instance(id), Method::PUT) => instances::provision(world, ask, id),
         (Place::Instance(id), Method::GET) => fetches::instance(world, ask, id),

@@ -221,6 +221,7 @@ fn catalog() -> Value {
         "maximum_polling_duration": 600,
         "maintenance_info": { "version": "1.2.3", "description": "Restarts it" },
         "free": false,
+        "metadata": { "bullets": ["Everything"] },
         "schemas": {
             "service_instance": { "create": closed(), "update": closed() },
             "service_binding": { "create": closed() },
@@ -238,6 +239,7 @@ fn catalog() -> Value {
             "bindable": true, "plan_updateable": true, "allow_context_updates": true,
             "instances_retrievable": true, "bindings_retrievable": true,
             "tags": ["ours"], "metadata": { "displayName": "Everything" },
+            "dashboard_client": { "id": "ours", "secret": "of-a-test" },
             "plans": [
                 with(plan(1, 1, "sync"), &full),
                 with(plan(1, 2, "async"), &full),
