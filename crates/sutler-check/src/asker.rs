@@ -10,7 +10,8 @@ use crate::progress::Progress;
 use crate::standing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use sutler_client::wire::{Connection, Request};
+use std::time::Duration;
+use sutler_client::wire::{Connection, Proof, Request};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -18,6 +19,11 @@ use uuid::Uuid;
 const SILENCES_MAX: usize = 3;
 /// And how many in all: each may cost a whole minute.
 const SILENCES_TOTAL_MAX: usize = 20;
+/// How often a question is asked again that a broker has no time for, and how long to wait: where it
+/// does not say, and at most.
+const WAITS_MAX: usize = 5;
+const WAIT: Duration = Duration::from_secs(1);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest sentence about a failure, in characters.
 const SAID_MAX: usize = 400;
 
@@ -98,7 +104,18 @@ impl Asker {
         if self.stop.is_cancelled() {
             return Err(Stop::Asked);
         }
-        Ok(self.exchange(request).await)
+        let mut answer = self.exchange(request).await;
+        for _ in 0..WAITS_MAX {
+            let Some(wait) = told_to_wait(&answer) else {
+                break;
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.stop.cancelled() => return Err(Stop::Asked),
+            }
+            answer = self.exchange(answer.request.clone()).await;
+        }
+        Ok(answer)
     }
 
     /// Sends, whoever wants to stop: clean-up goes on when the walk does not.
@@ -138,6 +155,16 @@ impl Asker {
     }
 }
 
+/// How long to wait before the question may be asked again, where a broker is asked too much. Who
+/// comes with wrong credentials on purpose is not to come again.
+fn told_to_wait(answer: &Exchange) -> Option<Duration> {
+    if !answer.is(&[429]) || answer.request.proof != Proof::Right {
+        return None;
+    }
+    let said = answer.header("Retry-After").and_then(|it| it.parse().ok());
+    Some(said.map_or(WAIT, Duration::from_secs).min(WAIT_MAX))
+}
+
 /// A sentence of a length that can be read, whatever a broker sent to be quoted in it.
 fn clipped(said: String) -> String {
     match said.char_indices().nth(SAID_MAX) {
@@ -165,4 +192,43 @@ pub(crate) fn dressed(mut request: Request) -> Request {
         request = request.header("Content-Type", "application/json");
     }
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exchange, clipped, told_to_wait};
+    use std::time::Duration;
+    use sutler_client::wire::{Answer, Method, Proof, Request};
+
+    fn answered(status: u16, retry_after: Option<&str>, proof: Proof) -> Exchange {
+        let mut answer = Answer {
+            status,
+            headers: Default::default(),
+            body: Default::default(),
+            took: Duration::ZERO,
+        };
+        if let Some(value) = retry_after {
+            answer.headers.insert("retry-after", value.parse().unwrap());
+        }
+        let request = Request::new(Method::Get, &["v2", "catalog"]).proof(proof);
+        Exchange::new(request, Ok(answer))
+    }
+
+    #[test]
+    fn a_broker_that_is_asked_too_much_is_asked_again_when_it_says() {
+        let wait = |status, said, proof| told_to_wait(&answered(status, said, proof));
+        let seconds = |it| Some(Duration::from_secs(it));
+        assert_eq!(wait(429, Some("3"), Proof::Right), seconds(3));
+        assert_eq!(wait(429, Some("tomorrow"), Proof::Right), seconds(1));
+        assert_eq!(wait(429, Some("86400"), Proof::Right), seconds(30));
+        assert_eq!(wait(429, None, Proof::Right), seconds(1));
+        assert_eq!(wait(429, Some("3"), Proof::Wrong), None);
+        assert_eq!(wait(503, Some("3"), Proof::Right), None);
+    }
+
+    #[test]
+    fn a_sentence_about_a_failure_can_always_be_read() {
+        assert_eq!(clipped("short".to_owned()), "short");
+        assert_eq!(clipped("ä".repeat(100_000)).chars().count(), 401);
+    }
 }

@@ -98,6 +98,7 @@ pub(crate) const CASES: &[&Case] = &[
     &OPERATION,
     &OPERATION_UNRESERVED,
     &error::BODY,
+    &error::UNAUTHORIZED_BODY,
     &error::WORD,
     &error::CODE,
     &error::INSTANCE_USABLE,

@@ -3,7 +3,9 @@
 use super::ten;
 use crate::asker::Stop;
 use crate::case::{Case, Level, Scope};
+use crate::exchange::Exchange;
 use crate::stage::Stage;
+use std::sync::Arc;
 use sutler_client::wire::{Proof, Request};
 
 const MISSING: Case = Case {
@@ -19,7 +21,7 @@ const WRONG: Case = Case {
     line: "B-010",
     level: Level::Must,
     scope: Scope::Broker,
-    rule: "Every request with wrong credentials is answered with 401.",
+    rule: "Every request with wrong credentials is answered with 401, or with 429 once there were too many.",
 };
 
 const FIRST: Case = Case {
@@ -27,7 +29,7 @@ const FIRST: Case = Case {
     line: "B-010",
     level: Level::May,
     scope: Scope::Broker,
-    rule: "Credentials are looked at before the version: who is wrong in both gets 401.",
+    rule: "Credentials are looked at before the version: who has neither gets 401.",
 };
 
 const TLS: Case = Case {
@@ -52,21 +54,30 @@ pub(crate) async fn walk(stage: &Stage) -> Result<(), Stop> {
         }
         return Ok(());
     }
-    for answer in ten::ask(stage, |it| it.proof(Proof::Missing)).await? {
-        stage.judge_broker(&MISSING, &answer, answer.must_be(&[401]));
+    for (case, proof) in [(&MISSING, Proof::Missing), (&WRONG, Proof::Wrong)] {
+        let answers = ten::ask(stage, |it| it.proof(proof)).await?;
+        all_outside(stage, case, &answers);
     }
-    for answer in ten::ask(stage, |it| it.proof(Proof::Wrong)).await? {
-        stage.judge_broker(&WRONG, &answer, answer.must_be(&[401]));
-    }
+    // Without any credentials: nobody has to take this for another guess.
     let wrong_in_both = |request: Request| {
         request
-            .proof(Proof::Wrong)
+            .proof(Proof::Missing)
             .header("X-Broker-API-Version", "none")
     };
-    for answer in ten::ask(stage, wrong_in_both).await? {
-        stage.judge_broker(&FIRST, &answer, answer.must_be(&[401]));
-    }
+    let answers = ten::ask(stage, wrong_in_both).await?;
+    all_outside(stage, &FIRST, &answers);
     Ok(())
+}
+
+/// Everybody gets 401. Who tried too often may be told to wait, which is no way in either.
+fn all_outside(stage: &Stage, case: &'static Case, answers: &[Arc<Exchange>]) {
+    for answer in answers {
+        if answer.is(&[429]) {
+            stage.skip_broker(case, "the broker answers 429 to everybody who tries");
+        } else {
+            stage.judge_broker(case, answer, answer.must_be(&[401]));
+        }
+    }
 }
 
 /// Whether the connection is safe from others; on one machine there are none.

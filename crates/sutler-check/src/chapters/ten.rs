@@ -10,8 +10,8 @@ use serde_json::json;
 use std::sync::Arc;
 use sutler_client::wire::{Method, Request};
 
-/// Asks all ten, each request altered, and gives the answers in order. Whatever a PUT makes all the
-/// same is in the ledger.
+/// Asks all ten, each request altered, and gives the answers in order: fewer, if the broker does not
+/// want to be asked so often. Whatever a PUT makes all the same is in the ledger.
 pub(super) async fn ask(
     stage: &Stage,
     alter: impl Fn(Request) -> Request,
@@ -27,10 +27,14 @@ pub(super) async fn ask(
         }
         let answer = stage.asker.ask_bare(alter(dressed(request))).await?;
         // Who is refused has made nothing; `refusal-changes-nothing` holds brokers to it.
-        if let Some(made) = made.filter(|_| answer.is(&[400, 401, 412])) {
+        if let Some(made) = made.filter(|_| answer.is(&[400, 401, 412, 429])) {
             stage.asker.ledger.is_gone(&made);
         }
+        let is_enough = answer.is(&[429]);
         answers.push(answer);
+        if is_enough {
+            break;
+        }
     }
     Ok(answers)
 }

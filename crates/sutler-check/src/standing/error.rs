@@ -14,6 +14,14 @@ pub(super) const BODY: Case = Case {
     rule: "The body of an error is a JSON object; `error` and `description`, if there, are non-empty strings.",
 };
 
+pub(super) const UNAUTHORIZED_BODY: Case = Case {
+    name: "unauthorized-body",
+    line: "B-031",
+    level: Level::Should,
+    scope: Scope::Broker,
+    rule: "The body of a 401 is a JSON object too, whoever in front of the broker has sent it.",
+};
+
 pub(super) const WORD: Case = Case {
     name: "error-word",
     line: "B-031",
@@ -61,7 +69,11 @@ pub(super) fn judge(
     json: Option<&Value>,
     into: &mut Vec<Judgement>,
 ) {
-    into.push((&BODY, body(json)));
+    // What stands in front of a broker often answers 401 for it, in a language of its own.
+    match status {
+        401 => into.push((&UNAUTHORIZED_BODY, body(json))),
+        _ => into.push((&BODY, body(json))),
+    }
     let Some(Value::Object(body)) = json else {
         return;
     };

@@ -34,6 +34,7 @@ PATCH instance 202 operation {"operation":""}
 DELETE instance 202 operation {"operation":null}
 DELETE instance 202 operation-unreserved {"operation":"a/b"}
 PUT instance 400 error-body []
+PUT instance 401 unauthorized-body ""
 PUT instance 400 error-body {"description":""}
 PUT instance 400 error-word {"error":"two words"}
 PUT instance 422 error-code {"error":"asyncRequired"}

@@ -185,9 +185,10 @@ fn profile(value: &Value) -> Result<(), String> {
 }
 
 fn whole_number(value: &Value) -> Result<(), String> {
-    match value.as_u64() {
-        Some(_) => Ok(()),
-        None => Err(format!("is {value}")),
+    match value.as_f64() {
+        // 60.0 is a whole number as well.
+        Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(()),
+        _ => Err(format!("is {value}")),
     }
 }
 

@@ -27,6 +27,9 @@ pub(crate) fn bend(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
 
 fn bend_error(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
     bend_status(flaws, ask, answer);
+    if answer.status == 401 && flaws.has("unauthorized-body") {
+        answer.body = Some(Value::String("no".to_owned()));
+    }
     if flaws.has("error-body") {
         answer.body = Some(Value::String("no".to_owned()));
     }
