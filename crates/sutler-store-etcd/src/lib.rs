@@ -1,1 +1,34 @@
-//! The journal's store in etcd, through its JSON gateway: keys and mapping, no decisions.
+//! The journal's store in etcd (3.4 or later), through its JSON gateway: for whoever already runs etcd.
+//!
+//! etcd keeps rows; indexes are kept by each replica, which reads the rows once and then follows a
+//! watch. So a commit touches one key for each document and operation it writes and a constant
+//! number besides, however many terms there are, and is one transaction: one round trip. Leases are
+//! etcd's own, the feed is in the order of etcd's revisions. It maps and remembers, and takes no
+//! decisions: those are in the crates above `sutler-journal`, whose
+//! [`Store`](sutler_journal::Store) this implements.
+//!
+//! Reading order: `keys.rs` for what is where, `rows.rs` for what stands in it, `view.rs` for the
+//! indexes, `plan.rs` for what a commit becomes, `commit.rs` for how it is sent, `follow.rs` for how
+//! a replica keeps up, `claim.rs` for leases.
+
+mod settings;
+
+mod claim;
+mod client;
+mod clock;
+mod codec;
+mod commit;
+mod follow;
+mod keys;
+mod logs;
+mod plan;
+mod read;
+mod rows;
+mod store;
+mod sweep;
+mod view;
+mod watch;
+mod wire;
+
+pub use settings::{EtcdSettings, InvalidUrl, Login, Tls};
+pub use store::{EtcdStore, OpenError};

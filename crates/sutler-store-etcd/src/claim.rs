@@ -1,0 +1,273 @@
+//! Leases and claims. A worker's lease is a lease of etcd on the key of its name: when it runs out,
+//! the key is gone, and every transaction that demands it fails. That is the store's clock.
+//!
+//! A name that was used once is remembered beside it, so that a worker whose lease ran out learns of
+//! it. A claim is one transaction with one more inside for each operation: what somebody else took
+//! first does not spoil the rest. Not here: the fence of a commit (`plan.rs`).
+
+use crate::client::Effect;
+use crate::plan::{give_back, hand_out};
+use crate::read::operation_of;
+use crate::rows::{self, Job};
+use crate::store::EtcdStore;
+use crate::view::{Lease, View};
+use crate::wire::{Compare, Step, Txn};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use sutler_journal::{
+    LeaseError, Operation, OperationId, Queue, Renewal, State, StoreError, StoreTime, WorkerId,
+};
+
+/// Most operations in one transaction.
+const BATCH: usize = 60;
+/// How often a claim or release is tried again because others wrote meanwhile.
+const TRIES_MAX: usize = 100;
+
+impl EtcdStore {
+    pub(crate) async fn prolong(
+        &self,
+        worker: WorkerId,
+        ttl: Duration,
+    ) -> Result<Renewal, LeaseError> {
+        let seconds = whole_seconds(ttl);
+        let (lease, used) = {
+            let view = self.follower.view()?;
+            let lease = view.workers.get(&worker).copied();
+            (lease, view.names.contains_key(&worker))
+        };
+        match lease {
+            Some(lease) if lease.seconds == seconds => {
+                if !self.client.keep_alive(lease.id).await.map_err(store)? {
+                    return Err(LeaseError::Lost);
+                }
+                self.follower.catch_up().await?;
+            }
+            Some(lease) => self.exchange(worker, lease, seconds).await?,
+            None if used => return Err(LeaseError::Lost),
+            None => self.hire(worker, seconds).await?,
+        }
+        let view = self.follower.view()?;
+        let held: Vec<OperationId> = view.operations.held(worker).collect();
+        let wanted = |id: &&OperationId| {
+            let entry = view.operations.get(**id);
+            entry.is_some_and(|entry| entry.row.cancel)
+        };
+        let cancelled = held.iter().filter(wanted).copied().collect();
+        Ok(Renewal { cancelled, held })
+    }
+
+    /// Gives a new name its first lease.
+    async fn hire(&self, worker: WorkerId, seconds: i64) -> Result<(), LeaseError> {
+        let lease = self.client.grant(seconds).await.map_err(store)?;
+        let now = self.client.clock.now();
+        let txn = Txn {
+            compare: vec![Compare::absent(self.keys.name(worker))],
+            success: vec![
+                Step::put(self.keys.name(worker), now.0.to_be_bytes().to_vec()),
+                self.lease_step(worker, Lease { id: lease, seconds }),
+                Step::put(self.keys.head(), Vec::new()),
+            ],
+            failure: Vec::new(),
+        };
+        self.take_lease(&txn, lease).await
+    }
+
+    /// Puts a worker's name under another lease, with another time.
+    async fn exchange(&self, worker: WorkerId, old: Lease, seconds: i64) -> Result<(), LeaseError> {
+        let lease = self.client.grant(seconds).await.map_err(store)?;
+        let txn = Txn {
+            compare: vec![Compare::present(self.keys.worker(worker))],
+            success: vec![
+                self.lease_step(worker, Lease { id: lease, seconds }),
+                Step::put(self.keys.head(), Vec::new()),
+            ],
+            failure: Vec::new(),
+        };
+        self.take_lease(&txn, lease).await?;
+        self.client.revoke(old.id).await;
+        Ok(())
+    }
+
+    fn lease_step(&self, worker: WorkerId, lease: Lease) -> Step {
+        let value = lease.seconds.to_be_bytes().to_vec();
+        Step::leased(self.keys.worker(worker), value, Some(lease.id))
+    }
+
+    async fn take_lease(&self, txn: &Txn, lease: i64) -> Result<(), LeaseError> {
+        match self.client.txn(txn, Effect::Writes).await {
+            Ok(answer) if answer.succeeded => {
+                self.follower.reach(answer.header.revision.0).await?;
+                Ok(())
+            }
+            Ok(_) => {
+                self.client.revoke(lease).await;
+                Err(LeaseError::Lost)
+            }
+            Err(trouble) => Err(store(trouble)),
+        }
+    }
+
+    pub(crate) async fn hand_out(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        self.follower.catch_up().await?;
+        let mut left: Vec<(Queue, usize)> = queues.to_vec();
+        let mut claimed: Vec<Job> = Vec::new();
+        for _ in 0..TRIES_MAX {
+            let picked = {
+                let view = self.follower.view()?;
+                if !view.is_alive(worker) {
+                    return Err(LeaseError::Lost);
+                }
+                pick(&view, &left, self.client.clock.now())
+            };
+            if picked.is_empty() {
+                break;
+            }
+            for batch in picked.chunks(BATCH) {
+                for job in self.take(worker, batch).await? {
+                    let limit = left.iter_mut().find(|it| it.0 == job.row.queue);
+                    if let Some((_, limit)) = limit {
+                        *limit = limit.saturating_sub(1);
+                    }
+                    claimed.push(job);
+                }
+            }
+        }
+        let parts: Vec<_> = claimed.iter().map(|job| job.parts.clone()).collect();
+        let contents = self.contents(&parts, None).await?;
+        let whole = claimed.into_iter().zip(contents);
+        Ok(whole
+            .filter_map(|(job, contents)| Some(operation_of(job, contents?)))
+            .collect())
+    }
+
+    /// Takes as many of these as nobody took before.
+    async fn take(&self, worker: WorkerId, picked: &[Pick]) -> Result<Vec<Job>, LeaseError> {
+        let mut taken = Vec::with_capacity(picked.len());
+        let mut steps = Vec::with_capacity(picked.len() + 1);
+        for pick in picked {
+            let id = pick.job.row.id;
+            let place = self.keys.operation(id);
+            let mut compare = vec![Compare::unchanged(place.clone(), pick.revision)];
+            if let Some(dead) = pick.job.worker {
+                compare.push(Compare::absent(self.keys.worker(dead)));
+            }
+            let mut job = pick.job.clone();
+            hand_out(&mut job, worker);
+            let success = vec![Step::put(place, rows::operation(&job))];
+            steps.push(Step::Txn(Txn {
+                compare,
+                success,
+                failure: Vec::new(),
+            }));
+            taken.push(job);
+        }
+        steps.push(Step::put(self.keys.head(), Vec::new()));
+        let txn = Txn {
+            compare: vec![Compare::present(self.keys.worker(worker))],
+            success: steps,
+            failure: Vec::new(),
+        };
+        let answer = self.client.txn(&txn, Effect::Writes).await.map_err(store)?;
+        if !answer.succeeded {
+            return Err(LeaseError::Lost);
+        }
+        self.follower.reach(answer.header.revision.0).await?;
+        let done = answer.responses.iter().map(|it| it.txn.as_ref());
+        let done = done.map(|it| it.is_some_and(|txn| txn.succeeded));
+        let taken = taken.into_iter().zip(done).filter(|(_, done)| *done);
+        Ok(taken.map(|(job, _)| job).collect())
+    }
+
+    pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), StoreError> {
+        self.follower.catch_up().await?;
+        for _ in 0..TRIES_MAX {
+            let now = self.client.clock.now();
+            let (lease, held, all) = {
+                let view = self.follower.view()?;
+                let held = view.operations.held(worker);
+                let held = held.filter_map(|id| view.operations.get(id));
+                let held = held.filter_map(|entry| Some((entry.revision, entry.job()?)));
+                let mut held: Vec<(i64, Job)> = held.collect();
+                let all = held.len() <= BATCH;
+                held.truncate(BATCH);
+                (view.workers.get(&worker).copied(), held, all)
+            };
+            if lease.is_none() && held.is_empty() {
+                return Ok(());
+            }
+            let mut txn = Txn::default();
+            for (revision, mut job) in held {
+                let place = self.keys.operation(job.row.id);
+                txn.compare
+                    .push(Compare::unchanged(place.clone(), revision));
+                give_back(&mut job, now);
+                txn.success.push(Step::put(place, rows::operation(&job)));
+            }
+            if all {
+                txn.success.push(Step::delete(self.keys.worker(worker)));
+            }
+            txn.success.push(Step::put(self.keys.head(), Vec::new()));
+            let answer = self.client.txn(&txn, Effect::Writes).await?;
+            if !answer.succeeded {
+                self.follower.catch_up().await?;
+                continue;
+            }
+            self.follower.reach(answer.header.revision.0).await?;
+            if all {
+                if let Some(lease) = lease {
+                    self.client.revoke(lease.id).await;
+                }
+                return Ok(());
+            }
+        }
+        Err(StoreError::new(
+            "others wrote faster than this release could; try it again",
+        ))
+    }
+}
+
+/// Something to claim.
+struct Pick {
+    revision: i64,
+    job: Job,
+}
+
+/// What may be claimed: from each queue at most its number, the longest due first.
+fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<Pick> {
+    let orphans: Vec<_> = view.orphans().collect();
+    let mut picked = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (queue, limit) in queues {
+        let mut due: Vec<(StoreTime, OperationId)> =
+            view.operations.due(queue, now).take(*limit).collect();
+        let of_queue = orphans
+            .iter()
+            .filter(|(_, entry)| entry.row.queue == *queue && entry.row.state == State::Running);
+        due.extend(of_queue.map(|(id, entry)| (entry.row.due, *id)));
+        due.sort();
+        due.truncate(*limit);
+        picked.extend(due.into_iter().filter_map(|(_, id)| {
+            // A queue may be named twice.
+            let entry = view.operations.get(id).filter(|_| seen.insert(id))?;
+            Some(Pick {
+                revision: entry.revision,
+                job: entry.job()?,
+            })
+        }));
+    }
+    picked
+}
+
+fn store(trouble: crate::client::Trouble) -> LeaseError {
+    LeaseError::Store(trouble.into())
+}
+
+/// etcd's leases last whole seconds: never less than was asked for.
+fn whole_seconds(ttl: Duration) -> i64 {
+    let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
+    i64::try_from(seconds.max(1)).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,464 @@
+//! Speaks to etcd's JSON gateway: reads, transactions, leases; one member after the other.
+//!
+//! A request that only reads is tried at every member. One that writes is tried at the next only if
+//! it certainly did nothing: else [`Trouble::Unanswered`] tells that nobody knows. Passwords and
+//! tokens go into headers and bodies, never into an error. Not here: watching (`watch.rs`).
+
+use crate::clock::ServerClock;
+use crate::settings::{EtcdSettings, Login, Tls};
+use crate::wire::{KeyValue, Leased, Line, Range, Ranged, Refusal, Step, Txn, Txned};
+use reqwest::header::{AUTHORIZATION, DATE};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use sutler_journal::StoreError;
+
+/// Longest answer: a page of the largest values, in base64.
+const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Most connections that are kept for later, per member.
+const IDLE_MAX: usize = 32;
+/// Most keys that one transaction reads; etcd takes 128 steps unless told otherwise.
+pub(crate) const STEPS_MAX: usize = 100;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Nothing was done.
+    NotDone(StoreError),
+    /// Whether anything was done is not known.
+    Unanswered(StoreError),
+    /// etcd has forgotten the revision that was asked for.
+    Compacted,
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::NotDone(error) | Trouble::Unanswered(error) => error,
+            Trouble::Compacted => Self::new(
+                "etcd forgot the revision that was being read; ask again, and compact less often if this returns",
+            ),
+        }
+    }
+}
+
+/// What a request may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing: it can be repeated.
+    Reads,
+    /// Something, at most once.
+    Writes,
+}
+
+/// A connection to a cluster.
+pub(crate) struct Client {
+    http: reqwest::Client,
+    addresses: Vec<String>,
+    /// The member that answered last.
+    current: AtomicUsize,
+    login: Option<Login>,
+    token: Mutex<Option<SecretString>>,
+    timeout: Duration,
+    pub(crate) clock: Arc<ServerClock>,
+}
+
+impl Client {
+    pub(crate) fn new(settings: &EtcdSettings) -> Result<Self, StoreError> {
+        let mut http = reqwest::Client::builder()
+            .http1_only()
+            .no_proxy()
+            .tcp_nodelay(true)
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(settings.connect_timeout)
+            .pool_max_idle_per_host(IDLE_MAX);
+        if let Some(tls) = &settings.tls {
+            http = with_tls(http, tls)?;
+        }
+        let http = http.build().map_err(|cause| {
+            StoreError::caused(
+                "the connection to etcd cannot be set up: check the files for TLS",
+                cause.without_url(),
+            )
+        })?;
+        Ok(Self {
+            http,
+            addresses: settings.addresses(),
+            current: AtomicUsize::new(0),
+            login: settings.login.clone(),
+            token: Mutex::new(None),
+            timeout: settings.request_timeout,
+            clock: Arc::new(ServerClock::new()),
+        })
+    }
+
+    /// Reads a range; as current as anything that was acknowledged before.
+    pub(crate) async fn range(&self, range: &Range) -> Result<Ranged, Trouble> {
+        self.call("/v3/kv/range", range, Effect::Reads).await
+    }
+
+    /// Does a transaction.
+    pub(crate) async fn txn(&self, txn: &Txn, effect: Effect) -> Result<Txned, Trouble> {
+        self.call("/v3/kv/txn", txn, effect).await
+    }
+
+    /// Reads many keys as they were at one revision, the present one if none is given.
+    pub(crate) async fn get_all(
+        &self,
+        keys: &[Vec<u8>],
+        mut revision: Option<i64>,
+    ) -> Result<Vec<Option<KeyValue>>, Trouble> {
+        let mut found = Vec::with_capacity(keys.len());
+        for chunk in keys.chunks(STEPS_MAX) {
+            let read = |key: &Vec<u8>| Step::Range(Range::one(key.clone()).at(revision));
+            let txn = Txn {
+                success: chunk.iter().map(read).collect(),
+                ..Txn::default()
+            };
+            let answer = self.txn(&txn, Effect::Reads).await?;
+            found.extend(answer.ranges().map(|it| it.kvs.first().cloned()));
+            revision = revision.or(Some(answer.header.revision.0));
+        }
+        Ok(found)
+    }
+
+    /// Makes a lease; its number.
+    pub(crate) async fn grant(&self, seconds: i64) -> Result<i64, Trouble> {
+        let body = serde_json::json!({ "TTL": seconds });
+        let lease: Leased = self.call("/v3/lease/grant", &body, Effect::Writes).await?;
+        Ok(lease.id.0)
+    }
+
+    /// Prolongs a lease; whether it is still there.
+    pub(crate) async fn keep_alive(&self, lease: i64) -> Result<bool, Trouble> {
+        let body = serde_json::json!({ "ID": lease });
+        let line: Line<Leased> = self
+            .call("/v3/lease/keepalive", &body, Effect::Reads)
+            .await?;
+        match (line.result, line.error) {
+            (Some(lease), _) => Ok(lease.ttl.0 > 0),
+            (None, Some(refusal)) => Err(judge(&refusal)),
+            (None, None) => Err(Trouble::NotDone(StoreError::new(
+                "etcd ended a renewal without a word; ask again",
+            ))),
+        }
+    }
+
+    /// Ends a lease; one that is not there has ended.
+    pub(crate) async fn revoke(&self, lease: i64) {
+        let body = serde_json::json!({ "ID": lease });
+        let ended: Result<serde_json::Value, Trouble> =
+            self.call("/v3/lease/revoke", &body, Effect::Reads).await;
+        if ended.is_err() {
+            tracing::debug!("a lease was not given back to etcd; it runs out by itself");
+        }
+    }
+
+    /// Asks one member after the other, as far as that is safe.
+    async fn call<A: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+        effect: Effect,
+    ) -> Result<A, Trouble> {
+        let body = serde_json::to_vec(body).map_err(|cause| {
+            Trouble::NotDone(StoreError::caused("a request cannot be written", cause))
+        })?;
+        let body = bytes::Bytes::from(body);
+        let mut logins = 0;
+        let mut left = self.addresses.len();
+        loop {
+            let member = self.current.load(Ordering::Relaxed);
+            let token = self.token().await?;
+            let (trouble, next) = match self.ask(member, path, body.clone(), token.as_ref()).await {
+                Ok(answer) => return Ok(answer),
+                Err(Asked::TokenRefused) if self.login.is_some() && logins == 0 => {
+                    logins += 1;
+                    self.forget(token);
+                    continue;
+                }
+                Err(Asked::TokenRefused) => return Err(Trouble::NotDone(not_allowed())),
+                Err(Asked::Refused(trouble)) => return Err(trouble),
+                Err(Asked::Elsewhere(trouble)) => {
+                    let safe = effect == Effect::Reads || matches!(trouble, Trouble::NotDone(_));
+                    (trouble, safe)
+                }
+            };
+            self.leave(member);
+            left -= 1;
+            if !next || left == 0 {
+                return Err(trouble);
+            }
+        }
+    }
+
+    /// Goes on to the next member, unless somebody already did.
+    pub(crate) fn leave(&self, member: usize) {
+        let next = (member + 1) % self.addresses.len().max(1);
+        let _ = self
+            .current
+            .compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    async fn ask<A: DeserializeOwned>(
+        &self,
+        member: usize,
+        path: &str,
+        body: bytes::Bytes,
+        token: Option<&SecretString>,
+    ) -> Result<A, Asked> {
+        let sent = Instant::now();
+        let request = self
+            .request(member, path, body, token)
+            .timeout(self.timeout);
+        let mut response = request.send().await.map_err(unanswered)?;
+        if let Some(date) = response.headers().get(DATE).and_then(|it| it.to_str().ok()) {
+            self.clock.heard(sent, date);
+        }
+        let fine = response.status().is_success();
+        let mut answer = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(unanswered)? {
+            if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(Asked::Refused(Trouble::Unanswered(StoreError::new(
+                    "etcd gave an answer of more than 512 MB: list in smaller pages",
+                ))));
+            }
+            answer.extend_from_slice(&chunk);
+        }
+        if !fine {
+            return Err(refused(&answer));
+        }
+        serde_json::from_slice(&answer).map_err(|cause| {
+            Asked::Refused(Trouble::Unanswered(StoreError::caused(
+                "an answer of etcd cannot be read: is there something else at this address?",
+                cause,
+            )))
+        })
+    }
+
+    /// A request to one member, without a limit on its time.
+    pub(crate) fn request(
+        &self,
+        member: usize,
+        path: &str,
+        body: bytes::Bytes,
+        token: Option<&SecretString>,
+    ) -> reqwest::RequestBuilder {
+        let address = self.addresses.get(member).map_or("", String::as_str);
+        let request = self.http.post(format!("{address}{path}")).body(body);
+        match token {
+            Some(token) => request.header(AUTHORIZATION, token.expose_secret()),
+            None => request,
+        }
+    }
+
+    /// The member to ask, and how to be let in.
+    pub(crate) async fn member(&self) -> Result<(usize, Option<SecretString>), Trouble> {
+        let token = self.token().await?;
+        Ok((self.current.load(Ordering::Relaxed), token))
+    }
+
+    /// The token to go with a request, if etcd wants one.
+    async fn token(&self) -> Result<Option<SecretString>, Trouble> {
+        let Some(login) = &self.login else {
+            return Ok(None);
+        };
+        if let Some(token) = self.known_token() {
+            return Ok(Some(token));
+        }
+        let mut trouble = Trouble::NotDone(not_allowed());
+        for _ in &self.addresses {
+            let member = self.current.load(Ordering::Relaxed);
+            match self.log_in(member, login).await {
+                Ok(token) => {
+                    *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token.clone();
+                    return Ok(token);
+                }
+                Err(Asked::Elsewhere(other)) => trouble = not_done(other),
+                Err(Asked::TokenRefused) => return Err(Trouble::NotDone(not_allowed())),
+                Err(Asked::Refused(other)) => return Err(not_done(other)),
+            }
+            self.leave(member);
+        }
+        Err(trouble)
+    }
+
+    async fn log_in(&self, member: usize, login: &Login) -> Result<Option<SecretString>, Asked> {
+        #[derive(serde::Deserialize)]
+        struct Token {
+            token: SecretString,
+        }
+        let body = serde_json::json!({
+            "name": login.user,
+            "password": login.password.expose_secret(),
+        });
+        let body = body.to_string().into();
+        match self.ask(member, "/v3/auth/authenticate", body, None).await {
+            Ok(Token { token }) => Ok(Some(token)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn known_token(&self) -> Option<SecretString> {
+        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        token.clone()
+    }
+
+    /// Drops a token that etcd no longer takes, unless there is already another.
+    pub(crate) fn forget(&self, refused: Option<SecretString>) {
+        let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = token.as_ref().map(ExposeSecret::expose_secret)
+            == refused.as_ref().map(ExposeSecret::expose_secret);
+        if same {
+            *token = None;
+        }
+    }
+}
+
+/// Nothing was done by a request that was never sent, whatever became of the login before it.
+fn not_done(trouble: Trouble) -> Trouble {
+    Trouble::NotDone(trouble.into())
+}
+
+/// How one member answered, if it did not do what was asked.
+enum Asked {
+    /// The token is old.
+    TokenRefused,
+    /// Every member would say this.
+    Refused(Trouble),
+    /// Another member may do better.
+    Elsewhere(Trouble),
+}
+
+fn unanswered(cause: reqwest::Error) -> Asked {
+    let unsent = cause.is_connect() || cause.is_builder();
+    let error = StoreError::caused(
+        "etcd does not answer: check that it runs, and that its address is right",
+        cause.without_url(),
+    );
+    Asked::Elsewhere(if unsent {
+        Trouble::NotDone(error)
+    } else {
+        Trouble::Unanswered(error)
+    })
+}
+
+/// Codes of gRPC.
+const INVALID_ARGUMENT: i64 = 3;
+const NOT_FOUND: i64 = 5;
+const PERMISSION_DENIED: i64 = 7;
+const RESOURCE_EXHAUSTED: i64 = 8;
+const FAILED_PRECONDITION: i64 = 9;
+const OUT_OF_RANGE: i64 = 11;
+const UNAUTHENTICATED: i64 = 16;
+
+fn refused(answer: &[u8]) -> Asked {
+    let refusal: Refusal = serde_json::from_slice(answer).unwrap_or_default();
+    if refusal.code == UNAUTHENTICATED {
+        return Asked::TokenRefused;
+    }
+    let trouble = judge(&refusal);
+    match refusal.code {
+        INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | RESOURCE_EXHAUSTED
+        | FAILED_PRECONDITION | OUT_OF_RANGE => Asked::Refused(trouble),
+        _ => Asked::Elsewhere(trouble),
+    }
+}
+
+/// What a refusal means for whatever was asked.
+pub(crate) fn judge(refusal: &Refusal) -> Trouble {
+    let said = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
+    match refusal.code {
+        OUT_OF_RANGE if refusal.message.contains("compacted") => Trouble::Compacted,
+        RESOURCE_EXHAUSTED => Trouble::NotDone(said(
+            "etcd is full or busy: give it more room, or compact and defragment it",
+        )),
+        INVALID_ARGUMENT if refusal.message.contains("auth") => Trouble::NotDone(not_allowed()),
+        PERMISSION_DENIED | UNAUTHENTICATED => Trouble::NotDone(not_allowed()),
+        INVALID_ARGUMENT | NOT_FOUND | FAILED_PRECONDITION | OUT_OF_RANGE => {
+            Trouble::NotDone(said("etcd refuses: check its version and its limits"))
+        }
+        _ if refusal.message.contains("no leader") => {
+            Trouble::NotDone(said("etcd has no leader: see that most of its members run"))
+        }
+        _ => Trouble::Unanswered(said("etcd did not say what became of a request")),
+    }
+}
+
+fn not_allowed() -> StoreError {
+    StoreError::new(
+        "etcd does not let this user in: check name, password and its role's access to the prefix",
+    )
+}
+
+fn with_tls(http: reqwest::ClientBuilder, tls: &Tls) -> Result<reqwest::ClientBuilder, StoreError> {
+    let mut http = http;
+    if let Some(path) = &tls.ca {
+        let certificates = reqwest::Certificate::from_pem_bundle(&read(path)?)
+            .map_err(|cause| unreadable(path, cause))?;
+        http = http.tls_certs_only(certificates);
+    }
+    if let Some((certificate, key)) = &tls.identity {
+        let mut pem = read(certificate)?;
+        pem.push(b'\n');
+        pem.extend(read(key)?);
+        let identity =
+            reqwest::Identity::from_pem(&pem).map_err(|cause| unreadable(certificate, cause))?;
+        http = http.identity(identity);
+    }
+    Ok(http)
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<u8>, StoreError> {
+    std::fs::read(path).map_err(|cause| unreadable(path, cause))
+}
+
+fn unreadable(
+    path: &std::path::Path,
+    cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> StoreError {
+    let sentence = format!("{} cannot be read as PEM", path.display());
+    StoreError::caused(sentence, cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trouble, judge};
+    use crate::wire::Refusal;
+
+    fn judged(code: i64, message: &str) -> Trouble {
+        judge(&Refusal {
+            code,
+            message: message.to_owned(),
+        })
+    }
+
+    #[test]
+    fn only_what_certainly_did_nothing_is_said_to_have_done_nothing() {
+        for (code, message) in [
+            (3, "etcdserver: request is too large"),
+            (7, "etcdserver: permission denied"),
+            (8, "etcdserver: mvcc: database space exceeded"),
+            (14, "etcdserver: no leader"),
+        ] {
+            let trouble = judged(code, message);
+            assert!(matches!(trouble, Trouble::NotDone(_)), "{message}");
+        }
+        for (code, message) in [
+            (14, "etcdserver: request timed out"),
+            (14, "etcdserver: leader changed"),
+            (2, "anything"),
+            (0, ""),
+        ] {
+            let trouble = judged(code, message);
+            assert!(matches!(trouble, Trouble::Unanswered(_)), "{message}");
+        }
+        let forgotten = judged(11, "etcdserver: mvcc: required revision has been compacted");
+        assert!(matches!(forgotten, Trouble::Compacted));
+    }
+}

@@ -1,0 +1,149 @@
+//! The time of the servers, learnt from the `Date` of their answers.
+//!
+//! etcd tells no time inside a transaction, but every answer says to the second when it was made.
+//! A server that says 12:00:05 is at 12:00:05 or later when the answer arrives: each answer gives a
+//! lower bound, and the best of them comes closer with every second that begins between two answers.
+//! So replicas whose own clocks disagree agree on this one. Leases do not go by it: they are etcd's.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use sutler_journal::StoreTime;
+
+/// `Date` tells whole seconds: the server may be almost so much later.
+const STEP: Duration = Duration::from_secs(1);
+/// How fast the clocks of two machines drift apart, at most: a second in three hours.
+const DRIFT_PER_MILLION: u32 = 100;
+
+/// A clock that follows the servers'.
+#[derive(Debug)]
+pub(crate) struct ServerClock {
+    origin: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bound: Option<Bound>,
+    last: StoreTime,
+}
+
+/// What the best answer told: at this moment after the origin it was at least this late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bound {
+    heard: Duration,
+    time: StoreTime,
+}
+
+impl Bound {
+    /// What it tells about a later moment.
+    fn at(self, moment: Duration) -> StoreTime {
+        self.time.plus(moment.saturating_sub(self.heard))
+    }
+}
+
+impl ServerClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            origin: Instant::now(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Takes note of an answer.
+    pub(crate) fn heard(&self, sent: Instant, date: &str) {
+        let Some(date) = read_date(date) else { return };
+        let sent = sent.saturating_duration_since(self.origin);
+        let heard = self.origin.elapsed();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.bound = Some(better(state.bound, sent, heard, date));
+    }
+
+    /// Now, never earlier than it said before; by this machine's clock until a server was heard.
+    pub(crate) fn now(&self) -> StoreTime {
+        let moment = self.origin.elapsed();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = match state.bound {
+            Some(bound) => bound.at(moment),
+            None => StoreTime::default().plus(
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default(),
+            ),
+        };
+        state.last = state.last.max(now);
+        state.last
+    }
+}
+
+/// The better of two bounds; what was known is dropped if this answer contradicts it.
+fn better(known: Option<Bound>, sent: Duration, heard: Duration, date: StoreTime) -> Bound {
+    let new = Bound { heard, time: date };
+    let Some(known) = known else { return new };
+    let age = heard.saturating_sub(known.heard);
+    let doubt = age * DRIFT_PER_MILLION / 1_000_000;
+    // When it was asked the server was not a second past what it said: else its clock went back.
+    let impossible = known.at(sent).minus(doubt) > date.plus(STEP);
+    if impossible || date > known.at(heard).minus(doubt) {
+        new
+    } else {
+        known
+    }
+}
+
+/// Reads `Sun, 15 Nov 2026 17:29:35 GMT`.
+fn read_date(text: &str) -> Option<StoreTime> {
+    let timestamp = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
+    Some(StoreTime(timestamp.ok()?.as_microsecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, better, read_date};
+    use std::time::Duration;
+    use sutler_journal::StoreTime;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn seconds(seconds: i64) -> StoreTime {
+        StoreTime(seconds * 1_000_000)
+    }
+
+    /// What a server whose clock is this much ahead says when asked at a moment.
+    fn said(moment: Duration, ahead: Duration) -> StoreTime {
+        StoreTime::default().plus(Duration::from_secs((moment + ahead).as_secs()))
+    }
+
+    #[test]
+    fn the_date_of_an_answer_is_read() {
+        let date = read_date("Sun, 15 Nov 2026 17:29:35 GMT");
+        assert_eq!(date, Some(StoreTime(1_794_763_775_000_000)));
+        assert_eq!(read_date("yesterday"), None);
+    }
+
+    #[test]
+    fn many_answers_tell_the_time_better_than_to_the_second() {
+        let ahead = ms(1_000_730);
+        let mut bound = None;
+        for sent in (0..40).map(|n| ms(n * 37)) {
+            bound = Some(better(bound, sent, sent + ms(1), said(sent, ahead)));
+        }
+        let (now, told) = (ms(2000), bound.unwrap().at(ms(2000)));
+        let truth = StoreTime::default().plus(now + ahead);
+        assert!(told <= truth, "a lower bound");
+        assert!(truth.since(told) <= ms(40), "as close as the answers are");
+    }
+
+    #[test]
+    fn a_server_whose_clock_went_back_is_believed() {
+        let known = Some(Bound {
+            heard: ms(0),
+            time: seconds(100),
+        });
+        let later = better(known, ms(500), ms(501), seconds(100));
+        assert_eq!(later, known.unwrap(), "says nothing new");
+        let back = better(known, ms(500), ms(501), seconds(40));
+        assert_eq!(back.time, seconds(40));
+    }
+}

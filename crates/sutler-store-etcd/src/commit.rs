@@ -1,0 +1,159 @@
+//! Sends a commit: one transaction, unless the view turns out to be behind.
+//!
+//! A transaction whose conditions do not hold tells in the same answer how far behind the view is; the
+//! commit is judged again once the view has caught up. `Stale` is only said by a view that was seen
+//! to be current after the commit was asked for. Not here: what a commit means (`plan.rs`).
+
+use crate::client::{Effect, Trouble};
+use crate::plan::{Case, Fetched, Plan, Verdict, judge};
+use crate::rows::read_operation;
+use crate::store::EtcdStore;
+use crate::wire::{Range, Step, Txn, Txned};
+use std::collections::{BTreeMap, BTreeSet};
+use sutler_journal::{Commit, CommitError, CommitId, OperationId, StoreError, WorkerId};
+
+/// How often a commit is judged anew because others wrote meanwhile. Each time somebody else got
+/// through, so this ends; the bound is there in case it does not.
+const TRIES_MAX: usize = 200;
+
+/// What became known about a commit while trying.
+#[derive(Default)]
+struct Known {
+    dead: BTreeSet<WorkerId>,
+    fetched: BTreeMap<OperationId, Fetched>,
+    /// The view has everything from before the commit was asked for.
+    current: bool,
+}
+
+impl EtcdStore {
+    pub(crate) async fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
+        commit.check().map_err(|reason| {
+            CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
+        })?;
+        let mut known = Known::default();
+        for _ in 0..TRIES_MAX {
+            match self
+                .judge(commit, &known)
+                .map_err(CommitError::NotWritten)?
+            {
+                Verdict::Applied => return Ok(()),
+                Verdict::Stale(which) if known.current => return Err(CommitError::Stale(which)),
+                Verdict::Stale(_) => {
+                    let txn = Txn {
+                        success: self.look(commit.id(), &[]),
+                        ..Txn::default()
+                    };
+                    let answer = self.client.txn(&txn, Effect::Reads).await;
+                    let answer = answer.map_err(|it| CommitError::NotWritten(it.into()))?;
+                    if self.learn(&answer, &[], &mut known).await? {
+                        return Ok(());
+                    }
+                }
+                Verdict::Fetch(ids) => self.fetch(&ids, &mut known).await?,
+                Verdict::Write(plan) => {
+                    if self.send(commit, plan, &mut known).await? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Err(CommitError::NotWritten(StoreError::new(
+            "others wrote faster than this commit could; try it again",
+        )))
+    }
+
+    fn judge(&self, commit: &Commit, known: &Known) -> Result<Verdict, StoreError> {
+        let view = self.follower.view()?;
+        Ok(judge(&Case {
+            view: &view,
+            keys: &self.keys,
+            commit,
+            now: self.client.clock.now(),
+            dead: &known.dead,
+            fetched: &known.fetched,
+        }))
+    }
+
+    /// Sends a transaction; whether the commit is applied.
+    async fn send(
+        &self,
+        commit: &Commit,
+        plan: Plan,
+        known: &mut Known,
+    ) -> Result<bool, CommitError> {
+        let workers: Vec<WorkerId> = plan.workers.iter().copied().collect();
+        let txn = Txn {
+            compare: plan.conditions,
+            success: plan.steps,
+            failure: self.look(commit.id(), &workers),
+        };
+        let answer = match self.client.txn(&txn, Effect::Writes).await {
+            Ok(answer) => answer,
+            Err(Trouble::Unanswered(error)) => return Err(CommitError::Unknown(error)),
+            Err(other) => return Err(CommitError::NotWritten(other.into())),
+        };
+        if answer.succeeded {
+            // What this process asks next rests on this. Late or not, the commit is durable.
+            let _ = self.follower.reach(answer.header.revision.0).await;
+            return Ok(true);
+        }
+        self.learn(&answer, &workers, known).await
+    }
+
+    /// The steps that tell how far the store is, whether a commit is in it, and who lives.
+    fn look(&self, commit: CommitId, workers: &[WorkerId]) -> Vec<Step> {
+        let fixed = [self.keys.head(), self.keys.commit(commit)];
+        let workers = workers.iter().map(|worker| self.keys.worker(*worker));
+        let keys = fixed.into_iter().chain(workers);
+        keys.map(|key| Step::Range(Range::one(key))).collect()
+    }
+
+    /// Takes in what [`EtcdStore::look`] found; whether the commit was applied before.
+    async fn learn(
+        &self,
+        answer: &Txned,
+        workers: &[WorkerId],
+        known: &mut Known,
+    ) -> Result<bool, CommitError> {
+        let mut found = answer.ranges().map(|range| range.kvs.first());
+        let head = found.next().flatten().map_or(0, |kv| kv.mod_revision.0);
+        if found.next().flatten().is_some() {
+            return Ok(true);
+        }
+        let lives = workers.iter().zip(found);
+        let dead = lives.filter(|(_, lease)| lease.is_none());
+        known.dead.extend(dead.map(|(worker, _)| *worker));
+        let reached = self.follower.reach(head).await;
+        reached.map_err(CommitError::NotWritten)?;
+        known.current = true;
+        Ok(false)
+    }
+
+    /// Reads operations that the view does not hold whole.
+    async fn fetch(&self, ids: &[OperationId], known: &mut Known) -> Result<(), CommitError> {
+        let fetch = async {
+            let keys: Vec<Vec<u8>> = ids.iter().map(|id| self.keys.operation(*id)).collect();
+            let rows = self.client.get_all(&keys, None).await?;
+            let mut fetched = Vec::new();
+            for (id, kv) in ids.iter().zip(rows) {
+                let Some(kv) = kv else { continue };
+                let job = read_operation(*id, &kv.value.0)?;
+                fetched.push((kv.mod_revision.0, job));
+            }
+            let jobs: Vec<_> = fetched.iter().map(|(_, job)| job.parts.clone()).collect();
+            let contents = self.contents(&jobs, None).await?;
+            for ((revision, job), contents) in fetched.into_iter().zip(contents) {
+                let Some(contents) = contents else { continue };
+                let operation = Fetched {
+                    revision,
+                    detail: contents.detail,
+                    progress: contents.progress,
+                    job,
+                };
+                known.fetched.insert(operation.job.row.id, operation);
+            }
+            self.follower.catch_up().await
+        };
+        fetch.await.map_err(CommitError::NotWritten)
+    }
+}

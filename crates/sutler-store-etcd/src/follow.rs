@@ -1,0 +1,192 @@
+//! Keeps the view of one replica up to date: reads everything once, then follows the watch.
+//!
+//! Whoever needs to see all that was acknowledged before asks etcd for the revision of the head and
+//! waits until the view has reached it ([`Follower::catch_up`]). A watch that does not deliver what
+//! etcd has is given up and opened again, at the next member. A revision that etcd has compacted away
+//! makes the view be read anew. Hints for workers come from here too, whichever replica wrote.
+
+use crate::client::{Client, Trouble};
+use crate::keys::Keys;
+use crate::view::{News, View};
+use crate::watch::Watch;
+use crate::wire::{Event, Range};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+use sutler_journal::{StoreError, StoreTime};
+use tokio::sync::{Notify, watch};
+
+/// How many keys are read at a time at the start.
+const PAGE: usize = 500;
+/// How long to wait before a watch is opened again: first, and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The view of one replica, and who waits for it.
+pub(crate) struct Follower {
+    pub(crate) client: Arc<Client>,
+    pub(crate) keys: Keys,
+    view: RwLock<View>,
+    reached: watch::Sender<i64>,
+    hints: watch::Sender<u64>,
+    /// The watch does not deliver.
+    doubt: Notify,
+    patience: Duration,
+}
+
+impl Follower {
+    /// Reads the whole store.
+    pub(crate) async fn load(
+        client: Arc<Client>,
+        keys: Keys,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let view = read_all(&client, &keys).await?;
+        Ok(Self {
+            reached: watch::Sender::new(view.revision),
+            view: RwLock::new(view),
+            client,
+            keys,
+            hints: watch::Sender::new(0),
+            doubt: Notify::new(),
+            patience,
+        })
+    }
+
+    /// The view as it is; never held while waiting for anything.
+    pub(crate) fn view(&self) -> Result<RwLockReadGuard<'_, View>, StoreError> {
+        self.view.read().map_err(|_| {
+            StoreError::new("this replica's view of etcd is half changed: restart the process")
+        })
+    }
+
+    /// Changes what is only known here; for sheets that were thrown away.
+    pub(crate) fn amend(&self, change: impl FnOnce(&mut View)) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut view);
+    }
+
+    pub(crate) fn hints(&self) -> watch::Receiver<u64> {
+        self.hints.subscribe()
+    }
+
+    /// Makes sure that the view has all that was acknowledged before: one round trip.
+    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+        let head = Range::one(self.keys.head());
+        let answer = self.client.range(&head).await?;
+        let revision = answer.kvs.first().map_or(0, |kv| kv.mod_revision.0);
+        self.reach(revision).await
+    }
+
+    /// Waits until the view has come to a revision.
+    pub(crate) async fn reach(&self, revision: i64) -> Result<(), StoreError> {
+        let mut reached = self.reached.subscribe();
+        let arrival = reached.wait_for(|reached| *reached >= revision);
+        match tokio::time::timeout(self.patience, arrival).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => {
+                self.doubt.notify_one();
+                Err(StoreError::new(
+                    "etcd's watch lags behind; it is opened again, so ask again",
+                ))
+            }
+        }
+    }
+
+    /// Follows the store until the task is ended.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.follow(&mut pause).await {
+                Ok(()) => {}
+                Err(Trouble::Compacted) => match read_all(&self.client, &self.keys).await {
+                    Ok(view) => self.replace(view),
+                    Err(error) => tracing::warn!(%error, "etcd could not be read anew"),
+                },
+                Err(Trouble::NotDone(error) | Trouble::Unanswered(error)) => {
+                    tracing::debug!(%error, "the watch on etcd is opened again");
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Follows one watch to its end.
+    async fn follow(&self, pause: &mut Duration) -> Result<(), Trouble> {
+        let next = *self.reached.borrow() + 1;
+        let opening = Watch::open(&self.client, self.keys.followed(), next);
+        let Ok(opened) = tokio::time::timeout(self.patience, opening).await else {
+            let (member, _) = self.client.member().await?;
+            self.client.leave(member);
+            return Ok(());
+        };
+        let mut watch = opened?;
+        loop {
+            let events = tokio::select! {
+                events = watch.next() => events?,
+                () = self.doubt.notified() => return Ok(()),
+            };
+            *pause = PAUSE_MIN;
+            self.take_in(&events).map_err(Trouble::NotDone)?;
+        }
+    }
+
+    fn take_in(&self, events: &[Event]) -> Result<(), StoreError> {
+        let now = self.client.clock.now();
+        let mut claimable = false;
+        let revision = {
+            let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+            for event in events {
+                claimable |= view.apply(&self.keys, event, now)? == News::Claimable;
+            }
+            view.revision
+        };
+        self.reached.send_replace(revision);
+        if claimable {
+            self.hints.send_modify(|hints| *hints += 1);
+        }
+        Ok(())
+    }
+
+    fn replace(&self, view: View) {
+        let revision = view.revision;
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+        self.reached.send_replace(revision);
+        self.hints.send_modify(|hints| *hints += 1);
+    }
+}
+
+/// Reads all that is followed, and which sheets there are, as they were at one revision.
+async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
+    let mut view = View::default();
+    let (mut from, to) = keys.followed();
+    let mut revision = None;
+    loop {
+        let range = Range::between((from, to.clone())).limit(PAGE).at(revision);
+        let page = client.range(&range).await?;
+        let at = *revision.get_or_insert(page.header.revision.0);
+        let last = page.kvs.last().map(|kv| kv.key.0.to_vec());
+        for kv in page.kvs {
+            let kind = crate::wire::EventKind::Put;
+            view.apply(keys, &Event { kind, kv }, StoreTime(i64::MIN))?;
+        }
+        match last {
+            Some(mut last) if page.more => {
+                last.push(0);
+                from = last;
+            }
+            Some(_) | None => {
+                view.revision = at;
+                break;
+            }
+        }
+    }
+    let mut sheets = Range::between(keys.sheets()).at(revision);
+    sheets.keys_only = true;
+    for kv in client.range(&sheets).await?.kvs {
+        if let Some(sheet) = keys.sheet_of(&kv.key.0) {
+            view.operations.found_sheet(sheet);
+        }
+    }
+    Ok(view)
+}

@@ -1,0 +1,232 @@
+//! Where things are in etcd: the prefix of the store, a NUL byte, one letter, and a name.
+//!
+//! | letter | name | holds |
+//! |---|---|---|
+//! | `C` | commit id | that a commit was applied, when, and what it changed: the feed |
+//! | `D` | document key | a document: version, terms, body |
+//! | `F` | – | the number of this layout |
+//! | `H` | – | nothing; written by every change, so its revision is that of the newest |
+//! | `K` | – | how many operations were swept |
+//! | `N` | worker | that this name was used, and when |
+//! | `O` | operation id | an operation: its row, and its contents as far as they are small |
+//! | `T` | – | the revision up to which the feed was trimmed |
+//! | `W` | worker | a live lease: etcd takes the key away when the lease runs out |
+//! | `b` | commit id | a *sheet*: what a commit wrote into operations that is not small |
+//! | `l` | operation id, number | a chunk of a log |
+//!
+//! Capital letters are followed by every replica (`follow.rs`), small ones are read when needed.
+//! Names are raw bytes: etcd sorts them as the journal does. A prefix has no NUL byte, so no store
+//! lies inside another.
+
+use sutler_journal::{CommitId, Key, OperationId, WorkerId};
+use uuid::Uuid;
+
+const COMMIT: u8 = b'C';
+const DOCUMENT: u8 = b'D';
+const FORMAT: u8 = b'F';
+const HEAD: u8 = b'H';
+const CLEANED: u8 = b'K';
+const NAME: u8 = b'N';
+const OPERATION: u8 = b'O';
+const TRIMMED: u8 = b'T';
+const WORKER: u8 = b'W';
+const SHEET: u8 = b'b';
+const LOG: u8 = b'l';
+
+/// What a followed key names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place<'a> {
+    Commit(CommitId),
+    Document(&'a [u8]),
+    Head,
+    Cleaned,
+    Name(WorkerId),
+    Operation(OperationId),
+    Trimmed,
+    Worker(WorkerId),
+    /// Nothing that has to be known all the time.
+    Other,
+}
+
+/// Makes and reads the keys of one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    prefix: Vec<u8>,
+}
+
+impl Keys {
+    /// The keys of the store with this name.
+    pub(crate) fn below(prefix: &str) -> Self {
+        let mut prefix = prefix.as_bytes().to_vec();
+        prefix.push(0);
+        Self { prefix }
+    }
+
+    fn key(&self, letter: u8, name: &[u8]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.prefix.len() + 1 + name.len());
+        key.extend_from_slice(&self.prefix);
+        key.push(letter);
+        key.extend_from_slice(name);
+        key
+    }
+
+    pub(crate) fn commit(&self, id: CommitId) -> Vec<u8> {
+        self.key(COMMIT, id.0.as_bytes())
+    }
+
+    pub(crate) fn document(&self, key: &Key) -> Vec<u8> {
+        self.key(DOCUMENT, key.as_bytes())
+    }
+
+    /// The first key that any document with this beginning may have.
+    pub(crate) fn documents(&self, beginning: &[u8]) -> Vec<u8> {
+        self.key(DOCUMENT, beginning)
+    }
+
+    pub(crate) fn format(&self) -> Vec<u8> {
+        self.key(FORMAT, &[])
+    }
+
+    pub(crate) fn head(&self) -> Vec<u8> {
+        self.key(HEAD, &[])
+    }
+
+    pub(crate) fn cleaned(&self) -> Vec<u8> {
+        self.key(CLEANED, &[])
+    }
+
+    pub(crate) fn name(&self, worker: WorkerId) -> Vec<u8> {
+        self.key(NAME, worker.0.as_bytes())
+    }
+
+    pub(crate) fn operation(&self, id: OperationId) -> Vec<u8> {
+        self.key(OPERATION, id.0.as_bytes())
+    }
+
+    pub(crate) fn trimmed(&self) -> Vec<u8> {
+        self.key(TRIMMED, &[])
+    }
+
+    pub(crate) fn worker(&self, worker: WorkerId) -> Vec<u8> {
+        self.key(WORKER, worker.0.as_bytes())
+    }
+
+    pub(crate) fn sheet(&self, commit: CommitId) -> Vec<u8> {
+        self.key(SHEET, commit.0.as_bytes())
+    }
+
+    /// Every sheet: from, and up to but not including.
+    pub(crate) fn sheets(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.key(SHEET, &[]), self.key(SHEET + 1, &[]))
+    }
+
+    pub(crate) fn log_chunk(&self, operation: OperationId, number: u32) -> Vec<u8> {
+        let mut key = self.key(LOG, operation.0.as_bytes());
+        key.extend_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    /// The whole log of an operation: from, and up to but not including.
+    pub(crate) fn log(&self, operation: OperationId) -> (Vec<u8>, Vec<u8>) {
+        let from = self.key(LOG, operation.0.as_bytes());
+        let mut to = from.clone();
+        to.extend_from_slice(&[u8::MAX; 5]);
+        (from, to)
+    }
+
+    /// Everything that replicas follow: from, and up to but not including.
+    pub(crate) fn followed(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.key(b'A', &[]), self.key(b'Z' + 1, &[]))
+    }
+
+    /// What a key names; `None` if it is none of this store's.
+    pub(crate) fn place<'a>(&self, key: &'a [u8]) -> Option<Place<'a>> {
+        let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
+        Some(match *letter {
+            COMMIT => Place::Commit(CommitId(Uuid::from_slice(name).ok()?)),
+            DOCUMENT => Place::Document(name),
+            HEAD => Place::Head,
+            CLEANED => Place::Cleaned,
+            NAME => Place::Name(WorkerId(Uuid::from_slice(name).ok()?)),
+            OPERATION => Place::Operation(OperationId(Uuid::from_slice(name).ok()?)),
+            TRIMMED => Place::Trimmed,
+            WORKER => Place::Worker(WorkerId(Uuid::from_slice(name).ok()?)),
+            _ => Place::Other,
+        })
+    }
+
+    /// The commit whose sheet this key names.
+    pub(crate) fn sheet_of(&self, key: &[u8]) -> Option<CommitId> {
+        let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
+        let id = Uuid::from_slice(name).ok()?;
+        (*letter == SHEET).then_some(CommitId(id))
+    }
+
+    /// The number of the log chunk that this key names.
+    pub(crate) fn chunk_number(&self, key: &[u8]) -> Option<u32> {
+        let number = key.get(self.prefix.len() + 17..)?;
+        Some(u32::from_be_bytes(number.try_into().ok()?))
+    }
+}
+
+/// The first bytes that sort behind everything with this beginning.
+pub(crate) fn end_of(beginning: &[u8]) -> Vec<u8> {
+    match beginning.iter().rposition(|byte| *byte != u8::MAX) {
+        Some(last) => {
+            let mut end = beginning.get(..=last).unwrap_or_default().to_vec();
+            if let Some(byte) = end.last_mut() {
+                *byte += 1;
+            }
+            end
+        }
+        // etcd's word for "no end".
+        None => vec![0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Keys, Place, end_of};
+    use sutler_journal::{CommitId, Key, Kind, OperationId, Realm, WorkerId};
+
+    #[test]
+    fn every_key_tells_what_it_names() {
+        let keys = Keys::below("sutler");
+        let key = Key::new(&Realm::new("r").unwrap(), Kind::new("k"), &["a/b"]).unwrap();
+        let (commit, operation) = (CommitId(uuid::Uuid::max()), OperationId::fresh());
+        let worker = WorkerId::fresh();
+        for (made, place) in [
+            (keys.commit(commit), Place::Commit(commit)),
+            (keys.document(&key), Place::Document(key.as_bytes())),
+            (keys.head(), Place::Head),
+            (keys.cleaned(), Place::Cleaned),
+            (keys.name(worker), Place::Name(worker)),
+            (keys.operation(operation), Place::Operation(operation)),
+            (keys.trimmed(), Place::Trimmed),
+            (keys.worker(worker), Place::Worker(worker)),
+            (keys.format(), Place::Other),
+        ] {
+            assert_eq!(keys.place(&made), Some(place));
+            let (from, to) = keys.followed();
+            assert!(from <= made && made < to, "{place:?} is followed");
+        }
+        assert_eq!(keys.sheet_of(&keys.sheet(commit)), Some(commit));
+        assert_eq!(keys.chunk_number(&keys.log_chunk(operation, 7)), Some(7));
+    }
+
+    #[test]
+    fn no_store_lies_inside_another() {
+        let (outer, inner) = (Keys::below("a"), Keys::below("a/D"));
+        let (from, to) = outer.followed();
+        let key = inner.head();
+        assert!(key < from || key >= to);
+        assert_eq!(outer.place(&key), None);
+    }
+
+    #[test]
+    fn the_end_of_a_beginning_is_behind_all_that_begin_so() {
+        assert_eq!(end_of(b"ab"), b"ac");
+        assert_eq!(end_of(b"a\xff\xff"), b"b");
+        assert_eq!(end_of(b"\xff"), [0]);
+    }
+}

@@ -1,0 +1,370 @@
+//! Reads: single things straight from etcd, lists by the view's indexes.
+//!
+//! A document, an operation and a poll are one key, read as it is now. A list first makes sure that
+//! the view is current, then reads what the index names as it was at the view's own revision: so a
+//! page is never half before and half after a commit.
+
+use crate::client::Trouble;
+use crate::keys::end_of;
+use crate::rows::{Job, Part, Parts, read_document, read_operation, read_record};
+use crate::store::EtcdStore;
+use crate::view::TermRange;
+use crate::wire::{KeyValue, Range};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use sutler_journal::{
+    Change, Changes, CommitId, Cursor, Document, Key, List, Operation, OperationId, OperationList,
+    OperationRow, Page, Polled, Position, Stats, StoreError,
+};
+
+/// How often something is read again that was taken away while it was read.
+const READS_MAX: usize = 5;
+/// Most commits that are read from the feed at a time.
+const COMMITS_MAX: usize = 500;
+
+/// The contents of an operation.
+pub(crate) struct Contents {
+    pub(crate) detail: Bytes,
+    pub(crate) request: Bytes,
+    pub(crate) progress: Bytes,
+}
+
+impl EtcdStore {
+    pub(crate) async fn read_one(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        let range = Range::one(self.keys.document(key));
+        let answer = self.client.range(&range).await?;
+        let found = answer.kvs.first();
+        found.map(|kv| document_of(key.clone(), kv)).transpose()
+    }
+
+    async fn job(&self, id: OperationId) -> Result<Option<(Job, i64)>, StoreError> {
+        let range = Range::one(self.keys.operation(id));
+        let answer = self.client.range(&range).await?;
+        let Some(kv) = answer.kvs.first() else {
+            return Ok(None);
+        };
+        let job = read_operation(id, &kv.value.0)?;
+        Ok(Some((job, answer.header.revision.0)))
+    }
+
+    pub(crate) async fn whole(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        for _ in 0..READS_MAX {
+            let Some((job, revision)) = self.job(id).await? else {
+                return Ok(None);
+            };
+            let parts = [job.parts.clone()];
+            let contents = self.contents(&parts, Some(revision)).await?.pop();
+            if let Some(contents) = contents.flatten() {
+                return Ok(Some(operation_of(job, contents)));
+            }
+        }
+        Err(restless())
+    }
+
+    pub(crate) async fn polled(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<Polled>, StoreError> {
+        for _ in 0..READS_MAX {
+            let Some((job, revision)) = self.job(id).await? else {
+                return Ok(None);
+            };
+            if job.row.lane != *lane {
+                return Ok(None);
+            }
+            let nothing = Part::Inline(Bytes::new());
+            let parts = Parts {
+                detail: job.parts.detail,
+                request: nothing.clone(),
+                progress: nothing,
+            };
+            let contents = self.contents(&[parts], Some(revision)).await?.pop();
+            if let Some(contents) = contents.flatten() {
+                return Ok(Some(Polled {
+                    state: job.row.state,
+                    verb: job.row.verb,
+                    detail: contents.detail,
+                }));
+            }
+        }
+        Err(restless())
+    }
+
+    /// What stands in some parts, in their order; `None` where a sheet is gone. No round trip if
+    /// nothing stands on a sheet.
+    pub(crate) async fn contents(
+        &self,
+        parts: &[Parts],
+        revision: Option<i64>,
+    ) -> Result<Vec<Option<Contents>>, StoreError> {
+        let mut sheets: BTreeMap<CommitId, Option<Bytes>> = BTreeMap::new();
+        let used = parts.iter().flat_map(Parts::sheets);
+        sheets.extend(used.map(|sheet| (sheet, None)));
+        if !sheets.is_empty() {
+            let keys: Vec<Vec<u8>> = sheets.keys().map(|it| self.keys.sheet(*it)).collect();
+            let found = match self.client.get_all(&keys, revision).await {
+                // Whoever reads the present state instead finds out whether it is still the same.
+                Err(Trouble::Compacted) => self.client.get_all(&keys, None).await?,
+                other => other?,
+            };
+            for (sheet, kv) in sheets.values_mut().zip(found) {
+                *sheet = kv.map(|kv| kv.value.0);
+            }
+        }
+        let read = |part: &Part| match part {
+            Part::Inline(bytes) => Some(bytes.clone()),
+            Part::Sheet { sheet, at, length } => {
+                let sheet = sheets.get(sheet)?.as_ref()?;
+                let fits = at.checked_add(*length)? <= sheet.len();
+                fits.then(|| sheet.slice(*at..at + length))
+            }
+        };
+        let contents = parts.iter().map(|parts| {
+            Some(Contents {
+                detail: read(&parts.detail)?,
+                request: read(&parts.request)?,
+                progress: read(&parts.progress)?,
+            })
+        });
+        Ok(contents.collect())
+    }
+
+    pub(crate) async fn page(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        match (TermRange::of(list), list) {
+            (Some(term), _) => self.page_by_term(&term, after, limit).await,
+            (None, List::Prefix(prefix)) => self.page_by_key(prefix, after, limit).await,
+            (None, List::Term { .. }) => Ok(nothing()),
+        }
+    }
+
+    async fn page_by_key(
+        &self,
+        prefix: &[u8],
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        if limit == 0 {
+            return Ok(nothing());
+        }
+        let to = end_of(&self.keys.documents(prefix));
+        let from = match after {
+            Some(after) if after.key.as_bytes() >= prefix => {
+                let mut from = self.keys.document(&after.key);
+                from.push(0);
+                from
+            }
+            Some(_) | None => self.keys.documents(prefix),
+        };
+        if from >= to {
+            return Ok(nothing());
+        }
+        let range = Range::between((from, to)).limit(limit);
+        let answer = self.client.range(&range).await?;
+        let start = self.keys.documents(&[]).len();
+        let mut documents = Vec::with_capacity(answer.kvs.len());
+        for kv in &answer.kvs {
+            let key = kv.key.0.get(start..).unwrap_or_default();
+            documents.push(document_of(key_of(key)?, kv)?);
+        }
+        let last = documents.last().filter(|_| answer.more);
+        let next = last.map(|document| Position {
+            value: Vec::new(),
+            key: document.key.clone(),
+        });
+        Ok(Page { documents, next })
+    }
+
+    async fn page_by_term(
+        &self,
+        term: &TermRange<'_>,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        if limit == 0 {
+            return Ok(nothing());
+        }
+        for _ in 0..READS_MAX {
+            self.follower.catch_up().await?;
+            let (places, revision) = {
+                let view = self.follower.view()?;
+                let mut places = Vec::new();
+                for (value, key) in view.list(term, after, limit) {
+                    places.push((value.to_vec(), key_of(key)?));
+                }
+                (places, view.revision)
+            };
+            let shown = places.get(..limit.min(places.len())).unwrap_or_default();
+            let keys: Vec<Vec<u8>> = shown.iter().map(|it| self.keys.document(&it.1)).collect();
+            let found = match self.client.get_all(&keys, Some(revision)).await {
+                Ok(found) => found,
+                Err(Trouble::Compacted) => continue,
+                Err(other) => return Err(other.into()),
+            };
+            let mut documents = Vec::with_capacity(shown.len());
+            for ((_, key), kv) in shown.iter().zip(&found) {
+                if let Some(kv) = kv {
+                    documents.push(document_of(key.clone(), kv)?);
+                }
+            }
+            let more = places.len() > limit;
+            let last = shown.last().filter(|_| more).cloned();
+            let next = last.map(|(value, key)| Position { value, key });
+            return Ok(Page { documents, next });
+        }
+        Err(restless())
+    }
+
+    pub(crate) async fn rows(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        for _ in 0..READS_MAX {
+            self.follower.catch_up().await?;
+            let (ids, revision) = {
+                let view = self.follower.view()?;
+                (view.operations.list(list), view.revision)
+            };
+            let keys: Vec<Vec<u8>> = ids.iter().map(|id| self.keys.operation(*id)).collect();
+            let found = match self.client.get_all(&keys, Some(revision)).await {
+                Ok(found) => found,
+                Err(Trouble::Compacted) => continue,
+                Err(other) => return Err(other.into()),
+            };
+            let mut jobs = Vec::with_capacity(ids.len());
+            for (id, kv) in ids.iter().zip(found) {
+                if let Some(kv) = kv {
+                    jobs.push(read_operation(*id, &kv.value.0)?);
+                }
+            }
+            let nothing = || Part::Inline(Bytes::new());
+            let parts = jobs.iter().map(|job| Parts {
+                detail: job.parts.detail.clone(),
+                request: nothing(),
+                progress: nothing(),
+            });
+            let parts: Vec<Parts> = parts.collect();
+            let contents = self.contents(&parts, Some(revision)).await?;
+            let rows = jobs
+                .into_iter()
+                .zip(contents)
+                .filter_map(|(job, contents)| {
+                    let detail = contents?.detail;
+                    Some(OperationRow { detail, ..job.row })
+                });
+            return Ok(rows.collect());
+        }
+        Err(restless())
+    }
+
+    pub(crate) async fn feed(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        let asked = revision_of(after)?;
+        for _ in 0..READS_MAX {
+            self.follower.catch_up().await?;
+            let (commits, trimmed, revision) = {
+                let view = self.follower.view()?;
+                let trimmed = view.trimmed.value;
+                let newer = view.feed.range(asked.max(trimmed) + 1..);
+                let newer = newer.take(limit.clamp(1, COMMITS_MAX));
+                let commits: Vec<(i64, CommitId)> = newer.map(|(at, it)| (*at, it.0)).collect();
+                (commits, trimmed, view.revision)
+            };
+            let keys: Vec<Vec<u8>> = commits.iter().map(|it| self.keys.commit(it.1)).collect();
+            let found = match self.client.get_all(&keys, Some(revision)).await {
+                Ok(found) => found,
+                Err(Trouble::Compacted) => continue,
+                Err(other) => return Err(other.into()),
+            };
+            let mut changes: Vec<Change> = Vec::new();
+            let mut reached = asked.max(trimmed);
+            for ((at, commit), kv) in commits.into_iter().zip(found) {
+                let Some(kv) = kv else { break };
+                let subjects = read_record(&kv.value.0)?.subjects;
+                let full = changes.len() + subjects.len() > limit;
+                if full && !changes.is_empty() {
+                    break;
+                }
+                let each = subjects.into_iter();
+                changes.extend(each.map(|subject| Change { commit, subject }));
+                reached = at;
+            }
+            return Ok(Changes {
+                changes,
+                next: cursor_at(reached),
+                gap: asked < trimmed,
+            });
+        }
+        Err(restless())
+    }
+
+    pub(crate) async fn counts(&self) -> Result<Stats, StoreError> {
+        self.follower.catch_up().await?;
+        let view = self.follower.view()?;
+        let (live, terminal) = view.operations.counts();
+        let cleaned = u64::try_from(view.cleaned.value).unwrap_or_default();
+        Ok(Stats {
+            accepted: live + terminal + cleaned,
+            live,
+            terminal,
+            cleaned,
+            queues: view.operations.queues(),
+        })
+    }
+}
+
+pub(crate) fn operation_of(job: Job, contents: Contents) -> Operation {
+    Operation {
+        row: OperationRow {
+            detail: contents.detail,
+            ..job.row
+        },
+        request: contents.request,
+        progress: contents.progress,
+    }
+}
+
+fn document_of(key: Key, kv: &KeyValue) -> Result<Document, StoreError> {
+    let filed = read_document(&kv.value.0)?;
+    Ok(Document {
+        key,
+        version: filed.version,
+        body: filed.body,
+    })
+}
+
+fn key_of(bytes: &[u8]) -> Result<Key, StoreError> {
+    Key::from_bytes(bytes).map_err(|cause| StoreError::caused("a key cannot be read back", cause))
+}
+
+fn nothing() -> Page {
+    Page {
+        documents: Vec::new(),
+        next: None,
+    }
+}
+
+fn restless() -> StoreError {
+    StoreError::new("what was read kept changing under way; ask again")
+}
+
+/// Big-endian, so that cursors sort as bytes; the beginning is empty.
+fn cursor_at(revision: i64) -> Cursor {
+    match revision {
+        0 => Cursor::default(),
+        _ => Cursor(revision.to_be_bytes().to_vec()),
+    }
+}
+
+fn revision_of(cursor: &Cursor) -> Result<i64, StoreError> {
+    if cursor.0.is_empty() {
+        return Ok(0);
+    }
+    match <[u8; 8]>::try_from(cursor.0.as_slice()).map(i64::from_be_bytes) {
+        Ok(revision) if revision >= 0 => Ok(revision),
+        Ok(_) | Err(_) => Err(StoreError::new(
+            "the cursor is none of this store's: begin anew with an empty one",
+        )),
+    }
+}

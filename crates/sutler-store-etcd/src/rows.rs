@@ -1,0 +1,420 @@
+//! What stands in the values: documents, operations, commits, and the sheets that operations share.
+//!
+//! Both directions of each form are here. Small contents of an operation stand in its own value, so
+//! that a poll reads one key. Larger ones stand together in one *sheet* per commit: so a commit
+//! touches one key for each operation and one for all their contents, and moving an operation on
+//! never writes anew what did not change. Not here: where the values are kept (`keys.rs`).
+
+use crate::codec::{Reader, damaged, put_bytes, put_number};
+use bytes::Bytes;
+use std::borrow::Cow;
+use sutler_journal::{
+    CommitId, Fence, Key, OperationId, OperationRow, Outcome, Queue, State, StoreError, StoreTime,
+    Subject, Term, Version, WorkerId,
+};
+
+/// The longest content that stands in the operation's own value. A hundred operations with three of
+/// these each, and a megabyte beside them, stay below etcd's limit for one request.
+pub(crate) const INLINE_BYTES_MAX: usize = 1024;
+
+/// A document as it is kept.
+pub(crate) struct Filed {
+    pub(crate) version: Version,
+    pub(crate) terms: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Bytes,
+}
+
+/// A document's value.
+pub(crate) fn document(version: Version, terms: &[Term], body: &[u8]) -> Vec<u8> {
+    let mut value = version.0.0.as_bytes().to_vec();
+    put_number(&mut value, terms.len() as u64);
+    for term in terms {
+        put_bytes(&mut value, term.name.as_bytes());
+        put_bytes(&mut value, &term.value);
+    }
+    value.extend_from_slice(body);
+    value
+}
+
+/// Reads a document's value.
+pub(crate) fn read_document(value: &Bytes) -> Result<Filed, StoreError> {
+    let read = || {
+        let mut reader = Reader(value);
+        let version = Version(CommitId(reader.uuid()?));
+        let mut terms = Vec::new();
+        for _ in 0..reader.number()? {
+            terms.push((reader.text()?, reader.bytes()?.to_vec()));
+        }
+        let body = value.slice_ref(reader.rest());
+        Some(Filed {
+            version,
+            terms,
+            body,
+        })
+    };
+    read().ok_or_else(|| damaged("a document"))
+}
+
+/// Some content of an operation: here, or on a sheet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Inline(Bytes),
+    Sheet {
+        sheet: CommitId,
+        at: usize,
+        length: usize,
+    },
+}
+
+impl Part {
+    /// The sheet it stands on.
+    pub(crate) fn sheet(&self) -> Option<CommitId> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Sheet { sheet, .. } => Some(*sheet),
+        }
+    }
+}
+
+/// The contents of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) detail: Part,
+    pub(crate) request: Part,
+    pub(crate) progress: Part,
+}
+
+impl Parts {
+    /// The sheets they stand on, each as often as it is used.
+    pub(crate) fn sheets(&self) -> impl Iterator<Item = CommitId> {
+        let parts = [&self.detail, &self.request, &self.progress];
+        parts.map(Part::sheet).into_iter().flatten()
+    }
+}
+
+/// An operation as it is kept. The row's detail is empty: it is one of the parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) row: OperationRow,
+    pub(crate) worker: Option<WorkerId>,
+    pub(crate) parts: Parts,
+}
+
+const CANCEL: u8 = 1;
+const PINNED: u8 = 2;
+const FINISHED: u8 = 4;
+const HELD: u8 = 8;
+
+/// An operation's value.
+pub(crate) fn operation(job: &Job) -> Vec<u8> {
+    let row = &job.row;
+    let mut value = Vec::with_capacity(256);
+    value.push(state_number(row.state));
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    value.push(
+        flag(row.cancel, CANCEL)
+            | flag(row.pinned, PINNED)
+            | flag(row.finished.is_some(), FINISHED)
+            | flag(job.worker.is_some(), HELD),
+    );
+    value.extend_from_slice(&row.due.0.to_be_bytes());
+    value.extend_from_slice(&row.accepted.0.to_be_bytes());
+    if let Some(finished) = row.finished {
+        value.extend_from_slice(&finished.0.to_be_bytes());
+    }
+    if let Some(worker) = job.worker {
+        value.extend_from_slice(worker.0.as_bytes());
+    }
+    put_number(&mut value, row.fence.0);
+    put_number(&mut value, u64::from(row.attempt));
+    put_number(&mut value, u64::from(row.takeovers));
+    put_bytes(&mut value, row.lane.as_bytes());
+    put_bytes(&mut value, row.verb.as_bytes());
+    put_bytes(&mut value, row.queue.as_str().as_bytes());
+    for part in [&job.parts.detail, &job.parts.request, &job.parts.progress] {
+        put_part(&mut value, part);
+    }
+    value
+}
+
+/// Reads an operation's value.
+pub(crate) fn read_operation(id: OperationId, value: &Bytes) -> Result<Job, StoreError> {
+    let read = || {
+        let mut reader = Reader(value);
+        let state = state_of(reader.byte()?)?;
+        let flags = reader.byte()?;
+        let (due, accepted) = (StoreTime(reader.time()?), StoreTime(reader.time()?));
+        let finished = match flags & FINISHED {
+            0 => None,
+            _ => Some(StoreTime(reader.time()?)),
+        };
+        let worker = match flags & HELD {
+            0 => None,
+            _ => Some(WorkerId(reader.uuid()?)),
+        };
+        let fence = Fence(reader.number()?);
+        let attempt = u32::try_from(reader.number()?).ok()?;
+        let takeovers = u32::try_from(reader.number()?).ok()?;
+        let row = OperationRow {
+            id,
+            lane: Key::from_bytes(reader.bytes()?).ok()?,
+            verb: Cow::Owned(reader.text()?),
+            queue: Queue::of(reader.text()?),
+            state,
+            due,
+            fence,
+            attempt,
+            takeovers,
+            cancel: flags & CANCEL != 0,
+            pinned: flags & PINNED != 0,
+            accepted,
+            finished,
+            detail: Bytes::new(),
+        };
+        let parts = Parts {
+            detail: part(&mut reader)?,
+            request: part(&mut reader)?,
+            progress: part(&mut reader)?,
+        };
+        let whole = reader.is_empty();
+        whole.then_some(Job { row, worker, parts })
+    };
+    read().ok_or_else(|| damaged("an operation"))
+}
+
+const INLINE: u8 = 0;
+const ON_SHEET: u8 = 1;
+
+fn put_part(to: &mut Vec<u8>, part: &Part) {
+    match part {
+        Part::Inline(bytes) => {
+            to.push(INLINE);
+            put_bytes(to, bytes);
+        }
+        Part::Sheet { sheet, at, length } => {
+            to.push(ON_SHEET);
+            to.extend_from_slice(sheet.0.as_bytes());
+            put_number(to, *at as u64);
+            put_number(to, *length as u64);
+        }
+    }
+}
+
+fn part(reader: &mut Reader<'_>) -> Option<Part> {
+    Some(match reader.byte()? {
+        INLINE => Part::Inline(Bytes::copy_from_slice(reader.bytes()?)),
+        ON_SHEET => Part::Sheet {
+            sheet: CommitId(reader.uuid()?),
+            at: usize::try_from(reader.number()?).ok()?,
+            length: usize::try_from(reader.number()?).ok()?,
+        },
+        _ => return None,
+    })
+}
+
+fn state_number(state: State) -> u8 {
+    match state {
+        State::Waiting => 0,
+        State::Ready => 1,
+        State::Running => 2,
+        State::Done(Outcome::Succeeded) => 3,
+        State::Done(Outcome::Failed) => 4,
+        State::Done(Outcome::Cancelled) => 5,
+    }
+}
+
+fn state_of(number: u8) -> Option<State> {
+    Some(match number {
+        0 => State::Waiting,
+        1 => State::Ready,
+        2 => State::Running,
+        3 => State::Done(Outcome::Succeeded),
+        4 => State::Done(Outcome::Failed),
+        5 => State::Done(Outcome::Cancelled),
+        _ => return None,
+    })
+}
+
+/// What is remembered of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) at: StoreTime,
+    pub(crate) subjects: Vec<Subject>,
+}
+
+const PUT: u8 = 0;
+const REMOVED: u8 = 1;
+const OPERATION: u8 = 2;
+
+/// A commit's value.
+pub(crate) fn record(record: &Record) -> Vec<u8> {
+    let mut value = record.at.0.to_be_bytes().to_vec();
+    for subject in &record.subjects {
+        match subject {
+            Subject::Put(key) => {
+                value.push(PUT);
+                put_bytes(&mut value, key.as_bytes());
+            }
+            Subject::Removed(key) => {
+                value.push(REMOVED);
+                put_bytes(&mut value, key.as_bytes());
+            }
+            Subject::Operation(id) => {
+                value.push(OPERATION);
+                value.extend_from_slice(id.0.as_bytes());
+            }
+        }
+    }
+    value
+}
+
+/// Reads a commit's value.
+pub(crate) fn read_record(value: &[u8]) -> Result<Record, StoreError> {
+    let read = || {
+        let mut reader = Reader(value);
+        let at = StoreTime(reader.time()?);
+        let mut subjects = Vec::new();
+        while !reader.is_empty() {
+            subjects.push(match reader.byte()? {
+                PUT => Subject::Put(Key::from_bytes(reader.bytes()?).ok()?),
+                REMOVED => Subject::Removed(Key::from_bytes(reader.bytes()?).ok()?),
+                OPERATION => Subject::Operation(OperationId(reader.uuid()?)),
+                _ => return None,
+            });
+        }
+        Some(Record { at, subjects })
+    };
+    read().ok_or_else(|| damaged("a commit"))
+}
+
+/// The moment at the beginning of a value.
+pub(crate) fn read_time(value: &[u8]) -> Result<StoreTime, StoreError> {
+    let time = Reader(value).time().map(StoreTime);
+    time.ok_or_else(|| damaged("a time"))
+}
+
+/// Collects what does not stand in the operations' own values.
+#[derive(Default)]
+pub(crate) struct Sheet(pub(crate) Vec<u8>);
+
+impl Sheet {
+    /// Finds a place for some content of an operation.
+    pub(crate) fn place(&mut self, commit: CommitId, content: &Bytes) -> Part {
+        if content.len() <= INLINE_BYTES_MAX {
+            return Part::Inline(content.clone());
+        }
+        let at = self.0.len();
+        self.0.extend_from_slice(content);
+        Part::Sheet {
+            sheet: commit,
+            at,
+            length: content.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        INLINE_BYTES_MAX, Job, Part, Parts, Record, Sheet, document, operation, read_document,
+        read_operation, read_record, record,
+    };
+    use bytes::Bytes;
+    use sutler_journal::{
+        CommitId, Fence, Key, Kind, OperationId, OperationRow, Outcome, Queue, Realm, State,
+        StoreTime, Subject, Term, Version, WorkerId,
+    };
+    use uuid::Uuid;
+
+    fn key(id: &str) -> Key {
+        Key::new(&Realm::new("r").unwrap(), Kind::new("k"), &[id]).unwrap()
+    }
+
+    fn job(state: State, worker: Option<WorkerId>, finished: Option<StoreTime>) -> Job {
+        let row = OperationRow {
+            id: OperationId::fresh(),
+            lane: key("ä b"),
+            verb: "provision".into(),
+            queue: Queue::named("work"),
+            state,
+            due: StoreTime(-5),
+            fence: Fence(300),
+            attempt: 2,
+            takeovers: 1,
+            cancel: true,
+            pinned: false,
+            accepted: StoreTime(i64::MAX),
+            finished,
+            detail: Bytes::new(),
+        };
+        let parts = Parts {
+            detail: Part::Inline(Bytes::from_static(b"detail")),
+            request: Part::Sheet {
+                sheet: CommitId(Uuid::from_u128(7)),
+                at: 5,
+                length: 70_000,
+            },
+            progress: Part::Inline(Bytes::new()),
+        };
+        Job { row, worker, parts }
+    }
+
+    #[test]
+    fn an_operation_comes_back_as_it_was_written() {
+        for job in [
+            job(State::Waiting, None, None),
+            job(State::Ready, None, None),
+            job(State::Running, Some(WorkerId::fresh()), None),
+            job(State::Done(Outcome::Succeeded), None, Some(StoreTime(9))),
+            job(State::Done(Outcome::Failed), None, Some(StoreTime(9))),
+            job(State::Done(Outcome::Cancelled), None, Some(StoreTime(9))),
+        ] {
+            let value = Bytes::from(operation(&job));
+            assert_eq!(read_operation(job.row.id, &value).unwrap(), job);
+            let short = value.slice(..value.len() - 1);
+            assert!(read_operation(job.row.id, &short).is_err(), "cut short");
+        }
+    }
+
+    #[test]
+    fn a_document_and_a_commit_come_back_as_they_were_written() {
+        let version = Version(CommitId(Uuid::from_u128(3)));
+        let terms = [Term::new("plan", b"\0\xff".to_vec()), Term::new("x", "")];
+        let value = Bytes::from(document(version, &terms, b"body"));
+        let filed = read_document(&value).unwrap();
+        assert_eq!((filed.version, &filed.body[..]), (version, &b"body"[..]));
+        let expected = [
+            ("plan".to_owned(), b"\0\xff".to_vec()),
+            ("x".to_owned(), Vec::new()),
+        ];
+        assert_eq!(filed.terms, expected);
+
+        let written = Record {
+            at: StoreTime(12),
+            subjects: vec![
+                Subject::Put(key("a")),
+                Subject::Removed(key("b")),
+                Subject::Operation(OperationId::fresh()),
+            ],
+        };
+        assert_eq!(read_record(&record(&written)).unwrap(), written);
+        assert!(read_record(b"short").is_err());
+    }
+
+    #[test]
+    fn only_what_is_large_stands_on_a_sheet() {
+        let (commit, mut sheet) = (CommitId(Uuid::from_u128(1)), Sheet::default());
+        let small = Bytes::from(vec![1; INLINE_BYTES_MAX]);
+        assert_eq!(sheet.place(commit, &small), Part::Inline(small.clone()));
+        for at in [0, INLINE_BYTES_MAX + 1] {
+            let large = Bytes::from(vec![2; INLINE_BYTES_MAX + 1]);
+            let placed = Part::Sheet {
+                sheet: commit,
+                at,
+                length: large.len(),
+            };
+            assert_eq!(sheet.place(commit, &large), placed);
+        }
+        assert_eq!(sheet.0.len(), 2 * (INLINE_BYTES_MAX + 1));
+    }
+}

@@ -1,0 +1,264 @@
+//! What can be chosen about the connection to etcd, and how it is read from a URL.
+//!
+//! `etcd://user:password@host:2379,host2:2379/prefix?tls=true&ca=FILE&cert=FILE&key=FILE`. Passwords
+//! are secrets from the first moment: no sentence here repeats any part of a URL that may hold one.
+
+use percent_encoding::percent_decode_str;
+use secrecy::SecretString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SCHEME: &str = "etcd://";
+const PORT: u16 = 2379;
+/// The name of a store whose URL has no path.
+const PREFIX: &str = "sutler";
+/// Longest prefix, in bytes: every key begins with it.
+const PREFIX_BYTES_MAX: usize = 128;
+/// Most endpoints; etcd clusters have up to seven members.
+const ENDPOINTS_MAX: usize = 16;
+
+/// How etcd is reached.
+#[derive(Clone, Debug)]
+pub struct EtcdSettings {
+    /// `host:port` of every member, at least one.
+    pub endpoints: Vec<String>,
+    /// What all keys of this store begin with; two stores with different prefixes never meet.
+    pub prefix: String,
+    /// Who to be, where etcd asks for it.
+    pub login: Option<Login>,
+    /// TLS, or none.
+    pub tls: Option<Tls>,
+    /// How long a connection may take to come about.
+    pub connect_timeout: Duration,
+    /// How long an answer may take.
+    pub request_timeout: Duration,
+}
+
+/// A user of etcd.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// Its name.
+    pub user: String,
+    /// Its password.
+    pub password: SecretString,
+}
+
+/// Files for TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificates of those who may vouch for the servers; without: those of the system.
+    pub ca: Option<PathBuf>,
+    /// This client's certificate and key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// Why a URL is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the URL of an etcd store {0}")]
+pub struct InvalidUrl(&'static str);
+
+impl EtcdSettings {
+    /// Settings for these endpoints, with everything else as it is without being told.
+    pub fn new(endpoints: Vec<String>) -> Self {
+        Self {
+            endpoints,
+            prefix: PREFIX.to_owned(),
+            login: None,
+            tls: None,
+            connect_timeout: Duration::from_secs(2),
+            request_timeout: Duration::from_secs(3),
+        }
+    }
+
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// Says what is missing or not understood, without repeating the URL.
+    pub fn from_url(url: &str) -> Result<Self, InvalidUrl> {
+        let rest = url
+            .strip_prefix(SCHEME)
+            .ok_or(InvalidUrl("begins with etcd://"))?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (Some(read_login(login)?), hosts),
+            None => (None, authority),
+        };
+        let mut settings = Self::new(read_hosts(hosts)?);
+        settings.login = login;
+        settings.prefix = read_prefix(path)?;
+        settings.read_query(query)?;
+        Ok(settings)
+    }
+
+    fn read_query(&mut self, query: &str) -> Result<(), InvalidUrl> {
+        let (mut tls, mut ca, mut cert, mut key) = (None, None, None, None);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or(InvalidUrl("has parameters of the form name=value"))?;
+            let value = decode(value)?;
+            match name {
+                "tls" => {
+                    tls = Some(match value.as_str() {
+                        "true" => true,
+                        "false" => false,
+                        _ => return Err(InvalidUrl("has tls=true or tls=false")),
+                    });
+                }
+                "ca" => ca = Some(PathBuf::from(value)),
+                "cert" => cert = Some(PathBuf::from(value)),
+                "key" => key = Some(PathBuf::from(value)),
+                "timeout" => self.request_timeout = read_seconds(&value)?,
+                "connect_timeout" => self.connect_timeout = read_seconds(&value)?,
+                _ => {
+                    return Err(InvalidUrl(
+                        "knows the parameters tls, ca, cert, key, timeout and connect_timeout only",
+                    ));
+                }
+            }
+        }
+        let identity = match (cert, key) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            _ => return Err(InvalidUrl("has cert and key together, or neither")),
+        };
+        let files = ca.is_some() || identity.is_some();
+        self.tls = match tls {
+            Some(false) if files => return Err(InvalidUrl("has files for TLS and tls=false")),
+            Some(false) => None,
+            None if !files => None,
+            Some(true) | None => Some(Tls { ca, identity }),
+        };
+        Ok(())
+    }
+
+    /// Where requests go to.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let endpoints = self.endpoints.iter();
+        endpoints.map(|it| format!("{scheme}://{it}")).collect()
+    }
+}
+
+fn decode(text: &str) -> Result<String, InvalidUrl> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    let decoded = decoded.map_err(|_| InvalidUrl("has text in UTF-8 behind its percent signs"))?;
+    Ok(decoded.into_owned())
+}
+
+fn read_login(text: &str) -> Result<Login, InvalidUrl> {
+    let (user, password) = text.split_once(':').ok_or(InvalidUrl(
+        "has a user and a password, with a colon between",
+    ))?;
+    let user = decode(user)?;
+    if user.is_empty() {
+        return Err(InvalidUrl("has a user before the password"));
+    }
+    Ok(Login {
+        user,
+        password: decode(password)?.into(),
+    })
+}
+
+fn read_hosts(text: &str) -> Result<Vec<String>, InvalidUrl> {
+    let endpoints: Vec<String> = text.split(',').map(read_host).collect::<Result<_, _>>()?;
+    if endpoints.len() > ENDPOINTS_MAX {
+        return Err(InvalidUrl("names at most 16 endpoints"));
+    }
+    Ok(endpoints)
+}
+
+fn read_host(host: &str) -> Result<String, InvalidUrl> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+    if host.is_empty() || !host.chars().all(plain) {
+        return Err(InvalidUrl(
+            "names hosts like etcd-1:2379,etcd-2:2379 behind etcd://",
+        ));
+    }
+    // An address of IPv6 stands in brackets; its colons are no port.
+    let behind = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
+    match behind.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => Ok(host.to_owned()),
+        Some(_) => Err(InvalidUrl("has ports from 1 to 65535")),
+        None => Ok(format!("{host}:{PORT}")),
+    }
+}
+
+fn read_prefix(path: &str) -> Result<String, InvalidUrl> {
+    let prefix = decode(path.trim_end_matches('/'))?;
+    if prefix.contains('\0') || prefix.len() > PREFIX_BYTES_MAX {
+        return Err(InvalidUrl(
+            "has a path of at most 128 bytes without NUL: the prefix of all keys",
+        ));
+    }
+    match prefix.as_str() {
+        "" => Ok(PREFIX.to_owned()),
+        _ => Ok(prefix),
+    }
+}
+
+fn read_seconds(text: &str) -> Result<Duration, InvalidUrl> {
+    match text.parse::<u64>() {
+        Ok(seconds @ 1..=60) => Ok(Duration::from_secs(seconds)),
+        Ok(_) | Err(_) => Err(InvalidUrl("has timeouts of 1 to 60 seconds")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EtcdSettings, Tls};
+    use secrecy::ExposeSecret;
+    use std::time::Duration;
+
+    #[test]
+    fn a_url_names_everything_that_is_needed() {
+        let url =
+            "etcd://me:p%40ss@one:1,[::1],three/a%20b/?tls=true&ca=/c&cert=/d&key=/e&timeout=9";
+        let settings = EtcdSettings::from_url(url).unwrap();
+        assert_eq!(settings.endpoints, ["one:1", "[::1]:2379", "three:2379"]);
+        assert_eq!(settings.prefix, "a b");
+        let login = settings.login.as_ref().unwrap();
+        assert_eq!(
+            (login.user.as_str(), login.password.expose_secret()),
+            ("me", "p@ss")
+        );
+        let files = Tls {
+            ca: Some("/c".into()),
+            identity: Some(("/d".into(), "/e".into())),
+        };
+        assert_eq!(settings.tls, Some(files));
+        assert_eq!(settings.request_timeout, Duration::from_secs(9));
+        assert_eq!(settings.addresses()[0], "https://one:1");
+        assert!(!format!("{settings:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn a_short_url_is_enough() {
+        let settings = EtcdSettings::from_url("etcd://localhost").unwrap();
+        assert_eq!(settings.addresses(), ["http://localhost:2379"]);
+        assert_eq!((settings.prefix.as_str(), settings.tls), ("sutler", None));
+        assert!(settings.login.is_none());
+    }
+
+    #[test]
+    fn a_bad_url_is_refused_without_being_repeated() {
+        for url in [
+            "http://one",
+            "etcd://",
+            "etcd://secret@one",
+            "etcd://:secret@one",
+            "etcd://me:secret@one,,two",
+            "etcd://me:secret@one:http",
+            "etcd://me:secret@one/?tls=maybe",
+            "etcd://me:secret@one/?cert=/c",
+            "etcd://me:secret@one/?tls=false&ca=/c",
+            "etcd://me:secret@one/?secret=1",
+            "etcd://me:secret@one/?timeout=0",
+            "etcd://me:secret@one/a%00b",
+        ] {
+            let error = EtcdSettings::from_url(url).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The way in: opening a store, and the journal's `Store` over it.
+
+use crate::client::{Client, Effect};
+use crate::follow::Follower;
+use crate::keys::Keys;
+use crate::settings::{EtcdSettings, InvalidUrl};
+use crate::wire::{Compare, Range, Step, Txn};
+use async_trait::async_trait;
+use bytes::Bytes;
+use secrecy::{ExposeSecret, SecretString};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{
+    Changes, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk, Operation,
+    OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal, Stats, Store,
+    StoreError, StoreTime, Sweep, WorkerId,
+};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// The layout that this program writes; see `keys.rs`.
+const FORMAT: u64 = 1;
+
+/// Why a store was not opened. Names no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is none.
+    #[error(transparent)]
+    Url(#[from] InvalidUrl),
+    /// etcd does not answer, or does not let this program in.
+    #[error("the etcd store cannot be opened")]
+    Unavailable(#[source] StoreError),
+    /// A newer program wrote here.
+    #[error(
+        "what is in etcd was written in format {0}, and this program knows formats up to {FORMAT}: run a newer sutler"
+    )]
+    Newer(u64),
+}
+
+/// The journal in etcd. Any number of replicas share it; each follows the others through a watch,
+/// which ends with the drop.
+pub struct EtcdStore {
+    pub(crate) client: Arc<Client>,
+    pub(crate) keys: Keys,
+    pub(crate) follower: Arc<Follower>,
+    following: JoinHandle<()>,
+}
+
+impl EtcdStore {
+    /// Opens the store that a URL names, or makes it. The form of the URL: see [`EtcdSettings`].
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open(url: &SecretString) -> Result<Self, OpenError> {
+        Self::open_with(&EtcdSettings::from_url(url.expose_secret())?).await
+    }
+
+    /// Opens a store with settings of one's own.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_with(settings: &EtcdSettings) -> Result<Self, OpenError> {
+        let client = Arc::new(Client::new(settings).map_err(OpenError::Unavailable)?);
+        let keys = Keys::below(&settings.prefix);
+        agree_on_format(&client, &keys).await?;
+        let follower = Follower::load(Arc::clone(&client), keys.clone(), settings.request_timeout);
+        let follower = Arc::new(follower.await.map_err(OpenError::Unavailable)?);
+        let following = tokio::spawn(Arc::clone(&follower).run());
+        Ok(Self {
+            client,
+            keys,
+            follower,
+            following,
+        })
+    }
+}
+
+/// Writes the number of the format if there is none, and refuses a newer one. However many replicas
+/// begin at once, one of them writes it.
+async fn agree_on_format(client: &Client, keys: &Keys) -> Result<(), OpenError> {
+    let place = keys.format();
+    let txn = Txn {
+        compare: vec![Compare::absent(place.clone())],
+        success: vec![
+            Step::put(place.clone(), FORMAT.to_string().into_bytes()),
+            Step::put(keys.head(), Vec::new()),
+        ],
+        failure: vec![Step::Range(Range::one(place))],
+    };
+    // It can be repeated: what was written once is not written again.
+    let answer = client.txn(&txn, Effect::Reads).await;
+    let answer = answer.map_err(|it| OpenError::Unavailable(it.into()))?;
+    let mut found = answer.ranges().filter_map(|it| it.kvs.first());
+    let Some(kv) = found.next() else {
+        return Ok(());
+    };
+    let number = std::str::from_utf8(&kv.value.0).unwrap_or_default().parse();
+    match number {
+        Ok(number) if number <= FORMAT => Ok(()),
+        Ok(number) => Err(OpenError::Newer(number)),
+        Err(_) => Err(OpenError::Unavailable(crate::codec::damaged("the format"))),
+    }
+}
+
+impl Drop for EtcdStore {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+impl fmt::Debug for EtcdStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdStore").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for EtcdStore {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        self.apply(commit).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        self.read_one(key).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.whole(id).await
+    }
+
+    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+        self.polled(lane, id).await
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.page(list, after, limit).await
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        self.rows(list).await
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        self.prolong(worker, ttl).await
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        self.hand_out(worker, queues).await
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        self.let_go(worker).await
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        self.feed(after, limit).await
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.follower.hints()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        self.throw_away(sweep).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.counts().await
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        let head = Range::one(self.keys.head());
+        self.client.range(&head).await?;
+        Ok(self.client.clock.now())
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        self.add_to_log(operation, text).await
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        self.log(operation, from, limit).await
+    }
+}

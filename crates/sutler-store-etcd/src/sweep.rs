@@ -1,0 +1,205 @@
+//! Sweeping: operations that are done, the feed with the memory of commits, and sheets nobody uses.
+//!
+//! Each batch is one transaction that demands that the counter it writes was not written meanwhile:
+//! so two replicas that sweep at once never count anything twice.
+
+use crate::client::Effect;
+use crate::store::EtcdStore;
+use crate::view::{Counter, View};
+use crate::wire::{Compare, Step, Txn};
+use sutler_journal::{
+    CommitId, OperationId, Outcome, State, StoreError, StoreTime, Sweep, WorkerId,
+};
+
+/// Most things that one transaction sweeps: an operation takes two steps.
+const BATCH: usize = 50;
+/// How often a batch is tried again because others wrote meanwhile.
+const TRIES_MAX: usize = 100;
+
+/// Which operations may go.
+struct Wanted<'a> {
+    lanes: &'a [u8],
+    outcome: Option<Outcome>,
+    finished_before: StoreTime,
+}
+
+impl EtcdStore {
+    pub(crate) async fn throw_away(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        self.follower.catch_up().await?;
+        match sweep {
+            Sweep::Operations {
+                lanes,
+                outcome,
+                finished_before,
+                limit,
+            } => {
+                let wanted = Wanted {
+                    lanes,
+                    outcome: *outcome,
+                    finished_before: *finished_before,
+                };
+                self.sweep_operations(&wanted, *limit).await
+            }
+            Sweep::Feed { before, limit } => {
+                self.sweep_sheets().await?;
+                self.forget_names(*before).await?;
+                self.sweep_feed(*before, *limit).await
+            }
+        }
+    }
+
+    async fn sweep_operations(&self, wanted: &Wanted<'_>, limit: usize) -> Result<u64, StoreError> {
+        let mut swept: usize = 0;
+        let mut tries = 0;
+        while swept < limit && tries < TRIES_MAX {
+            let (old, cleaned) = {
+                let view = self.follower.view()?;
+                let old = sweepable(&view, wanted, BATCH.min(limit - swept));
+                (old, view.cleaned)
+            };
+            if old.is_empty() {
+                break;
+            }
+            let mut txn = Txn {
+                compare: vec![Compare::unchanged(self.keys.cleaned(), cleaned.revision)],
+                ..Txn::default()
+            };
+            for (id, revision) in &old {
+                let place = self.keys.operation(*id);
+                let same = Compare::unchanged(place.clone(), *revision);
+                txn.compare.push(same);
+                txn.success.push(Step::delete(place));
+                txn.success.push(Step::delete_between(self.keys.log(*id)));
+            }
+            let count = i64::try_from(old.len()).unwrap_or_default();
+            let value = (cleaned.value + count).to_be_bytes().to_vec();
+            txn.success.push(Step::put(self.keys.cleaned(), value));
+            if self.change(txn).await? {
+                swept += old.len();
+            } else {
+                tries += 1;
+            }
+        }
+        Ok(swept as u64)
+    }
+
+    async fn sweep_feed(&self, before: StoreTime, limit: usize) -> Result<u64, StoreError> {
+        let mut swept: usize = 0;
+        let mut tries = 0;
+        while swept < limit && tries < TRIES_MAX {
+            let (old, trimmed) = {
+                let view = self.follower.view()?;
+                (
+                    oldest(&view, before, BATCH.min(limit - swept)),
+                    view.trimmed,
+                )
+            };
+            let Some((last, _)) = old.last().copied() else {
+                break;
+            };
+            let mut success: Vec<Step> = Vec::with_capacity(old.len() + 2);
+            let records = old.iter().map(|(_, id)| self.keys.commit(*id));
+            success.extend(records.map(Step::delete));
+            let value = last.to_be_bytes().to_vec();
+            success.push(Step::put(self.keys.trimmed(), value));
+            let Counter { revision, .. } = trimmed;
+            let txn = Txn {
+                compare: vec![Compare::unchanged(self.keys.trimmed(), revision)],
+                success,
+                failure: Vec::new(),
+            };
+            if self.change(txn).await? {
+                swept += old.len();
+            } else {
+                tries += 1;
+            }
+        }
+        Ok(swept as u64)
+    }
+
+    /// Forgets names of workers that hold neither a lease nor work.
+    async fn forget_names(&self, before: StoreTime) -> Result<(), StoreError> {
+        let names: Vec<WorkerId> = {
+            let view = self.follower.view()?;
+            let idle = |worker: &WorkerId| {
+                !view.is_alive(*worker) && view.operations.held(*worker).next().is_none()
+            };
+            let old = view.names.iter().filter(|(_, used)| **used < before);
+            old.map(|(worker, _)| *worker).filter(idle).collect()
+        };
+        for batch in names.chunks(BATCH) {
+            let gone = batch.iter().map(|worker| self.keys.worker(*worker));
+            let names = batch.iter().map(|worker| self.keys.name(*worker));
+            let txn = Txn {
+                compare: gone.map(Compare::absent).collect(),
+                success: names.map(Step::delete).collect(),
+                failure: Vec::new(),
+            };
+            self.change(txn).await?;
+        }
+        Ok(())
+    }
+
+    /// Throws away sheets that nobody uses: nobody ever will again.
+    async fn sweep_sheets(&self) -> Result<(), StoreError> {
+        let sheets: Vec<CommitId> = self.follower.view()?.operations.garbage().collect();
+        for batch in sheets.chunks(BATCH) {
+            let places = batch.iter().map(|sheet| self.keys.sheet(*sheet));
+            let txn = Txn {
+                success: places.map(Step::delete).collect(),
+                ..Txn::default()
+            };
+            self.client.txn(&txn, Effect::Reads).await?;
+            self.follower.amend(|view| {
+                for sheet in batch {
+                    view.operations.forget_sheet(*sheet);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Does a transaction that changes what is followed; whether its conditions held.
+    async fn change(&self, mut txn: Txn) -> Result<bool, StoreError> {
+        txn.success.push(Step::put(self.keys.head(), Vec::new()));
+        let answer = self.client.txn(&txn, Effect::Writes).await?;
+        match answer.succeeded {
+            true => self.follower.reach(answer.header.revision.0).await?,
+            false => self.follower.catch_up().await?,
+        }
+        Ok(answer.succeeded)
+    }
+}
+
+fn sweepable(view: &View, wanted: &Wanted<'_>, limit: usize) -> Vec<(OperationId, i64)> {
+    let old = view.operations.sweepable();
+    let old = old.take_while(|(finished, _)| *finished < wanted.finished_before);
+    let entries = old.filter_map(|(_, id)| Some((id, view.operations.get(id)?)));
+    entries
+        .filter(|(_, entry)| {
+            entry.row.lane.as_bytes().starts_with(wanted.lanes)
+                && is_covered(wanted.outcome, entry.row.state)
+        })
+        .map(|(id, entry)| (id, entry.revision))
+        .take(limit)
+        .collect()
+}
+
+/// Whether a sweep for this outcome takes an operation in this state.
+fn is_covered(wanted: Option<Outcome>, state: State) -> bool {
+    let State::Done(outcome) = state else {
+        return false;
+    };
+    match wanted {
+        None => true,
+        Some(Outcome::Succeeded) => outcome == Outcome::Succeeded,
+        Some(Outcome::Failed) => outcome != Outcome::Succeeded,
+        Some(Outcome::Cancelled) => outcome == Outcome::Cancelled,
+    }
+}
+
+/// The oldest commits of the feed, up to the first that is too young.
+fn oldest(view: &View, before: StoreTime, limit: usize) -> Vec<(i64, CommitId)> {
+    let old = view.feed.iter().take_while(|(_, (_, at))| *at < before);
+    old.take(limit).map(|(at, it)| (*at, it.0)).collect()
+}

@@ -1,0 +1,285 @@
+//! What one replica knows of the store: every index, as it was at one revision. No I/O.
+//!
+//! etcd can neither list by term nor by due time, and a commit that wrote index entries would touch
+//! as many keys as there are terms. So indexes are not in etcd at all: each replica reads the rows
+//! once, then follows the watch, and so holds the same maps as every other replica at the same
+//! revision. Bodies are not kept here; contents of operations are, while they may be written again.
+//! Read `view/operations.rs` for those, `follow.rs` for who calls [`View::apply`].
+
+mod operations;
+
+use crate::keys::{Keys, Place};
+use crate::rows::{self, read_document, read_record, read_time};
+use crate::wire::{Event, EventKind, KeyValue};
+pub(crate) use operations::{Entry, Operations};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use sutler_journal::{
+    CommitId, Key, Kind, List, OperationId, Position, Realm, StoreError, StoreTime, Version,
+    WorkerId,
+};
+
+/// Realm, kind and name of a term, with NUL bytes between.
+type Scope = Arc<[u8]>;
+/// A term's value, and the key of a document that has it.
+type Spot = (Box<[u8]>, Box<[u8]>);
+
+/// A document without its body.
+pub(crate) struct Sketch {
+    pub(crate) revision: i64,
+    pub(crate) version: Version,
+    terms: Vec<(Scope, Box<[u8]>)>,
+}
+
+/// A live lease of etcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) id: i64,
+    pub(crate) seconds: i64,
+}
+
+/// A number that only sweeps write, and when it was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counter {
+    pub(crate) value: i64,
+    pub(crate) revision: i64,
+}
+
+/// The store as it was at one revision.
+#[derive(Default)]
+pub(crate) struct View {
+    /// Everything up to here is in.
+    pub(crate) revision: i64,
+    /// When the store was last changed by a replica, as opposed to the end of a lease.
+    pub(crate) head: i64,
+    documents: BTreeMap<Box<[u8]>, Sketch>,
+    terms: BTreeMap<Scope, BTreeSet<Spot>>,
+    pub(crate) operations: Operations,
+    pub(crate) workers: BTreeMap<WorkerId, Lease>,
+    /// Names of workers, and when they were first used.
+    pub(crate) names: BTreeMap<WorkerId, StoreTime>,
+    commits: HashMap<CommitId, i64>,
+    /// Commits by revision, and when they were made.
+    pub(crate) feed: BTreeMap<i64, (CommitId, StoreTime)>,
+    pub(crate) trimmed: Counter,
+    pub(crate) cleaned: Counter,
+}
+
+/// What a change may mean to whoever waits for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Something may have become claimable.
+    Claimable,
+    /// Nothing of that sort.
+    Other,
+}
+
+impl View {
+    pub(crate) fn document(&self, key: &Key) -> Option<&Sketch> {
+        self.documents.get(key.as_bytes())
+    }
+
+    pub(crate) fn remembers(&self, commit: CommitId) -> bool {
+        self.commits.contains_key(&commit)
+    }
+
+    /// Takes in one change. Changes come in the order of their revisions.
+    pub(crate) fn apply(
+        &mut self,
+        keys: &Keys,
+        event: &Event,
+        now: StoreTime,
+    ) -> Result<News, StoreError> {
+        let kv = &event.kv;
+        self.revision = self.revision.max(kv.mod_revision.0);
+        let Some(place) = keys.place(&kv.key.0) else {
+            return Ok(News::Other);
+        };
+        match event.kind {
+            EventKind::Put => self.put(place, kv, now),
+            EventKind::Delete => Ok(self.remove(place)),
+        }
+    }
+
+    fn put(&mut self, place: Place<'_>, kv: &KeyValue, now: StoreTime) -> Result<News, StoreError> {
+        let (value, revision) = (&kv.value.0, kv.mod_revision.0);
+        match place {
+            Place::Commit(id) => {
+                let at = read_record(value)?.at;
+                self.commits.insert(id, revision);
+                self.feed.insert(revision, (id, at));
+            }
+            Place::Document(key) => self.file(key, read_document(value)?, revision),
+            Place::Head => self.head = revision,
+            Place::Cleaned => self.cleaned = counter(value, revision)?,
+            Place::Trimmed => self.trimmed = counter(value, revision)?,
+            Place::Name(worker) => {
+                self.names.insert(worker, read_time(value)?);
+            }
+            Place::Worker(worker) => {
+                let seconds = read_time(value)?.0;
+                let id = kv.lease.0;
+                self.workers.insert(worker, Lease { id, seconds });
+            }
+            Place::Operation(id) => {
+                let job = rows::read_operation(id, value)?;
+                return Ok(self.operations.put(job, revision, now));
+            }
+            Place::Other => {}
+        }
+        Ok(News::Other)
+    }
+
+    fn remove(&mut self, place: Place<'_>) -> News {
+        match place {
+            Place::Commit(id) => {
+                if let Some(revision) = self.commits.remove(&id) {
+                    self.feed.remove(&revision);
+                }
+            }
+            Place::Document(key) => self.discard(key),
+            Place::Name(worker) => {
+                self.names.remove(&worker);
+            }
+            Place::Worker(worker) => {
+                self.workers.remove(&worker);
+                if self.operations.held(worker).next().is_some() {
+                    return News::Claimable;
+                }
+            }
+            Place::Operation(id) => self.operations.remove(id),
+            Place::Head | Place::Cleaned | Place::Trimmed | Place::Other => {}
+        }
+        News::Other
+    }
+
+    fn file(&mut self, key: &[u8], filed: rows::Filed, revision: i64) {
+        self.discard(key);
+        let mut terms = Vec::with_capacity(filed.terms.len());
+        for (name, value) in filed.terms {
+            let scope = self.scope(&scope_of(key, name.as_bytes()));
+            let value: Box<[u8]> = value.into();
+            let index = self.terms.entry(Arc::clone(&scope)).or_default();
+            index.insert((value.clone(), key.into()));
+            terms.push((scope, value));
+        }
+        let sketch = Sketch {
+            revision,
+            version: filed.version,
+            terms,
+        };
+        self.documents.insert(key.into(), sketch);
+    }
+
+    fn discard(&mut self, key: &[u8]) {
+        let Some(sketch) = self.documents.remove(key) else {
+            return;
+        };
+        for (scope, value) in sketch.terms {
+            if let Some(index) = self.terms.get_mut(&scope) {
+                index.remove(&(value, key.into()));
+            }
+        }
+    }
+
+    /// The one copy of a scope.
+    fn scope(&self, scope: &[u8]) -> Scope {
+        match self.terms.get_key_value(scope) {
+            Some((known, _)) => Arc::clone(known),
+            None => scope.into(),
+        }
+    }
+
+    /// The first places of a list behind a position; at most `limit`, and one more if there is one.
+    pub(crate) fn list(
+        &self,
+        term: &TermRange<'_>,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Vec<&Spot> {
+        let scope = term.scope();
+        let Some(index) = self.terms.get(scope.as_slice()) else {
+            return Vec::new();
+        };
+        let (value, key, behind) = match after {
+            Some(after) if after.value.as_slice() >= term.from => {
+                (after.value.as_slice(), after.key.as_bytes(), true)
+            }
+            Some(_) | None => (term.from, &[][..], false),
+        };
+        let first: Spot = (value.into(), key.into());
+        index
+            .range(first.clone()..)
+            .skip_while(|place| behind && **place == first)
+            .take_while(|(value, _)| &value[..] <= term.to)
+            .take(limit.saturating_add(1))
+            .collect()
+    }
+
+    /// Whether a worker holds a lease, as far as is known here.
+    pub(crate) fn is_alive(&self, worker: WorkerId) -> bool {
+        self.workers.contains_key(&worker)
+    }
+
+    /// Running operations whose workers hold no lease any more.
+    pub(crate) fn orphans(&self) -> impl Iterator<Item = (OperationId, &Entry)> {
+        self.operations
+            .holders()
+            .filter(|worker| !self.is_alive(*worker))
+            .flat_map(|worker| self.operations.held(worker))
+            .filter_map(|id| Some((id, self.operations.get(id)?)))
+    }
+}
+
+/// Which part of the index of terms.
+pub(crate) struct TermRange<'a> {
+    pub(crate) realm: &'a Realm,
+    pub(crate) kind: Kind,
+    pub(crate) name: &'static str,
+    pub(crate) from: &'a [u8],
+    pub(crate) to: &'a [u8],
+}
+
+impl<'a> TermRange<'a> {
+    /// The range that a list asks for; `None` if it is by key.
+    pub(crate) fn of(list: &'a List) -> Option<Self> {
+        match list {
+            List::Prefix(_) => None,
+            List::Term {
+                realm,
+                kind,
+                name,
+                from,
+                to,
+            } => Some(Self {
+                realm,
+                kind: *kind,
+                name,
+                from,
+                to,
+            }),
+        }
+    }
+
+    fn scope(&self) -> Vec<u8> {
+        let parts = [self.realm.as_str(), self.kind.as_str(), self.name];
+        parts.join("\0").into_bytes()
+    }
+}
+
+/// The scope of a term of the document with this key.
+fn scope_of(key: &[u8], name: &[u8]) -> Vec<u8> {
+    let parts = key.split(|byte| *byte == 0).take(2);
+    let mut scope: Vec<u8> = Vec::with_capacity(key.len());
+    for part in parts {
+        scope.extend_from_slice(part);
+        scope.push(0);
+    }
+    scope.extend_from_slice(name);
+    scope
+}
+
+fn counter(value: &[u8], revision: i64) -> Result<Counter, StoreError> {
+    let value = read_time(value)?.0;
+    Ok(Counter { value, revision })
+}

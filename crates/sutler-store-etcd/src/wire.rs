@@ -1,0 +1,387 @@
+//! The bodies of etcd's JSON gateway, as far as this store speaks them.
+//!
+//! Keys and values are base64, 64-bit numbers come as strings, and what is zero, false or empty is
+//! left out. Not here: how requests are sent (`client.rs`) or what is asked for (everything else).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+
+/// Bytes, in base64 on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Base64(pub(crate) Bytes);
+
+impl From<Vec<u8>> for Base64 {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        let decoded = STANDARD.decode(text.as_bytes());
+        let bytes = decoded.map_err(|_| D::Error::custom("not base64"))?;
+        Ok(Self(bytes.into()))
+    }
+}
+
+/// A 64-bit number, in a string or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Int(pub(crate) i64);
+
+impl<'de> Deserialize<'de> for Int {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(i64),
+            Text(String),
+        }
+        match Either::deserialize(deserializer)? {
+            Either::Number(number) => Ok(Self(number)),
+            Either::Text(text) => text
+                .parse()
+                .map(Self)
+                .map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"a number")),
+        }
+    }
+}
+
+/// Reads a range of keys.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Range {
+    pub(crate) key: Base64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) range_end: Option<Base64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) revision: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sort_order: Option<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keys_only: bool,
+}
+
+impl Range {
+    /// One key.
+    pub(crate) fn one(key: Vec<u8>) -> Self {
+        Self {
+            key: key.into(),
+            ..Self::default()
+        }
+    }
+
+    /// All keys from one on, up to but not including another.
+    pub(crate) fn between((from, to): (Vec<u8>, Vec<u8>)) -> Self {
+        Self {
+            key: from.into(),
+            range_end: Some(to.into()),
+            ..Self::default()
+        }
+    }
+
+    /// At most so many.
+    pub(crate) fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(i64::try_from(limit).unwrap_or(i64::MAX));
+        self
+    }
+
+    /// As it was at a revision.
+    pub(crate) fn at(mut self, revision: Option<i64>) -> Self {
+        self.revision = revision;
+        self
+    }
+}
+
+/// One condition of a transaction.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Compare {
+    key: Base64,
+    target: &'static str,
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mod_revision: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    create_revision: Option<i64>,
+}
+
+impl Compare {
+    fn created(key: Vec<u8>, result: &'static str) -> Self {
+        Self {
+            key: key.into(),
+            target: "CREATE",
+            result,
+            mod_revision: None,
+            create_revision: Some(0),
+        }
+    }
+
+    /// There is no such key.
+    pub(crate) fn absent(key: Vec<u8>) -> Self {
+        Self::created(key, "EQUAL")
+    }
+
+    /// There is such a key.
+    pub(crate) fn present(key: Vec<u8>) -> Self {
+        Self::created(key, "GREATER")
+    }
+
+    /// The key was last written at this revision; 0: there is none.
+    pub(crate) fn unchanged(key: Vec<u8>, revision: i64) -> Self {
+        Self {
+            key: key.into(),
+            target: "MOD",
+            result: "EQUAL",
+            mod_revision: Some(revision),
+            create_revision: None,
+        }
+    }
+}
+
+/// Writes a key.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Put {
+    key: Base64,
+    value: Base64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<i64>,
+}
+
+/// Removes keys.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DeleteRange {
+    key: Base64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range_end: Option<Base64>,
+}
+
+/// One step of a transaction.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) enum Step {
+    #[serde(rename = "request_range")]
+    Range(Range),
+    #[serde(rename = "request_put")]
+    Put(Put),
+    #[serde(rename = "request_delete_range")]
+    Delete(DeleteRange),
+    #[serde(rename = "request_txn")]
+    Txn(Txn),
+}
+
+impl Step {
+    pub(crate) fn put(key: Vec<u8>, value: Vec<u8>) -> Self {
+        Self::leased(key, value, None)
+    }
+
+    pub(crate) fn leased(key: Vec<u8>, value: Vec<u8>, lease: Option<i64>) -> Self {
+        Self::Put(Put {
+            key: key.into(),
+            value: value.into(),
+            lease,
+        })
+    }
+
+    pub(crate) fn delete(key: Vec<u8>) -> Self {
+        Self::Delete(DeleteRange {
+            key: key.into(),
+            range_end: None,
+        })
+    }
+
+    pub(crate) fn delete_between((from, to): (Vec<u8>, Vec<u8>)) -> Self {
+        Self::Delete(DeleteRange {
+            key: from.into(),
+            range_end: Some(to.into()),
+        })
+    }
+}
+
+/// Conditions, what to do if all hold, and what to do if one does not.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Txn {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) compare: Vec<Compare>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) success: Vec<Step>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failure: Vec<Step>,
+}
+
+/// What every answer begins with.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Header {
+    pub(crate) revision: Int,
+}
+
+/// A key and what it holds.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct KeyValue {
+    pub(crate) key: Base64,
+    pub(crate) value: Base64,
+    pub(crate) mod_revision: Int,
+    pub(crate) lease: Int,
+}
+
+/// The answer to a [`Range`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ranged {
+    pub(crate) header: Header,
+    pub(crate) kvs: Vec<KeyValue>,
+    pub(crate) more: bool,
+}
+
+/// The answer to one [`Step`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Stepped {
+    #[serde(rename = "response_range")]
+    pub(crate) range: Option<Ranged>,
+    #[serde(rename = "response_txn")]
+    pub(crate) txn: Option<Box<Txned>>,
+}
+
+/// The answer to a [`Txn`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Txned {
+    pub(crate) header: Header,
+    pub(crate) succeeded: bool,
+    pub(crate) responses: Vec<Stepped>,
+}
+
+impl Txned {
+    /// What the ranges among the steps found, in their order.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = &Ranged> {
+        self.responses.iter().filter_map(|it| it.range.as_ref())
+    }
+}
+
+/// A lease, as granted or prolonged; one that is not there has no time to live.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Leased {
+    #[serde(rename = "ID")]
+    pub(crate) id: Int,
+    #[serde(rename = "TTL")]
+    pub(crate) ttl: Int,
+}
+
+/// One line of a stream.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Line<T> {
+    pub(crate) result: Option<T>,
+    pub(crate) error: Option<Refusal>,
+}
+
+/// One message of a watch.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Watched {
+    pub(crate) events: Vec<Event>,
+    pub(crate) canceled: bool,
+    pub(crate) compact_revision: Int,
+}
+
+/// One change of one key.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Event {
+    #[serde(rename = "type")]
+    pub(crate) kind: EventKind,
+    pub(crate) kv: KeyValue,
+}
+
+/// What became of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum EventKind {
+    #[default]
+    #[serde(rename = "PUT")]
+    Put,
+    #[serde(rename = "DELETE")]
+    Delete,
+}
+
+/// Why etcd does not do what it was asked; in its own words, which hold no content.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Refusal {
+    #[serde(alias = "grpc_code")]
+    pub(crate) code: i64,
+    pub(crate) message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compare, EventKind, Line, Range, Step, Txn, Txned, Watched};
+
+    #[test]
+    fn a_transaction_is_written_as_the_gateway_reads_it() {
+        let txn = Txn {
+            compare: vec![
+                Compare::absent(b"a".to_vec()),
+                Compare::present(b"a".to_vec()),
+                Compare::unchanged(b"a".to_vec(), 7),
+            ],
+            success: vec![
+                Step::leased(b"a".to_vec(), b"v".to_vec(), Some(5)),
+                Step::delete(b"a".to_vec()),
+                Step::Txn(Txn::default()),
+            ],
+            failure: vec![Step::Range(Range::one(b"a".to_vec()).limit(1))],
+        };
+        let expected = serde_json::json!({
+            "compare": [
+                {"key": "YQ==", "target": "CREATE", "result": "EQUAL", "create_revision": 0},
+                {"key": "YQ==", "target": "CREATE", "result": "GREATER", "create_revision": 0},
+                {"key": "YQ==", "target": "MOD", "result": "EQUAL", "mod_revision": 7},
+            ],
+            "success": [
+                {"request_put": {"key": "YQ==", "value": "dg==", "lease": 5}},
+                {"request_delete_range": {"key": "YQ=="}},
+                {"request_txn": {}},
+            ],
+            "failure": [{"request_range": {"key": "YQ==", "limit": 1}}],
+        });
+        assert_eq!(serde_json::to_value(&txn).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_the_gateway_leaves_out_is_zero_false_or_empty() {
+        let text = r#"{"header":{"revision":"3"},"responses":[
+            {"response_range":{"header":{"revision":"2"},"kvs":[{"key":"YQ==","mod_revision":"2"}]}},
+            {"response_put":{"header":{"revision":"3"}}},
+            {"response_txn":{"header":{},"succeeded":true}}]}"#;
+        let answer: Txned = serde_json::from_str(text).unwrap();
+        assert!(!answer.succeeded);
+        assert_eq!(answer.header.revision.0, 3);
+        let found: Vec<_> = answer.ranges().collect();
+        assert_eq!(found[0].kvs[0].mod_revision.0, 2);
+        assert!(found[0].kvs[0].value.0.is_empty());
+        assert!(answer.responses[2].txn.as_ref().unwrap().succeeded);
+    }
+
+    #[test]
+    fn events_are_puts_unless_they_say_otherwise() {
+        let text = r#"{"result":{"header":{},"events":[
+            {"kv":{"key":"YQ==","mod_revision":"2","value":"dg=="}},
+            {"type":"DELETE","kv":{"key":"YQ==","mod_revision":"3"}}]}}"#;
+        let line: Line<Watched> = serde_json::from_str(text).unwrap();
+        let kinds: Vec<EventKind> = line.result.unwrap().events.iter().map(|e| e.kind).collect();
+        assert_eq!(kinds, [EventKind::Put, EventKind::Delete]);
+    }
+}

@@ -1,0 +1,114 @@
+//! The etcd store passes the suite that every store must pass.
+//!
+//! Every test has a prefix and a proxy of its own: cuts happen on the wire, and a commit that is
+//! under way is one whose transaction the proxy keeps. Time is the server's, so it must be waited for.
+
+use crate::proxy::{Held, Proxy};
+use crate::server::Server;
+use async_trait::async_trait;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::{Commit, CommitError, Store, StoreError};
+use sutler_store_etcd::{EtcdSettings, EtcdStore};
+use tokio::task::JoinHandle;
+
+/// A store behind a proxy.
+pub(crate) struct Etcd {
+    pub(crate) proxy: Proxy,
+    pub(crate) settings: EtcdSettings,
+    store: Mutex<Arc<EtcdStore>>,
+    _server: Arc<Server>,
+}
+
+impl Etcd {
+    /// An empty store on the shared server; `None` if there is no server, which is said.
+    pub(crate) async fn fresh() -> Option<Self> {
+        Some(Self::on(Server::shared()?).await)
+    }
+
+    /// An empty store on this server.
+    pub(crate) async fn on(server: Arc<Server>) -> Self {
+        let mut settings = server.settings();
+        let proxy = Proxy::to(settings.endpoints[0].clone()).await;
+        settings.endpoints = vec![proxy.address.to_string()];
+        settings.prefix = format!("test/{}", uuid::Uuid::now_v7());
+        let store = Mutex::new(open(&settings).await);
+        Self {
+            proxy,
+            settings,
+            store,
+            _server: server,
+        }
+    }
+
+    pub(crate) fn current(&self) -> Arc<EtcdStore> {
+        Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+pub(crate) async fn open(settings: &EtcdSettings) -> Arc<EtcdStore> {
+    let opened = EtcdStore::open_with(settings).await;
+    Arc::new(opened.expect("a store"))
+}
+
+#[async_trait]
+impl Candidate for Etcd {
+    async fn store(&self) -> Arc<dyn Store> {
+        self.current()
+    }
+
+    async fn pass(&self, time: Duration) {
+        wait_until_it_is_over(time).await;
+    }
+
+    async fn reopen(&self) -> Arc<dyn Store> {
+        let store = open(&self.settings).await;
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&store);
+        store
+    }
+
+    async fn cut(&self, cut: Cut) {
+        self.proxy.cut(cut);
+    }
+
+    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+        let store = self.current();
+        let Held { arrived, go } = self.proxy.hold();
+        let commit = tokio::spawn(async move { store.commit(&commit).await });
+        arrived.await.expect("the transaction is sent");
+        Box::new(Kept { commit, go })
+    }
+}
+
+/// A commit whose transaction the proxy keeps.
+struct Kept {
+    commit: JoinHandle<Result<(), CommitError>>,
+    go: tokio::sync::oneshot::Sender<()>,
+}
+
+#[async_trait]
+impl Stalled for Kept {
+    async fn finish(self: Box<Self>) -> Result<(), CommitError> {
+        let _ = self.go.send(());
+        let ended = self.commit.await;
+        ended.unwrap_or_else(|_| Err(CommitError::Unknown(StoreError::new("it panicked"))))
+    }
+}
+
+/// The server's clock cannot be moved.
+async fn wait_until_it_is_over(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+mod conformance {
+    use super::Etcd;
+
+    sutler_journal::store_conformance!(match Etcd::fresh().await {
+        Some(candidate) => candidate,
+        None => return,
+    });
+}
