@@ -37,10 +37,12 @@ impl EtcdStore {
         };
         match lease {
             Some(lease) if lease.seconds == seconds => {
-                if !self.client.keep_alive(lease.id).await.map_err(store)? {
+                let (kept, current) =
+                    tokio::join!(self.client.keep_alive(lease.id), self.follower.catch_up());
+                if !kept.map_err(store)? {
                     return Err(LeaseError::Lost);
                 }
-                self.follower.catch_up().await?;
+                current?;
             }
             Some(lease) => self.exchange(worker, lease, seconds).await?,
             None if used => return Err(LeaseError::Lost),
@@ -63,9 +65,9 @@ impl EtcdStore {
         let txn = Txn {
             compare: vec![Compare::absent(self.keys.name(worker))],
             success: vec![
-                Step::put(self.keys.name(worker), now.0.to_be_bytes().to_vec()),
+                Step::put(self.keys.name(worker), rows::time(now)),
                 self.lease_step(worker, Lease { id: lease, seconds }),
-                Step::put(self.keys.head(), Vec::new()),
+                self.head(),
             ],
             failure: Vec::new(),
         };
@@ -79,7 +81,7 @@ impl EtcdStore {
             compare: vec![Compare::present(self.keys.worker(worker))],
             success: vec![
                 self.lease_step(worker, Lease { id: lease, seconds }),
-                Step::put(self.keys.head(), Vec::new()),
+                self.head(),
             ],
             failure: Vec::new(),
         };
@@ -165,7 +167,7 @@ impl EtcdStore {
             }));
             taken.push(job);
         }
-        steps.push(Step::put(self.keys.head(), Vec::new()));
+        steps.push(self.head());
         let txn = Txn {
             compare: vec![Compare::present(self.keys.worker(worker))],
             success: steps,
@@ -210,7 +212,7 @@ impl EtcdStore {
             if all {
                 txn.success.push(Step::delete(self.keys.worker(worker)));
             }
-            txn.success.push(Step::put(self.keys.head(), Vec::new()));
+            txn.success.push(self.head());
             let answer = self.client.txn(&txn, Effect::Writes).await?;
             if !answer.succeeded {
                 self.follower.catch_up().await?;

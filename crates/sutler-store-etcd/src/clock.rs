@@ -3,7 +3,8 @@
 //! etcd tells no time inside a transaction, but every answer says to the second when it was made.
 //! A server that says 12:00:05 is at 12:00:05 or later when the answer arrives: each answer gives a
 //! lower bound, and the best of them comes closer with every second that begins between two answers.
-//! So replicas whose own clocks disagree agree on this one. Leases do not go by it: they are etcd's.
+//! Replicas tell each other the best bound they know, so those whose own clocks disagree agree on this
+//! one. Leases do not go by it: they are etcd's.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -58,19 +59,24 @@ impl ServerClock {
         state.bound = Some(better(state.bound, sent, heard, date));
     }
 
+    /// Takes over what another replica knows.
+    pub(crate) fn is_at_least(&self, time: StoreTime) {
+        let heard = self.origin.elapsed();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.bound.is_none_or(|bound| bound.at(heard) < time) {
+            state.bound = Some(Bound { heard, time });
+        }
+    }
+
     /// Now, never earlier than it said before; by this machine's clock until a server was heard.
     pub(crate) fn now(&self) -> StoreTime {
         let moment = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = match state.bound {
-            Some(bound) => bound.at(moment),
-            None => StoreTime::default().plus(
-                SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .unwrap_or_default(),
-            ),
+        let Some(bound) = state.bound else {
+            let here = SystemTime::now().duration_since(UNIX_EPOCH);
+            return StoreTime::default().plus(here.unwrap_or_default());
         };
-        state.last = state.last.max(now);
+        state.last = state.last.max(bound.at(moment));
         state.last
     }
 }
@@ -98,7 +104,7 @@ fn read_date(text: &str) -> Option<StoreTime> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, better, read_date};
+    use super::{Bound, ServerClock, better, read_date};
     use std::time::Duration;
     use sutler_journal::StoreTime;
 
@@ -136,14 +142,27 @@ mod tests {
     }
 
     #[test]
+    fn what_another_replica_knows_counts_and_this_machines_clock_does_not() {
+        let clock = ServerClock::new();
+        let far = seconds(4_000_000_000);
+        assert!(clock.now() < far);
+        clock.is_at_least(seconds(50));
+        assert!(clock.now() < seconds(60), "not the time of this machine");
+        clock.is_at_least(far);
+        assert!(clock.now() >= far);
+        clock.is_at_least(seconds(50));
+        assert!(clock.now() >= far, "it never goes back");
+    }
+
+    #[test]
     fn a_server_whose_clock_went_back_is_believed() {
-        let known = Some(Bound {
+        let known = Bound {
             heard: ms(0),
             time: seconds(100),
-        });
-        let later = better(known, ms(500), ms(501), seconds(100));
-        assert_eq!(later, known.unwrap(), "says nothing new");
-        let back = better(known, ms(500), ms(501), seconds(40));
+        };
+        let later = better(Some(known), ms(500), ms(501), seconds(100));
+        assert_eq!(later, known, "says nothing new");
+        let back = better(Some(known), ms(500), ms(501), seconds(40));
         assert_eq!(back.time, seconds(40));
     }
 }

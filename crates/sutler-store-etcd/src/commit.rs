@@ -23,6 +23,8 @@ struct Known {
     fetched: BTreeMap<OperationId, Fetched>,
     /// The view has everything from before the commit was asked for.
     current: bool,
+    /// When earlier tries were declared void.
+    void: i64,
 }
 
 impl EtcdStore {
@@ -30,14 +32,22 @@ impl EtcdStore {
         commit.check().map_err(|reason| {
             CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
         })?;
-        let mut known = Known::default();
+        let mut known = Known {
+            void: self.doubts.void(commit.id()),
+            ..Known::default()
+        };
         for _ in 0..TRIES_MAX {
             match self
                 .judge(commit, &known)
                 .map_err(CommitError::NotWritten)?
             {
                 Verdict::Applied => return Ok(()),
-                Verdict::Stale(which) if known.current => return Err(CommitError::Stale(which)),
+                Verdict::Stale(which) if known.current => {
+                    return match self.rule_out(commit.id()).await? {
+                        true => Ok(()),
+                        false => Err(CommitError::Stale(which)),
+                    };
+                }
                 Verdict::Stale(_) => {
                     let txn = Txn {
                         success: self.look(commit.id(), &[]),
@@ -71,6 +81,7 @@ impl EtcdStore {
             now: self.client.clock.now(),
             dead: &known.dead,
             fetched: &known.fetched,
+            void: known.void,
         }))
     }
 
@@ -89,10 +100,14 @@ impl EtcdStore {
         };
         let answer = match self.client.txn(&txn, Effect::Writes).await {
             Ok(answer) => answer,
-            Err(Trouble::Unanswered(error)) => return Err(CommitError::Unknown(error)),
+            Err(Trouble::Unanswered(error)) => {
+                self.doubts.add(commit.id());
+                return Err(CommitError::Unknown(error));
+            }
             Err(other) => return Err(CommitError::NotWritten(other.into())),
         };
         if answer.succeeded {
+            self.doubts.clear(commit.id());
             // What this process asks next rests on this. Late or not, the commit is durable.
             let _ = self.follower.reach(answer.header.revision.0).await;
             return Ok(true);
@@ -102,7 +117,8 @@ impl EtcdStore {
 
     /// The steps that tell how far the store is, whether a commit is in it, and who lives.
     fn look(&self, commit: CommitId, workers: &[WorkerId]) -> Vec<Step> {
-        let fixed = [self.keys.head(), self.keys.commit(commit)];
+        let void = self.keys.void(commit);
+        let fixed = [self.keys.head(), self.keys.commit(commit), void];
         let workers = workers.iter().map(|worker| self.keys.worker(*worker));
         let keys = fixed.into_iter().chain(workers);
         keys.map(|key| Step::Range(Range::one(key))).collect()
@@ -120,6 +136,7 @@ impl EtcdStore {
         if found.next().flatten().is_some() {
             return Ok(true);
         }
+        known.void = found.next().flatten().map_or(0, |kv| kv.mod_revision.0);
         let lives = workers.iter().zip(found);
         let dead = lives.filter(|(_, lease)| lease.is_none());
         known.dead.extend(dead.map(|(worker, _)| *worker));

@@ -6,10 +6,11 @@
 //! makes the view be read anew. Hints for workers come from here too, whichever replica wrote.
 
 use crate::client::{Client, Trouble};
-use crate::keys::Keys;
+use crate::keys::{Keys, Place};
+use crate::rows::read_time;
 use crate::view::{News, View};
 use crate::watch::Watch;
-use crate::wire::{Event, Range};
+use crate::wire::{Event, EventKind, Range};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use sutler_journal::{StoreError, StoreTime};
@@ -127,11 +128,17 @@ impl Follower {
                 () = self.doubt.notified() => return Ok(()),
             };
             *pause = PAUSE_MIN;
-            self.take_in(&events).map_err(Trouble::NotDone)?;
+            if let Err(error) = self.take_in(&events) {
+                tracing::error!(%error, "a change in etcd cannot be taken in");
+                return Err(Trouble::NotDone(error));
+            }
         }
     }
 
     fn take_in(&self, events: &[Event]) -> Result<(), StoreError> {
+        for event in events {
+            learn_time(&self.client, &self.keys, event);
+        }
         let now = self.client.clock.now();
         let mut claimable = false;
         let revision = {
@@ -156,6 +163,16 @@ impl Follower {
     }
 }
 
+/// Whoever wrote the head knew how late it was at least: replicas agree on the latest of these, so
+/// what one of them calls due is due for all.
+fn learn_time(client: &Client, keys: &Keys, event: &Event) {
+    if let (EventKind::Put, Some(Place::Head)) = (event.kind, keys.place(&event.kv.key.0))
+        && let Ok(time) = read_time(&event.kv.value.0)
+    {
+        client.clock.is_at_least(time);
+    }
+}
+
 /// Reads all that is followed, and which sheets there are, as they were at one revision.
 async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
     let mut view = View::default();
@@ -167,8 +184,10 @@ async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
         let at = *revision.get_or_insert(page.header.revision.0);
         let last = page.kvs.last().map(|kv| kv.key.0.to_vec());
         for kv in page.kvs {
-            let kind = crate::wire::EventKind::Put;
-            view.apply(keys, &Event { kind, kv }, StoreTime(i64::MIN))?;
+            let kind = EventKind::Put;
+            let event = Event { kind, kv };
+            learn_time(client, keys, &event);
+            view.apply(keys, &event, StoreTime(i64::MIN))?;
         }
         match last {
             Some(mut last) if page.more => {

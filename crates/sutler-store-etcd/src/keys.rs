@@ -5,7 +5,7 @@
 //! | `C` | commit id | that a commit was applied, when, and what it changed: the feed |
 //! | `D` | document key | a document: version, terms, body |
 //! | `F` | – | the number of this layout |
-//! | `H` | – | nothing; written by every change, so its revision is that of the newest |
+//! | `H` | – | the time; written by every change, so its revision is that of the newest |
 //! | `K` | – | how many operations were swept |
 //! | `N` | worker | that this name was used, and when |
 //! | `O` | operation id | an operation: its row, and its contents as far as they are small |
@@ -13,6 +13,7 @@
 //! | `W` | worker | a live lease: etcd takes the key away when the lease runs out |
 //! | `b` | commit id | a *sheet*: what a commit wrote into operations that is not small |
 //! | `l` | operation id, number | a chunk of a log |
+//! | `v` | commit id | that every try of a commit so far is void |
 //!
 //! Capital letters are followed by every replica (`follow.rs`), small ones are read when needed.
 //! Names are raw bytes: etcd sorts them as the journal does. A prefix has no NUL byte, so no store
@@ -32,6 +33,7 @@ const TRIMMED: u8 = b'T';
 const WORKER: u8 = b'W';
 const SHEET: u8 = b'b';
 const LOG: u8 = b'l';
+const VOID: u8 = b'v';
 
 /// What a followed key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +120,10 @@ impl Keys {
     /// Every sheet: from, and up to but not including.
     pub(crate) fn sheets(&self) -> (Vec<u8>, Vec<u8>) {
         (self.key(SHEET, &[]), self.key(SHEET + 1, &[]))
+    }
+
+    pub(crate) fn void(&self, commit: CommitId) -> Vec<u8> {
+        self.key(VOID, commit.0.as_bytes())
     }
 
     pub(crate) fn log_chunk(&self, operation: OperationId, number: u32) -> Vec<u8> {

@@ -18,6 +18,7 @@ mod client;
 mod clock;
 mod codec;
 mod commit;
+mod doubt;
 mod follow;
 mod keys;
 mod logs;

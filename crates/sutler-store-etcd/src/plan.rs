@@ -7,6 +7,8 @@
 //! `plan/advance.rs` for how an operation moves on, `commit.rs` for who sends the transaction.
 
 mod advance;
+#[cfg(test)]
+mod tests;
 
 use crate::keys::Keys;
 use crate::rows::{self, Job, Part, Parts, Record, Sheet};
@@ -37,6 +39,8 @@ pub(crate) struct Case<'a> {
     pub(crate) dead: &'a BTreeSet<WorkerId>,
     /// Operations that the view does not hold whole.
     pub(crate) fetched: &'a BTreeMap<OperationId, Fetched>,
+    /// When earlier tries of this commit were declared void; 0: they were not.
+    pub(crate) void: i64,
 }
 
 /// An operation that was read for a commit.
@@ -361,7 +365,8 @@ impl<'a> Desk<'a> {
         };
         let value = rows::record(&record);
         self.steps.push(Step::put(keys.commit(id), value));
-        self.steps.push(Step::put(keys.head(), Vec::new()));
+        let now = rows::time(self.case.now);
+        self.steps.push(Step::put(keys.head(), now));
         if !self.sheet.0.is_empty() {
             let sheet = std::mem::take(&mut self.sheet.0);
             self.steps.push(Step::put(keys.sheet(id), sheet));
@@ -394,8 +399,11 @@ impl<'a> Desk<'a> {
     }
 
     fn conditions(&self) -> Vec<Compare> {
-        let keys = self.case.keys;
-        let mut compares = vec![Compare::absent(keys.commit(self.case.commit.id()))];
+        let (keys, id) = (self.case.keys, self.case.commit.id());
+        let mut compares = vec![
+            Compare::absent(keys.commit(id)),
+            Compare::unchanged(keys.void(id), self.case.void),
+        ];
         if self.conditions.len() + self.workers.len() > CONDITIONS_MAX {
             compares.push(Compare::unchanged(keys.head(), self.case.view.head));
         } else {

@@ -287,6 +287,11 @@ pub(crate) fn read_record(value: &[u8]) -> Result<Record, StoreError> {
     read().ok_or_else(|| damaged("a commit"))
 }
 
+/// A value that is a moment.
+pub(crate) fn time(time: StoreTime) -> Vec<u8> {
+    time.0.to_be_bytes().to_vec()
+}
+
 /// The moment at the beginning of a value.
 pub(crate) fn read_time(value: &[u8]) -> Result<StoreTime, StoreError> {
     let time = Reader(value).time().map(StoreTime);

@@ -1,8 +1,10 @@
 //! The way in: opening a store, and the journal's `Store` over it.
 
 use crate::client::{Client, Effect};
+use crate::doubt::Doubts;
 use crate::follow::Follower;
 use crate::keys::Keys;
+use crate::rows;
 use crate::settings::{EtcdSettings, InvalidUrl};
 use crate::wire::{Compare, Range, Step, Txn};
 use async_trait::async_trait;
@@ -44,6 +46,7 @@ pub struct EtcdStore {
     pub(crate) client: Arc<Client>,
     pub(crate) keys: Keys,
     pub(crate) follower: Arc<Follower>,
+    pub(crate) doubts: Doubts,
     following: JoinHandle<()>,
 }
 
@@ -71,8 +74,16 @@ impl EtcdStore {
             client,
             keys,
             follower,
+            doubts: Doubts::default(),
             following,
         })
+    }
+}
+
+impl EtcdStore {
+    /// The step that every change has in common. It tells all replicas how late it is at least.
+    pub(crate) fn head(&self) -> Step {
+        Step::put(self.keys.head(), rows::time(self.client.clock.now()))
     }
 }
 
@@ -80,11 +91,14 @@ impl EtcdStore {
 /// begin at once, one of them writes it.
 async fn agree_on_format(client: &Client, keys: &Keys) -> Result<(), OpenError> {
     let place = keys.format();
+    // The first answer also tells how late it is for etcd, before anything is written.
+    let found = client.range(&Range::one(place.clone())).await;
+    found.map_err(|it| OpenError::Unavailable(it.into()))?;
     let txn = Txn {
         compare: vec![Compare::absent(place.clone())],
         success: vec![
             Step::put(place.clone(), FORMAT.to_string().into_bytes()),
-            Step::put(keys.head(), Vec::new()),
+            Step::put(keys.head(), rows::time(client.clock.now())),
         ],
         failure: vec![Step::Range(Range::one(place))],
     };

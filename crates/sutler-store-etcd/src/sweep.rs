@@ -161,7 +161,7 @@ impl EtcdStore {
 
     /// Does a transaction that changes what is followed; whether its conditions held.
     async fn change(&self, mut txn: Txn) -> Result<bool, StoreError> {
-        txn.success.push(Step::put(self.keys.head(), Vec::new()));
+        txn.success.push(self.head());
         let answer = self.client.txn(&txn, Effect::Writes).await?;
         match answer.succeeded {
             true => self.follower.reach(answer.header.revision.0).await?,

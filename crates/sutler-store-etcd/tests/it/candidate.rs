@@ -18,7 +18,7 @@ pub(crate) struct Etcd {
     pub(crate) proxy: Proxy,
     pub(crate) settings: EtcdSettings,
     store: Mutex<Arc<EtcdStore>>,
-    _server: Arc<Server>,
+    server: Arc<Server>,
 }
 
 impl Etcd {
@@ -38,8 +38,13 @@ impl Etcd {
             proxy,
             settings,
             store,
-            _server: server,
+            server,
         }
+    }
+
+    /// The server itself, past the proxy.
+    pub(crate) fn behind(&self) -> Vec<String> {
+        self.server.settings().endpoints
     }
 
     pub(crate) fn current(&self) -> Arc<EtcdStore> {

@@ -1,6 +1,11 @@
 //! Tests of the etcd store against a real server: the public suite, then what only a server can
 //! suffer.
 
+mod access;
 mod candidate;
+mod counts;
+mod faults;
 mod proxy;
+mod replicas;
+mod scene;
 mod server;

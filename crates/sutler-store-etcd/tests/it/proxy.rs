@@ -28,6 +28,8 @@ struct Orders {
     halves: AtomicUsize,
     requests: AtomicUsize,
     last_txn: Mutex<Vec<u8>>,
+    /// Answers to transactions that were kept.
+    late_answers: AtomicUsize,
     /// Everything is refused.
     shut: AtomicBool,
     cut_all: Notify,
@@ -101,6 +103,11 @@ impl Proxy {
         self.orders.requests.load(Ordering::SeqCst)
     }
 
+    /// How many answers there were to transactions that had been kept.
+    pub(crate) fn late_answers(&self) -> usize {
+        self.orders.late_answers.load(Ordering::SeqCst)
+    }
+
     /// The body of the last transaction.
     pub(crate) fn last_txn(&self) -> serde_json::Value {
         let last = self.orders.last_txn.lock();
@@ -121,64 +128,62 @@ impl Orders {
         queue.push_back(order);
     }
 
+    /// Remembers the body of a transaction.
+    fn note(&self, request: &[u8]) {
+        let head = request.windows(4).position(|it| it == b"\r\n\r\n");
+        let body = request[head.expect("a head") + 4..].to_vec();
+        *self.last_txn.lock().unwrap_or_else(PoisonError::into_inner) = body;
+    }
+
     fn pop(&self) -> Option<Order> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.pop_front()
     }
 }
 
+/// What both directions of a connection know.
+#[derive(Default)]
+struct Line {
+    /// The next answer is not to arrive.
+    mute: AtomicBool,
+    /// The next answer is one to a transaction that was kept.
+    late: AtomicBool,
+    answered: Notify,
+}
+
 /// Serves one connection to its end.
 async fn connection(client: TcpStream, upstream: TcpStream, orders: &Orders) {
-    let (mut from_client, to_client) = client.into_split();
-    let (from_upstream, mut to_upstream) = upstream.into_split();
-    let mute = Arc::new(AtomicBool::new(false));
-    let answered = Arc::new(Notify::new());
-    let back = back(
-        from_upstream,
-        to_client,
-        Arc::clone(&mute),
-        Arc::clone(&answered),
-    );
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_upstream, mut to_upstream) = upstream.into_split();
+    let line = Line::default();
+    let back = async {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = from_upstream.read(&mut buffer).await {
+            if line.late.swap(false, Ordering::SeqCst) {
+                orders.late_answers.fetch_add(1, Ordering::SeqCst);
+                line.answered.notify_one();
+            }
+            if line.mute.load(Ordering::SeqCst) {
+                line.answered.notify_one();
+                std::future::pending::<()>().await;
+            }
+            if to_client.write_all(&buffer[..count]).await.is_err() {
+                return;
+            }
+        }
+    };
     let forth = async {
         let mut read = Vec::new();
-        while let Some((request, is_txn)) = request(&mut from_client, &mut read).await {
-            if !is_watch(&request) {
+        while let Some(request) = request(&mut from_client, &mut read).await {
+            if !request.starts_with(b"POST /v3/watch ") {
                 orders.requests.fetch_add(1, Ordering::SeqCst);
             }
-            let order = if is_txn { orders.pop() } else { None };
-            if is_txn {
-                let body = request.windows(4).position(|it| it == b"\r\n\r\n");
-                let body = request[body.expect("a head") + 4..].to_vec();
-                *orders
-                    .last_txn
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = body;
+            let mut order = None;
+            if request.starts_with(b"POST /v3/kv/txn ") {
+                orders.note(&request);
+                order = orders.pop();
             }
-            match order {
-                None => {}
-                Some(Order::Hold(tell, wait)) => {
-                    let _ = tell.send(());
-                    let _ = wait.await;
-                }
-                Some(Order::Cut(Cut::BeforeCommit)) => return,
-                Some(Order::Cut(Cut::DuringCommit)) => {
-                    let n = orders.halves.fetch_add(1, Ordering::SeqCst);
-                    let part = if n.is_multiple_of(2) {
-                        request.len() / 2
-                    } else {
-                        request.len()
-                    };
-                    let _ = to_upstream.write_all(&request[..part]).await;
-                    return;
-                }
-                Some(Order::Cut(Cut::AfterCommit)) => {
-                    mute.store(true, Ordering::SeqCst);
-                    let _ = to_upstream.write_all(&request).await;
-                    answered.notified().await;
-                    return;
-                }
-            }
-            if to_upstream.write_all(&request).await.is_err() {
+            if !pass_on(&request, order, &mut to_upstream, (orders, &line)).await {
                 return;
             }
         }
@@ -189,46 +194,62 @@ async fn connection(client: TcpStream, upstream: TcpStream, orders: &Orders) {
     }
 }
 
-/// Passes answers back, unless they are not to arrive.
-async fn back(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    mute: Arc<AtomicBool>,
-    answered: Arc<Notify>,
-) {
-    let mut buffer = vec![0; 64 * 1024];
-    while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if mute.load(Ordering::SeqCst) {
-            answered.notify_one();
-            std::future::pending::<()>().await;
+/// Passes a request on as ordered; whether the connection is still whole.
+async fn pass_on(
+    request: &[u8],
+    order: Option<Order>,
+    upstream: &mut OwnedWriteHalf,
+    (orders, line): (&Orders, &Line),
+) -> bool {
+    match order {
+        None => upstream.write_all(request).await.is_ok(),
+        Some(Order::Hold(tell, wait)) => {
+            let _ = tell.send(());
+            let _ = wait.await;
+            line.late.store(true, Ordering::SeqCst);
+            let sent = upstream.write_all(request).await.is_ok();
+            line.answered.notified().await;
+            sent
         }
-        if to.write_all(&buffer[..count]).await.is_err() {
-            return;
+        Some(Order::Cut(Cut::BeforeCommit)) => false,
+        Some(Order::Cut(Cut::DuringCommit)) => {
+            // Of those cut in the middle, every other one arrives.
+            let half = orders
+                .halves
+                .fetch_add(1, Ordering::SeqCst)
+                .is_multiple_of(2);
+            let part = if half {
+                request.len() / 2
+            } else {
+                request.len()
+            };
+            let _ = upstream.write_all(&request[..part]).await;
+            false
+        }
+        Some(Order::Cut(Cut::AfterCommit)) => {
+            line.mute.store(true, Ordering::SeqCst);
+            let _ = upstream.write_all(request).await;
+            line.answered.notified().await;
+            false
         }
     }
 }
 
-/// The next whole request, and whether it is a transaction.
-async fn request(from: &mut OwnedReadHalf, read: &mut Vec<u8>) -> Option<(Vec<u8>, bool)> {
+/// The next whole request.
+async fn request(from: &mut OwnedReadHalf, read: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         if let Some(length) = length_of(read)
             && read.len() >= length
         {
             let rest = read.split_off(length);
-            let request = std::mem::replace(read, rest);
-            let is_txn = request.starts_with(b"POST /v3/kv/txn ");
-            return Some((request, is_txn));
+            return Some(std::mem::replace(read, rest));
         }
         match from.read(&mut buffer).await {
             Ok(0) | Err(_) => return None,
             Ok(count) => read.extend_from_slice(&buffer[..count]),
         }
     }
-}
-
-fn is_watch(request: &[u8]) -> bool {
-    request.starts_with(b"POST /v3/watch ")
 }
 
 /// How long the request is that begins here, if its head is all there.

@@ -62,7 +62,7 @@ impl Server {
             return None;
         }
         let own = Own {
-            folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
+            folder: folder(),
             ports: (free_port(), free_port()),
             more: more.to_vec(),
             process: Mutex::new(None),
@@ -154,6 +154,13 @@ fn wait_until_it_listens(port: u16, folder: &Path) {
         assert!(began.elapsed() < PATIENCE, "etcd does not start: {log}");
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// In memory where that can be had: tests are not about how fast a disk syncs.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")))
+        .expect("a folder")
 }
 
 fn free_port() -> u16 {

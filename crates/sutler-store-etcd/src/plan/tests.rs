@@ -1,0 +1,218 @@
+//! What commits become, against small views. Not here: whether etcd takes it (`tests/it`).
+
+use super::{Case, Plan, Verdict, judge};
+use crate::keys::Keys;
+use crate::rows::{self, time};
+use crate::view::View;
+use crate::wire::{Event, EventKind, Int, KeyValue};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use sutler_journal::{
+    Commit, CommitId, Due, Fence, Key, Kind, NewOperation, Next, OperationId, Outcome, Queue,
+    Realm, Start, StoreTime, Term, Version, Which, WorkerId, Write,
+};
+use uuid::Uuid;
+
+const NOW: StoreTime = StoreTime(1_000_000);
+
+/// A store in little: what was planned is applied to the view at once.
+struct Little {
+    keys: Keys,
+    view: View,
+    dead: BTreeSet<WorkerId>,
+}
+
+impl Little {
+    fn new() -> Self {
+        Self {
+            keys: Keys::below("p"),
+            view: View::default(),
+            dead: BTreeSet::new(),
+        }
+    }
+
+    fn judge(&self, commit: &Commit) -> Verdict {
+        judge(&Case {
+            view: &self.view,
+            keys: &self.keys,
+            commit,
+            now: NOW,
+            dead: &self.dead,
+            fetched: &BTreeMap::new(),
+            void: 0,
+        })
+    }
+
+    fn plan(&self, commit: &Commit) -> Plan {
+        match self.judge(commit) {
+            Verdict::Write(plan) => plan,
+            Verdict::Applied | Verdict::Stale(_) | Verdict::Fetch(_) => panic!("no plan"),
+        }
+    }
+
+    fn stale(&self, commit: &Commit) -> Which {
+        match self.judge(commit) {
+            Verdict::Stale(which) => which,
+            Verdict::Applied | Verdict::Write(_) | Verdict::Fetch(_) => panic!("not stale"),
+        }
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        let kv = KeyValue {
+            key: key.into(),
+            value: value.into(),
+            mod_revision: Int(self.view.revision + 1),
+            lease: Int(7),
+        };
+        let kind = EventKind::Put;
+        let applied = self.view.apply(&self.keys, &Event { kind, kv }, NOW);
+        applied.expect("it can be read");
+    }
+
+    /// Plans a commit and takes it in.
+    fn commit(&mut self, commit: &Commit) {
+        let plan = serde_json::to_value(&self.plan(commit).steps).expect("steps");
+        for step in plan.as_array().expect("steps") {
+            let read = |name: &str| {
+                let field = step["request_put"][name].clone();
+                serde_json::from_value::<crate::wire::Base64>(field).map(|it| it.0.to_vec())
+            };
+            if let (Ok(key), Ok(value)) = (read("key"), read("value")) {
+                self.put(key, value);
+            }
+        }
+    }
+
+    fn worker(&mut self) -> WorkerId {
+        let worker = WorkerId::fresh();
+        self.put(self.keys.name(worker), time(NOW));
+        self.put(self.keys.worker(worker), time(StoreTime(30)));
+        worker
+    }
+}
+
+fn key(id: &str) -> Key {
+    Key::new(&Realm::new("r").expect("a realm"), Kind::new("k"), &[id]).expect("a key")
+}
+
+fn insert(id: &str, terms: usize) -> Commit {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let terms = names.iter().take(terms).map(|name| Term::new(name, "v"));
+    Commit::new().insert(key(id), terms.collect(), Bytes::from_static(b"body"))
+}
+
+fn operation(start: Start) -> NewOperation {
+    NewOperation {
+        id: OperationId::fresh(),
+        lane: key("lane"),
+        verb: "provision",
+        queue: Queue::named("work"),
+        start,
+        detail: Bytes::from_static(b"detail"),
+        request: Bytes::from_static(b"request"),
+    }
+}
+
+#[test]
+fn a_commit_becomes_one_key_for_each_thing_and_two_more() {
+    let little = Little::new();
+    for terms in [0, 8] {
+        let commit = insert("a", terms).start(operation(Start::Waiting));
+        let plan = little.plan(&commit);
+        assert_eq!(plan.steps.len(), 4);
+        // The commit itself and its void mark, the document, the operation.
+        assert_eq!(plan.conditions.len(), 4);
+    }
+}
+
+#[test]
+fn what_was_applied_needs_nothing_more() {
+    let mut little = Little::new();
+    let commit = insert("a", 1);
+    little.commit(&commit);
+    assert!(matches!(little.judge(&commit), Verdict::Applied));
+    assert_eq!(little.stale(&insert("a", 1)), Which::Expect(0));
+}
+
+#[test]
+fn the_largest_commit_fits_into_one_transaction() {
+    let mut little = Little::new();
+    let mut commit = Commit::new();
+    let mut next = Commit::new();
+    for n in 0..100 {
+        let new = operation(Start::Ready(Due::Now));
+        next = next.advance(new.id, Next::Same, None, Some(Bytes::from(vec![0; 5000])));
+        next = next.absent(key(&format!("{n}")));
+        commit = commit.start(new);
+    }
+    little.commit(&commit);
+    let plan = little.plan(&next);
+    assert!(plan.conditions.len() <= 128, "{}", plan.conditions.len());
+    assert!(plan.steps.len() <= 128, "{}", plan.steps.len());
+    let bytes = serde_json::to_vec(&plan.steps).expect("steps").len();
+    assert!(bytes * 3 / 4 < 1_500_000, "{bytes} in base64");
+}
+
+#[test]
+fn a_fence_demands_the_lease_of_whoever_holds_it() {
+    let mut little = Little::new();
+    let worker = little.worker();
+    let new = operation(Start::Claimed(worker));
+    let id = new.id;
+    little.commit(&Commit::new().start(new));
+    let done = |fence| {
+        Commit::new()
+            .advance(id, Next::Done(Outcome::Succeeded), None, None)
+            .fenced(id, Fence(fence))
+    };
+    assert_eq!(little.plan(&done(1)).workers, BTreeSet::from([worker]));
+    assert_eq!(little.stale(&done(2)), Which::Expect(0));
+    little.dead.insert(worker);
+    assert_eq!(little.stale(&done(1)), Which::Expect(0));
+    let stranger = Commit::new().start(operation(Start::Claimed(WorkerId::fresh())));
+    assert_eq!(little.stale(&stranger), Which::Write(0));
+}
+
+#[test]
+fn what_is_done_and_let_go_is_read_before_it_is_written_again() {
+    let mut little = Little::new();
+    let new = operation(Start::Waiting);
+    let id = new.id;
+    little.commit(&Commit::new().start(new));
+    let done = Next::Done(Outcome::Failed);
+    let end = Commit::new().advance(id, done, None, None);
+    little.commit(&end.write(Write::Unpin(id)));
+    let again = Commit::new().write(Write::Unpin(id));
+    assert!(matches!(little.judge(&again), Verdict::Fetch(ids) if ids == [id]));
+    let cancel = Commit::new().write(Write::Cancel(id));
+    assert_eq!(
+        little.plan(&cancel).steps.len(),
+        2,
+        "nothing but the record"
+    );
+    let late = Commit::new().advance(id, Next::Same, None, None);
+    assert_eq!(little.stale(&late), Which::Write(0));
+}
+
+#[test]
+fn a_view_lists_by_present_terms_in_order() {
+    let mut little = Little::new();
+    for (id, value) in [("b", "2"), ("a", "2"), ("c", "1"), ("a", "3")] {
+        let version = Version(CommitId(Uuid::nil()));
+        let value = rows::document(version, &[Term::new("rank", value)], b"");
+        little.put(little.keys.document(&key(id)), value);
+    }
+    let realm = Realm::new("r").expect("a realm");
+    let list = sutler_journal::List::Term {
+        realm,
+        kind: Kind::new("k"),
+        name: "rank",
+        from: b"1".to_vec(),
+        to: b"3".to_vec(),
+    };
+    let term = crate::view::TermRange::of(&list).expect("by term");
+    let found = little.view.list(&term, None, 10);
+    let found: Vec<&[u8]> = found.iter().map(|(_, key)| &key[..]).collect();
+    let expected = ["c", "b", "a"].map(key);
+    assert_eq!(found, expected.each_ref().map(Key::as_bytes));
+}

@@ -1,0 +1,143 @@
+//! Several replicas on one store: they hear of each other's work, and begin together.
+
+use crate::candidate::{Etcd, open};
+use crate::scene::{WORK, insert, key, new_operation, until, worker};
+use std::time::{Duration, Instant};
+use sutler_journal::{Commit, CommitError, Due, OperationFilter, OperationList, Start, Store};
+use sutler_store_etcd::{EtcdStore, OpenError};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_hears_of_work_that_another_accepted() {
+    let Some(etcd) = Etcd::fresh().await else {
+        return;
+    };
+    let (one, other) = (etcd.current(), open(&etcd.settings).await);
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        let mut hints = other.hints();
+        hints.mark_unchanged();
+        let new = new_operation("a", Start::Ready(Due::Now));
+        let began = Instant::now();
+        let accepted = one.commit(&Commit::new().start(new)).await;
+        accepted.expect("accepted");
+        let heard = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
+        heard.expect("in time").expect("a hint");
+        times.push(began.elapsed());
+    }
+    times.sort();
+    eprintln!(
+        "commit and hint on the other replica: median {:?}",
+        times[4]
+    );
+    let worker = worker(&*other).await;
+    let claimed = other.claim(worker, &[(WORK, 100)]).await.expect("a claim");
+    assert_eq!(claimed.len(), 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_replica_was_told_every_other_sees() {
+    let Some(etcd) = Etcd::fresh().await else {
+        return;
+    };
+    let (one, other) = (etcd.current(), open(&etcd.settings).await);
+    let all = OperationList {
+        filter: OperationFilter::All,
+        before: None,
+        limit: 1000,
+    };
+    for n in 1..=40 {
+        let commit = insert(&format!("{n}"), 1);
+        let commit = commit.start(new_operation("a", Start::Waiting));
+        one.commit(&commit).await.expect("a commit");
+        assert_eq!(other.operations(&all).await.expect("a list").len(), n);
+        assert_eq!(other.stats().await.expect("counts").accepted, n as u64);
+        let read = other.get(&key(&format!("{n}"))).await.expect("a read");
+        assert!(read.is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_replicas_may_open_an_empty_store_at_once() {
+    let Some(etcd) = Etcd::fresh().await else {
+        return;
+    };
+    let mut settings = etcd.settings.clone();
+    settings.prefix.push_str("-new");
+    let opened = tokio::join!(open(&settings), open(&settings), open(&settings));
+    let commit = insert("a", 0);
+    opened.0.commit(&commit).await.expect("a commit");
+    for store in [opened.1, opened.2] {
+        let repeated = store.commit(&commit).await;
+        repeated.expect("it is the same store");
+        let again = store.commit(&insert("a", 0)).await;
+        assert!(matches!(again, Err(CommitError::Stale(_))), "{again:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_format_is_refused_with_a_sentence() {
+    let Some(etcd) = Etcd::fresh().await else {
+        return;
+    };
+    let format = format!("{}\0F", etcd.settings.prefix);
+    ask(&etcd, "/v3/kv/put", &[("key", &format), ("value", "2")]).await;
+    let refused = EtcdStore::open_with(&etcd.settings).await;
+    let error = refused.expect_err("it is newer");
+    assert!(matches!(error, OpenError::Newer(2)));
+    assert!(error.to_string().contains("run a newer sutler"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_was_cut_off_over_a_compaction_reads_everything_anew() {
+    let Some(etcd) = Etcd::fresh().await else {
+        return;
+    };
+    let far = etcd.current();
+    let mut settings = etcd.settings.clone();
+    settings.endpoints = etcd.behind();
+    let near = open(&settings).await;
+    etcd.proxy.shut(true);
+    let gone = far.get(&key("a")).await;
+    gone.expect_err("it is cut off");
+    for n in 0..20 {
+        near.commit(&insert(&format!("{n}"), 1)).await.expect("it");
+    }
+    compact(&settings.endpoints[0]).await;
+    etcd.proxy.shut(false);
+    until("the replica is back", || async {
+        far.stats().await.is_ok() && far.commit(&insert("0", 0)).await.is_err()
+    })
+    .await;
+    let all = sutler_journal::List::Prefix(Vec::new());
+    let page = far.list(&all, None, 100).await.expect("a page");
+    assert_eq!(page.documents.len(), 20);
+}
+
+/// Asks etcd directly; the values are written in base64.
+async fn ask(etcd: &Etcd, path: &str, fields: &[(&str, &str)]) {
+    use base64::Engine as _;
+    let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let body: serde_json::Map<String, serde_json::Value> = fields
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), encode(text).into()))
+        .collect();
+    let url = format!("http://{}{path}", etcd.settings.endpoints[0]);
+    let answer = reqwest::Client::new().post(url).json(&body).send().await;
+    assert!(answer.expect("an answer").status().is_success());
+}
+
+async fn compact(endpoint: &str) {
+    let http = reqwest::Client::new();
+    let post = async |path: &str, body: serde_json::Value| {
+        let sent = http.post(format!("http://{endpoint}{path}")).json(&body);
+        let answer = sent.send().await.expect("an answer");
+        answer.json::<serde_json::Value>().await.expect("JSON")
+    };
+    let found = post("/v3/kv/range", serde_json::json!({"key": "YQ=="})).await;
+    let revision = found["header"]["revision"].clone();
+    post(
+        "/v3/kv/compaction",
+        serde_json::json!({"revision": revision, "physical": true}),
+    )
+    .await;
+}
