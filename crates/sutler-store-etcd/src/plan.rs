@@ -19,7 +19,7 @@ pub(crate) use advance::{give_back, hand_out};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{
-    Commit, CommitId, Expect, OperationId, Start, State, StoreTime, Subject, Version, Which,
+    Commit, CommitId, Expect, Key, OperationId, Start, State, StoreTime, Subject, Version, Which,
     WorkerId, Write,
 };
 
@@ -238,16 +238,7 @@ impl<'a> Desk<'a> {
                 self.steps.push(step);
                 Some(Subject::Put(key.clone()))
             }
-            Write::Remove(key) => {
-                let place = self.case.keys.document(key);
-                let Some(found) = self.case.view.document(key) else {
-                    self.demand(place, Condition::Absent);
-                    return None;
-                };
-                self.demand(place.clone(), Condition::Unchanged(found.revision));
-                self.steps.push(Step::delete(place));
-                Some(Subject::Removed(key.clone()))
-            }
+            Write::Remove(key) => self.remove(key),
             Write::Start(new) => {
                 let parts = self.parts(&new.detail, &new.request, &Bytes::new());
                 self.jobs.insert(new.id, begin(new, parts, now));
@@ -300,6 +291,17 @@ impl<'a> Desk<'a> {
                 Some(Subject::Operation(*operation))
             }
         }
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Subject> {
+        let place = self.case.keys.document(key);
+        let Some(found) = self.case.view.document(key) else {
+            self.demand(place, Condition::Absent);
+            return None;
+        };
+        self.demand(place.clone(), Condition::Unchanged(found.revision));
+        self.steps.push(Step::delete(place));
+        Some(Subject::Removed(key.clone()))
     }
 
     fn parts(&mut self, detail: &Bytes, request: &Bytes, progress: &Bytes) -> Parts {
