@@ -17,12 +17,14 @@ mod flaws_catalog;
 mod flaws_instances;
 mod flaws_protocol;
 mod instances;
+mod liberties;
 mod routes;
 mod state;
 mod switches;
 mod updates;
 
 pub(crate) use catalog::Kit;
+pub(crate) use liberties::LIBERTIES;
 pub(crate) use switches::{Flaws, asked_for};
 
 use secrecy::SecretString;

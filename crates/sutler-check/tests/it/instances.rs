@@ -1,7 +1,8 @@
-//! What the walk of instances promises besides its verdicts: few instances, few requests, and flaws
-//! of SHOULD cases noticed too. The MUST cases have `flaws.rs`.
+//! What the walk of instances promises besides its verdicts: few instances and requests, no failure of
+//! a broker that is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have
+//! `flaws.rs`.
 
-use crate::broken::{Broken, Flaws, Kit};
+use crate::broken::{Broken, Flaws, Kit, LIBERTIES};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
@@ -30,6 +31,22 @@ async fn the_walk_of_a_plan_makes_few_instances_and_asks_few_questions() {
         eprintln!("{kit:?}: {plans} plans, {instances} instances, {requests} requests");
         assert!(instances <= plans * INSTANCES_MAX, "{kit:?}: {instances}");
         assert!(requests <= plans * REQUESTS_MAX, "{kit:?}: {requests}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_is_right_in_another_way_fails_nothing() {
+    for liberty in LIBERTIES {
+        for kit in [Kit::Async, Kit::Sync] {
+            let report = checked(kit, Flaws::liberty(liberty)).await;
+            let failures: Vec<String> = report
+                .failures(Level::Should)
+                .map(|it| format!("{} of {}: {:?}", it.case.name, it.subject, report.said(it)))
+                .collect();
+            assert!(failures.is_empty(), "{liberty}, {kit:?}: {failures:#?}");
+            let left = &report.left_behind;
+            assert!(left.is_empty(), "{liberty}, {kit:?}: {left:?}");
+        }
     }
 }
 

@@ -226,6 +226,11 @@ fn fault_of(world: &World, body: Option<&Map<String, Value>>) -> Fault {
     }
 }
 
+/// Whether a body names a service or a plan that is not offered.
+pub(crate) fn names_nothing(world: &World, ask: &Ask) -> bool {
+    fault_of(world, ask.object().ok().as_ref()) != Fault::Other
+}
+
 fn lacks(body: Option<&Map<String, Value>>, field: &str) -> bool {
     body.is_some_and(|it| matches!(it.get(field).map(Value::as_str), None | Some(Some(""))))
 }

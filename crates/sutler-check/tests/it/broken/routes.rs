@@ -6,7 +6,7 @@ use super::ask::{Ask, Place};
 use super::state::World;
 use super::{
     Era, PASSWORD, USER, bindings, fetches, flaws_bindings, flaws_catalog, flaws_instances,
-    flaws_protocol, instances, updates,
+    flaws_protocol, instances, liberties, updates,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -46,6 +46,7 @@ fn answer(world: &mut World, ask: &Ask) -> Answer {
     if let Some(id) = ask.header("X-Broker-API-Request-Identity") {
         answer = answer.header("X-Broker-API-Request-Identity", id);
     }
+    liberties::bend(world, ask, &mut answer);
     flaws_instances::bend(world, ask, &mut answer);
     flaws_bindings::bend(&world.flaws, ask, &mut answer);
     flaws_protocol::bend(&world.flaws, ask, &mut answer);
@@ -55,6 +56,8 @@ fn answer(world: &mut World, ask: &Ask) -> Answer {
 fn decided(world: &mut World, ask: &Ask) -> Result<Answer, Refused> {
     authenticated(world, ask)?;
     versioned(world, ask)?;
+    liberties::prepare(world, ask);
+    liberties::refuses(world, ask)?;
     flaws_protocol::served(&world.flaws, world.requests, ask)?;
     match (&ask.place, ask.method.clone()) {
         (Place::Catalog, Method::GET) => {

@@ -15,6 +15,8 @@ pub(crate) struct World {
     pub era: Era,
     pub instances: BTreeMap<String, Instance>,
     pub requests: usize,
+    /// Whether what is asked for has to be done with the answer.
+    pub is_hurried: bool,
     minted: u64,
 }
 
@@ -98,6 +100,7 @@ impl World {
             era,
             instances: BTreeMap::new(),
             requests: 0,
+            is_hurried: false,
             minted: 0,
         }
     }
@@ -110,7 +113,10 @@ impl World {
 
     /// A plan, if the offering has it.
     pub(crate) fn plan(&self, service_id: &str, plan_id: &str) -> Option<Plan> {
-        self.kit.plan(service_id, plan_id)
+        let mut plan = self.kit.plan(service_id, plan_id)?;
+        plan.is_async &= !self.is_hurried;
+        plan.is_async_bind &= !self.is_hurried;
+        Some(plan)
     }
 
     /// An instance that is there in any form.

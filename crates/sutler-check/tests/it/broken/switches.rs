@@ -6,9 +6,12 @@ use std::sync::{Mutex, PoisonError};
 /// Every name that a decision has asked for, in this process.
 static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The flaws that are switched on.
+/// The flaws that are switched on, and the liberties: what a broker may do in another way.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flaws(BTreeSet<String>);
+pub(crate) struct Flaws {
+    on: BTreeSet<String>,
+    liberties: BTreeSet<&'static str>,
+}
 
 impl Flaws {
     /// A broker as it should be.
@@ -18,7 +21,23 @@ impl Flaws {
 
     /// One flaw.
     pub(crate) fn one(case: &str) -> Self {
-        Self(BTreeSet::from([case.to_owned()]))
+        Self {
+            on: BTreeSet::from([case.to_owned()]),
+            liberties: BTreeSet::new(),
+        }
+    }
+
+    /// No flaw, but something is done in another way that is right too.
+    pub(crate) fn liberty(name: &'static str) -> Self {
+        Self {
+            on: BTreeSet::new(),
+            liberties: BTreeSet::from([name]),
+        }
+    }
+
+    /// Whether this liberty is taken.
+    pub(crate) fn takes(&self, liberty: &str) -> bool {
+        self.liberties.contains(liberty)
     }
 
     /// Whether this flaw is switched on; its name is the name of a case.
@@ -28,7 +47,7 @@ impl Flaws {
             asked.insert(case.to_owned());
         }
         drop(asked);
-        self.0.contains(case)
+        self.on.contains(case)
     }
 }
 

@@ -53,6 +53,10 @@ fn updated(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
         return Err(refuse(422, "The plan of this instance cannot be changed."));
     }
     maintained(&plan, &body)?;
+    let is_context_only = plan_id.is_none() && changes.is_none();
+    if world.flaws.takes("supports updates of the context only") && !is_context_only {
+        return Err(refuse(422, "Instances cannot be changed."));
+    }
     if plan.is_async && !ask.accepts_incomplete() {
         return Err(async_required());
     }

@@ -1,0 +1,94 @@
+//! What a broker may do in another way than this one does by itself, and still be right. A liberty is
+//! either here, where it changes an answer on its way out, or in the decision that it is about.
+
+use super::answers::{Answer, Refused, busy, refuse};
+use super::ask::{Ask, Place};
+use super::flaws_instances::names_nothing;
+use super::state::{Phase, World};
+use axum::http::Method;
+use serde_json::{Value, json};
+
+/// Every liberty, by what it does.
+pub(crate) const LIBERTIES: &[&str] = &[
+    "names no operations",
+    "names operations null",
+    "is done with the answer if it has to be",
+    "supports updates of the context only",
+    "shows instances while they are updated",
+    "shows hardly anything of instances",
+    "deletes nothing that is being made",
+    "deletes nothing that is bound",
+    "uses no id again",
+    "says 404 of what is not in the catalog",
+    "fails to provision",
+];
+
+/// Before anything is decided.
+pub(crate) fn prepare(world: &mut World, ask: &Ask) {
+    let hurries = world.flaws.takes("is done with the answer if it has to be");
+    let is_change = ask.method != Method::GET;
+    world.is_hurried = hurries && is_change && !ask.accepts_incomplete();
+}
+
+/// Refuses what need not be served.
+pub(crate) fn refuses(world: &World, ask: &Ask) -> Result<(), Refused> {
+    let takes = |liberty: &str| world.flaws.takes(liberty);
+    let Place::Instance(id) = &ask.place else {
+        return Ok(());
+    };
+    let Some(instance) = world.instances.get(id) else {
+        return Ok(());
+    };
+    let is_bound = instance.bindings.values().any(|it| it.phase != Phase::Gone);
+    let is_whole = ask.query("service_id").is_some() && ask.query("plan_id").is_some();
+    if ask.method == Method::DELETE && is_whole {
+        if takes("deletes nothing that is being made") && instance.phase == Phase::Creating {
+            return Err(busy());
+        }
+        let is_live = instance.phase == Phase::Live;
+        if takes("deletes nothing that is bound") && is_live && is_bound {
+            return Err(refuse(400, "Unbind it first."));
+        }
+    }
+    let is_gone = instance.phase == Phase::Gone;
+    if ask.method == Method::PUT && takes("uses no id again") && is_gone {
+        return Err(refuse(409, "There was something with this id."));
+    }
+    Ok(())
+}
+
+/// Says the same in other words.
+pub(crate) fn bend(world: &World, ask: &Ask, answer: &mut Answer) {
+    let takes = |liberty: &str| world.flaws.takes(liberty);
+    match (&ask.place, answer.status) {
+        (Place::Instance(_), 202) if takes("names no operations") => answer.unset("operation"),
+        (Place::Instance(_), 202) if takes("names operations null") => {
+            if ask.method == Method::PUT {
+                answer.set("operation", Value::Null);
+            } else {
+                answer.unset("operation");
+            }
+        }
+        (Place::Instance(_), 200) if takes("shows hardly anything of instances") => {
+            answer.body = Some(json!({}));
+        }
+        (Place::Instance(_), 400) if takes("says 404 of what is not in the catalog") => {
+            if names_nothing(world, ask) {
+                answer.status = 404;
+            }
+        }
+        (Place::InstanceOperation(_), 200) if takes("fails to provision") => {
+            let is_create = ask
+                .query("operation")
+                .is_some_and(|it| it.starts_with("provision"));
+            let is_over = answer
+                .body
+                .as_ref()
+                .is_some_and(|it| it["state"] == "succeeded");
+            if is_create && is_over {
+                answer.set("state", json!("failed"));
+            }
+        }
+        _ => {}
+    }
+}
