@@ -8,15 +8,20 @@
 //! `pool.rs` and `trouble.rs` for connections and how they fail.
 
 mod codec;
+mod committing;
 mod hints;
 mod pool;
 mod settings;
 mod staged;
 mod trouble;
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 
+#[cfg(feature = "mysql")]
+pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use settings::{OpenError, SqlSettings};

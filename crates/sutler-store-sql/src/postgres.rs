@@ -18,13 +18,13 @@ mod work;
 #[doc(hidden)]
 pub mod faults;
 
+use crate::committing::{self, Unresolved};
 use crate::hints::Hints;
 use crate::pool::Pool;
 use crate::settings::{OpenError, SqlSettings};
 use async_trait::async_trait;
 use bytes::Bytes;
-use commit::Unresolved;
-use connect::Server;
+use connect::{Server, Session};
 use secrecy::SecretString;
 use std::fmt;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct Shared {
     pool: Pool<Server>,
     hints: Hints,
     settings: SqlSettings,
-    unresolved: Unresolved,
+    unresolved: Unresolved<Session>,
 }
 
 /// The journal in a PostgreSQL database. Any number of processes may have one open.
@@ -96,7 +96,7 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        self.shared.commit(commit).await
+        committing::commit(&*self.shared, commit).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {

@@ -1,187 +1,76 @@
-//! A commit: one statement, and what is done when its answer does not come.
-//!
-//! A commit whose connection broke may still be on its way to a session that lives. Before the same
-//! commit is sent again, that session is ended: so "stale" is never answered to a commit that is
-//! applied later. What a session had finished by then, the repeat finds in the feed.
+//! A commit: one statement, and what its answer means. How it is tried: `committing.rs`.
 
 use super::answers::finish;
 use super::connect::Session;
 use super::ids::Id;
-use super::read::one;
+use super::rows::column;
 use super::{Shared, sql};
-use crate::hints;
+use crate::committing::{Committer, Try, Unresolved, unknown, verdict_of};
+use crate::hints::Hints;
 use crate::staged::{Row, Staged};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, odd};
 use sqlx::Arguments;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgRow};
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-use sutler_journal::{Commit, CommitError, CommitId, StoreError, Which};
-use tokio::time::sleep;
 
-/// How often a commit is tried that another got in the way of.
-const TRIES: usize = 8;
-/// Most commits of unknown fate that are remembered with their session; who repeats does so at once.
-const UNRESOLVED_MAX: usize = 4096;
-/// How often it is looked whether a session has ended, and how long the wait is at first.
-const LOOKS: u32 = 8;
-const FIRST_LOOK: Duration = Duration::from_millis(2);
+impl Committer for Shared {
+    type Session = Session;
 
-/// Commits whose answer never came, and the sessions that had them.
-#[derive(Default)]
-pub(super) struct Unresolved(Mutex<VecDeque<(CommitId, Session)>>);
-
-impl Unresolved {
-    fn add(&self, commit: CommitId, session: Session) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() == UNRESOLVED_MAX {
-            all.pop_front();
-        }
-        all.push_back((commit, session));
+    fn unresolved(&self) -> &Unresolved<Session> {
+        &self.unresolved
     }
 
-    fn sessions(&self, commit: CommitId) -> Vec<Session> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_commit = all.iter().filter(|(id, _)| *id == commit);
-        of_commit.map(|(_, session)| *session).collect()
+    fn hints(&self) -> &Hints {
+        &self.hints
     }
 
-    fn forget(&self, commit: CommitId, session: Session) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|entry| *entry != (commit, session));
-    }
-}
-
-/// What one try came to.
-enum Try {
-    Settled(Result<(), CommitError>),
-    /// Somebody got in the way; nothing was written.
-    Again(Trouble),
-    /// A connection broke that may have been broken before; the session is remembered.
-    Broke(Trouble),
-}
-
-impl Shared {
-    pub(super) async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        commit.check().map_err(|reason| {
-            CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
-        })?;
-        let staged = Staged::of(commit);
-        let mut broke = false;
-        for n in 0..TRIES {
-            let resolved = self.resolve(commit.id()).await;
-            resolved.map_err(|trouble| unknown(&trouble))?;
-            match self.try_commit(commit, &staged).await {
-                Try::Settled(result) => {
-                    if result.is_ok() && hints::is_worth_a_hint(commit) {
-                        self.hints.everywhere();
-                    }
-                    return match result {
-                        // This try was not written; an earlier one may have been.
-                        Err(CommitError::NotWritten(error)) if broke => {
-                            Err(CommitError::Unknown(error))
-                        }
-                        result => result,
-                    };
-                }
-                Try::Again(trouble) if n + 1 == TRIES => return Err(trouble.into_commit_error()),
-                Try::Again(_) => {}
-                Try::Broke(trouble) if broke => return Err(unknown(&trouble)),
-                Try::Broke(_) => broke = true,
-            }
-        }
-        Err(CommitError::NotWritten(StoreError::new(
-            "others were always in the way of this commit: try again",
-        )))
-    }
-
-    async fn try_commit(&self, commit: &Commit, staged: &Staged<'_>) -> Try {
+    async fn try_commit(&self, staged: &Staged<'_>) -> Try<Session> {
         let mut lent = match self.pool.lend().await {
             Ok(lent) => lent,
             Err(trouble) => return Try::Settled(Err(trouble.into_commit_error())),
         };
         let session = lent.line().session;
-        let fresh = lent.is_fresh();
+        let stale = !lent.is_fresh();
         let answer = self
             .send(&mut lent, sql::COMMIT, &|a| fill(a, staged))
             .await;
-        match finish(lent, answer) {
-            Ok(found) => match one_verdict(&found) {
-                Ok(verdict) => Try::Settled(verdict_of(verdict)),
-                Err(trouble) => Try::Settled(Err(trouble.into_commit_error())),
+        match finish(lent, answer).and_then(|found| verdict(&found)) {
+            Ok(verdict) => Try::Settled(verdict_of(verdict)),
+            Err(trouble @ (Trouble::Lost(_) | Trouble::Odd(_))) => Try::Broke {
+                trouble,
+                session,
+                stale,
             },
-            Err(trouble @ (Trouble::Lost(_) | Trouble::Odd(_))) => {
-                self.unresolved.add(commit.id(), session);
-                match fresh {
-                    true => Try::Settled(Err(unknown(&trouble))),
-                    false => Try::Broke(trouble),
-                }
-            }
             Err(trouble) => refusal(trouble),
         }
     }
 
-    /// Ends every session that may still have this commit before it.
-    async fn resolve(&self, commit: CommitId) -> Result<(), Trouble> {
-        for session in self.unresolved.sessions(commit) {
-            self.end_session(session).await?;
-            self.unresolved.forget(commit, session);
-        }
-        Ok(())
-    }
-
-    async fn end_session(&self, session: Session) -> Result<(), Trouble> {
-        let mut wait = FIRST_LOOK;
-        for _ in 0..LOOKS {
-            let left = self
-                .ask(sql::END_SESSION, &|a| {
-                    a.add(session.process)?;
-                    a.add(session.began)
-                })
-                .await?;
-            if left.is_empty() {
-                return Ok(());
-            }
-            sleep(wait).await;
-            wait *= 2;
-        }
-        Err(Trouble::Lost(
-            "the session that had the commit has not ended yet".into(),
-        ))
+    async fn end_session(&self, session: &Session) -> Result<bool, Trouble> {
+        let left = self
+            .ask(sql::END_SESSION, &|a| {
+                a.add(session.process)?;
+                a.add(session.began)
+            })
+            .await?;
+        Ok(left.is_empty())
     }
 }
 
-fn unknown(trouble: &Trouble) -> CommitError {
-    CommitError::Unknown(StoreError::new(trouble.sentence()))
-}
-
-fn one_verdict(found: &[PgRow]) -> Result<i32, Trouble> {
-    match found.first() {
-        Some(row) => super::rows::column(row, 0),
-        None => one(found).map(|_| 0),
-    }
-}
-
-/// What the function answered: 0, an expectation from 1, or a write from -1.
-fn verdict_of(verdict: i32) -> Result<(), CommitError> {
-    let place = |n: i32| usize::try_from(n - 1).unwrap_or_default();
-    match verdict {
-        0 => Ok(()),
-        n if n > 0 => Err(CommitError::Stale(Which::Expect(place(n)))),
-        n => Err(CommitError::Stale(Which::Write(place(-n)))),
-    }
+fn verdict(found: &[PgRow]) -> Result<i64, Trouble> {
+    let row = found
+        .first()
+        .ok_or_else(|| odd("an answer without a row"))?;
+    column::<i32>(row, 0).map(i64::from)
 }
 
 /// What the server's refusal means for a commit; the codes beginning with SU are our own.
-fn refusal(trouble: Trouble) -> Try {
+fn refusal(trouble: Trouble) -> Try<Session> {
     let Trouble::Refused { code, said } = &trouble else {
         return Try::Settled(Err(trouble.into_commit_error()));
     };
     match code.as_str() {
         "SU000" => Try::Settled(Ok(())),
-        "SU001" => Try::Settled(match said.parse::<i32>() {
+        "SU001" => Try::Settled(match said.parse::<i64>() {
             Ok(n) => verdict_of(-n),
             Err(_) => Err(unknown(&trouble)),
         }),

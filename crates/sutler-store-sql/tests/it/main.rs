@@ -5,5 +5,7 @@ mod proxy;
 mod scene;
 mod server;
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;

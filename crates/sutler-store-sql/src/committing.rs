@@ -1,0 +1,257 @@
+//! How a commit is tried, and what is done when its answer does not come: the same for every server.
+//!
+//! A commit whose connection broke may still be on its way to a session that lives. Before the same
+//! commit is sent again, that session is ended: so "stale" is never answered to a commit that is
+//! applied later. What a session had finished by then, the repeat finds in the feed.
+
+use crate::hints::{self, Hints};
+use crate::staged::Staged;
+use crate::trouble::Trouble;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use sutler_journal::{Commit, CommitError, CommitId, StoreError, Which};
+use tokio::time::sleep;
+
+/// How often a commit is tried that another got in the way of.
+const TRIES: usize = 8;
+/// Most commits of unknown fate that are remembered with their session; who repeats does so at once.
+const UNRESOLVED_MAX: usize = 4096;
+/// How often it is looked whether a session has ended, and how long the wait is at first.
+const LOOKS: u32 = 8;
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+
+/// Commits whose answer never came, and the sessions that had them.
+pub(crate) struct Unresolved<S>(Mutex<VecDeque<(CommitId, S)>>);
+
+impl<S> Default for Unresolved<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S: Clone + PartialEq> Unresolved<S> {
+    fn add(&self, commit: CommitId, session: S) {
+        let mut all = self.all();
+        if all.len() == UNRESOLVED_MAX {
+            all.pop_front();
+        }
+        all.push_back((commit, session));
+    }
+
+    fn sessions(&self, commit: CommitId) -> Vec<S> {
+        let all = self.all();
+        let of_commit = all.iter().filter(|(id, _)| *id == commit);
+        of_commit.map(|(_, session)| session.clone()).collect()
+    }
+
+    fn forget(&self, commit: CommitId, session: &S) {
+        self.all().retain(|(id, of)| *id != commit || of != session);
+    }
+
+    fn all(&self) -> MutexGuard<'_, VecDeque<(CommitId, S)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one try came to.
+pub(crate) enum Try<S> {
+    Settled(Result<(), CommitError>),
+    /// Somebody got in the way; nothing was written.
+    Again(Trouble),
+    /// The connection broke; this session may still have the commit. `stale`: it may have been broken
+    /// before.
+    Broke {
+        trouble: Trouble,
+        session: S,
+        stale: bool,
+    },
+}
+
+/// A store that can try a commit once.
+pub(crate) trait Committer: Sync {
+    /// What names a session of the server, for ever.
+    type Session: Clone + PartialEq + Send + Sync;
+    /// Commits whose answer never came.
+    fn unresolved(&self) -> &Unresolved<Self::Session>;
+    /// Whom to tell of what became claimable.
+    fn hints(&self) -> &Hints;
+    /// One try.
+    fn try_commit(&self, staged: &Staged<'_>) -> impl Future<Output = Try<Self::Session>> + Send;
+    /// Has a session ended; whether it is gone already.
+    fn end_session(
+        &self,
+        session: &Self::Session,
+    ) -> impl Future<Output = Result<bool, Trouble>> + Send;
+}
+
+/// Commits, in as many tries as it takes.
+pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(), CommitError> {
+    commit.check().map_err(|reason| {
+        CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
+    })?;
+    let staged = Staged::of(commit);
+    let mut broke = false;
+    for n in 0..TRIES {
+        let resolved = resolve(store, commit.id()).await;
+        resolved.map_err(|trouble| unknown(&trouble))?;
+        match store.try_commit(&staged).await {
+            Try::Settled(Ok(())) => {
+                if hints::is_worth_a_hint(commit) {
+                    store.hints().everywhere();
+                }
+                return Ok(());
+            }
+            // This try was not written; an earlier one may have been.
+            Try::Settled(Err(CommitError::NotWritten(error))) if broke => {
+                return Err(CommitError::Unknown(error));
+            }
+            Try::Settled(result) => return result,
+            Try::Again(trouble) if n + 1 == TRIES => return Err(trouble.into_commit_error()),
+            Try::Again(_) => {}
+            Try::Broke {
+                trouble,
+                session,
+                stale,
+            } => {
+                store.unresolved().add(commit.id(), session);
+                if broke || !stale {
+                    return Err(unknown(&trouble));
+                }
+                broke = true;
+            }
+        }
+    }
+    Err(CommitError::NotWritten(StoreError::new(
+        "others were always in the way of this commit: try again",
+    )))
+}
+
+/// Ends every session that may still have this commit before it.
+async fn resolve<C: Committer>(store: &C, commit: CommitId) -> Result<(), Trouble> {
+    for session in store.unresolved().sessions(commit) {
+        let mut wait = FIRST_LOOK;
+        let mut gone = store.end_session(&session).await?;
+        for _ in 0..LOOKS {
+            if gone {
+                break;
+            }
+            sleep(wait).await;
+            wait *= 2;
+            gone = store.end_session(&session).await?;
+        }
+        if !gone {
+            let said = "the session that had the commit has not ended yet";
+            return Err(Trouble::Lost(said.into()));
+        }
+        store.unresolved().forget(commit, &session);
+    }
+    Ok(())
+}
+
+pub(crate) fn unknown(trouble: &Trouble) -> CommitError {
+    CommitError::Unknown(StoreError::new(trouble.sentence()))
+}
+
+/// What a server answered: 0, an expectation from 1, or a write from -1.
+pub(crate) fn verdict_of(verdict: i64) -> Result<(), CommitError> {
+    let place = |n: i64| usize::try_from(n - 1).unwrap_or_default();
+    match verdict {
+        0 => Ok(()),
+        n if n > 0 => Err(CommitError::Stale(Which::Expect(place(n)))),
+        n => Err(CommitError::Stale(Which::Write(place(-n)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Committer, Try, Unresolved, commit, verdict_of};
+    use crate::hints::Hints;
+    use crate::staged::Staged;
+    use crate::trouble::Trouble;
+    use std::sync::Mutex;
+    use sutler_journal::{Commit, CommitError, StoreError, Which};
+
+    /// Tries whose outcome is written beforehand, and sessions that end or do not.
+    struct Script {
+        tries: Mutex<Vec<Try<u32>>>,
+        unresolved: Unresolved<u32>,
+        hints: Hints,
+        sessions_end: bool,
+    }
+
+    impl Script {
+        fn of(mut tries: Vec<Try<u32>>, sessions_end: bool) -> Self {
+            tries.reverse();
+            Self {
+                tries: Mutex::new(tries),
+                unresolved: Unresolved::default(),
+                hints: Hints::default(),
+                sessions_end,
+            }
+        }
+    }
+
+    impl Committer for Script {
+        type Session = u32;
+        fn unresolved(&self) -> &Unresolved<u32> {
+            &self.unresolved
+        }
+        fn hints(&self) -> &Hints {
+            &self.hints
+        }
+        async fn try_commit(&self, _: &Staged<'_>) -> Try<u32> {
+            self.tries.lock().unwrap().pop().expect("one try too many")
+        }
+        async fn end_session(&self, _: &u32) -> Result<bool, Trouble> {
+            Ok(self.sessions_end)
+        }
+    }
+
+    fn broke(stale: bool) -> Try<u32> {
+        Try::Broke {
+            trouble: Trouble::Lost("reset".into()),
+            session: 7,
+            stale,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_old_connection_that_broke_is_made_up_for_once() {
+        let store = Script::of(vec![broke(true), Try::Settled(Ok(()))], true);
+        assert!(commit(&store, &Commit::new()).await.is_ok());
+        let store = Script::of(vec![broke(true), broke(true)], true);
+        let answer = commit(&store, &Commit::new()).await;
+        assert!(matches!(answer, Err(CommitError::Unknown(_))));
+    }
+
+    #[tokio::test]
+    async fn after_a_break_nothing_is_certainly_not_written() {
+        let down = Try::Settled(Err(CommitError::NotWritten(StoreError::new("down"))));
+        let store = Script::of(vec![broke(true), down], true);
+        let answer = commit(&store, &Commit::new()).await;
+        assert!(matches!(answer, Err(CommitError::Unknown(_))));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_tried_while_an_earlier_session_lives() {
+        let store = Script::of(vec![broke(false)], false);
+        let lost = Commit::new();
+        for _ in 0..2 {
+            let answer = commit(&store, &lost).await;
+            assert!(matches!(answer, Err(CommitError::Unknown(_))));
+        }
+    }
+
+    #[test]
+    fn verdicts_name_places_from_zero() {
+        let which = |verdict| match verdict_of(verdict) {
+            Err(CommitError::Stale(which)) => Some(which),
+            _ => None,
+        };
+        assert_eq!(which(0), None);
+        assert_eq!(which(1), Some(Which::Expect(0)));
+        assert_eq!(which(-3), Some(Which::Write(2)));
+    }
+}

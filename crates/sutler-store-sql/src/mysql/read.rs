@@ -1,0 +1,277 @@
+//! Reading: documents, operations, the feed, counts, logs. Each is one statement.
+
+use super::rows::{self, column, number, one};
+use super::{Shared, sql};
+use crate::codec;
+use crate::trouble::Trouble;
+use sqlx::Arguments;
+use sqlx::mysql::MySqlRow;
+use std::borrow::Cow;
+use sutler_journal::{
+    Changes, CommitId, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter,
+    OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, QueueStats, Stats,
+    StoreError, StoreTime,
+};
+use uuid::Uuid;
+
+/// Most commits of the feed that one statement fetches.
+const COMMITS_MAX: usize = 1000;
+/// Most pieces of a log, or documents, that one statement fetches.
+const ROWS_MAX: usize = 10_000;
+
+type Read<T> = Result<T, StoreError>;
+
+impl Shared {
+    pub(super) async fn get(&self, key: &Key) -> Read<Option<Document>> {
+        let answer = self.ask(sql::GET, &|a| a.add(key.as_bytes())).await;
+        let read = answer.and_then(|found| {
+            let document = |row| rows::document(key.clone(), row, 0);
+            found.first().map(document).transpose()
+        });
+        read.map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn operation(&self, id: OperationId) -> Read<Option<Operation>> {
+        let answer = self
+            .ask(sql::OPERATION, &|a| a.add(&id.0.as_bytes()[..]))
+            .await;
+        let read = answer.and_then(|found| found.first().map(rows::operation).transpose());
+        read.map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn poll(&self, lane: &Key, id: OperationId) -> Read<Option<Polled>> {
+        let answer = self
+            .ask(sql::POLL, &|a| {
+                a.add(&id.0.as_bytes()[..])?;
+                a.add(lane.as_bytes())
+            })
+            .await;
+        let read = answer.and_then(|found| {
+            let Some(row) = found.first() else {
+                return Ok(None);
+            };
+            Ok(Some(Polled {
+                state: codec::state_of(number(row, 0)?)?,
+                verb: Cow::Owned(rows::word(row, 1)?),
+                detail: rows::bytes(row, 2)?,
+            }))
+        });
+        read.map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Read<Page> {
+        let limit = limit.min(ROWS_MAX);
+        // One more, to know whether anything follows.
+        let one_more = codec::limit(limit + 1);
+        let answer = match list {
+            List::Prefix(prefix) => {
+                let after = after.filter(|position| position.key.as_bytes() >= prefix.as_slice());
+                let from = after.map_or(prefix.clone(), |at| codec::behind(at.key.as_bytes()));
+                let end = codec::end_of_prefix(prefix);
+                self.ask(sql::LIST_BY_KEY, &|a| {
+                    a.add(&from[..])?;
+                    a.add(&end[..])?;
+                    a.add(one_more)
+                })
+                .await
+            }
+            List::Term {
+                realm,
+                kind,
+                name,
+                from,
+                to,
+            } => {
+                let scope = codec::scope(realm.as_str(), kind.as_str(), name);
+                let after = after.filter(|position| position.value >= *from);
+                let (value, key) = match after {
+                    Some(at) => (&at.value, codec::behind(at.key.as_bytes())),
+                    None => (from, Vec::new()),
+                };
+                self.ask(sql::LIST_BY_TERM, &|a| {
+                    for part in [&scope[..], &value[..], &key[..], &to[..]] {
+                        a.add(part)?;
+                    }
+                    a.add(one_more)?;
+                    for part in [&scope[..], &value[..], &to[..]] {
+                        a.add(part)?;
+                    }
+                    a.add(one_more)?;
+                    a.add(one_more)
+                })
+                .await
+            }
+        };
+        let by_term = matches!(list, List::Term { .. });
+        answer
+            .and_then(|found| page(&found, by_term, limit))
+            .map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn operations(&self, list: &OperationList) -> Read<Vec<OperationRow>> {
+        let before = list.before.map_or(Uuid::max(), |id| id.0);
+        let limit = codec::limit(list.limit.min(ROWS_MAX));
+        let (statement, lane) = match &list.filter {
+            OperationFilter::All => (sql::OPERATIONS, None),
+            OperationFilter::Unfinished => (sql::OPERATIONS_UNFINISHED, None),
+            OperationFilter::Lane(lane) => (sql::OPERATIONS_OF_LANE, Some(lane)),
+        };
+        let answer = self
+            .ask(statement, &|a| {
+                if let Some(lane) = lane {
+                    a.add(lane.as_bytes())?;
+                }
+                a.add(&before.as_bytes()[..])?;
+                a.add(limit)
+            })
+            .await;
+        answer
+            .and_then(|found| found.iter().map(rows::operation_row).collect())
+            .map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn changes(&self, after: &Cursor, limit: usize) -> Read<Changes> {
+        let asked = codec::seq_of(after)?;
+        let mut gathered = Gathered {
+            reached: asked,
+            trimmed: 0,
+            changes: Vec::new(),
+        };
+        let most = limit.clamp(1, COMMITS_MAX);
+        loop {
+            let from = gathered.reached;
+            let answer = self
+                .ask(sql::CHANGES, &|a| {
+                    a.add(from)?;
+                    a.add(codec::limit(most))
+                })
+                .await;
+            let full = answer.and_then(|found| gathered.add(&found, limit, most));
+            // Commits that changed nothing do not end the feed.
+            if full.map_err(Trouble::into_store_error)? {
+                return Ok(Changes {
+                    changes: gathered.changes,
+                    next: codec::cursor_at(gathered.reached),
+                    gap: asked < gathered.trimmed,
+                });
+            }
+        }
+    }
+
+    pub(super) async fn stats(&self) -> Read<Stats> {
+        let answer = self.ask(sql::STATS, &|_| Ok(())).await;
+        answer
+            .and_then(|found| stats(&found))
+            .map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn now(&self) -> Read<StoreTime> {
+        let answer = self.ask(sql::NOW, &|_| Ok(())).await;
+        answer
+            .and_then(|found| one(&found))
+            .map(StoreTime)
+            .map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn read_log(
+        &self,
+        id: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Read<Vec<LogChunk>> {
+        let from = i64::from(from);
+        let answer = self
+            .ask(sql::READ_LOG, &|a| {
+                a.add(&id.0.as_bytes()[..])?;
+                a.add(from)?;
+                a.add(codec::limit(limit.min(ROWS_MAX)))
+            })
+            .await;
+        let chunk = |row: &MySqlRow| {
+            Ok(LogChunk {
+                number: number(row, 0)?,
+                text: rows::bytes(row, 1)?,
+            })
+        };
+        answer
+            .and_then(|found| found.iter().map(chunk).collect())
+            .map_err(Trouble::into_store_error)
+    }
+}
+
+fn page(found: &[MySqlRow], by_term: bool, limit: usize) -> Result<Page, Trouble> {
+    let mut documents = Vec::with_capacity(found.len().min(limit));
+    for row in found.iter().take(limit) {
+        documents.push(rows::document(rows::key(row, 0)?, row, 1)?);
+    }
+    let last = found.get(limit.wrapping_sub(1)).zip(documents.last());
+    let next = match last.filter(|_| found.len() > limit) {
+        Some((row, document)) => Some(Position {
+            value: if by_term {
+                column::<&[u8]>(row, 3)?.to_vec()
+            } else {
+                Vec::new()
+            },
+            key: document.key.clone(),
+        }),
+        None => None,
+    };
+    Ok(Page { documents, next })
+}
+
+/// What was read of the feed so far.
+struct Gathered {
+    reached: i64,
+    trimmed: i64,
+    changes: Vec<sutler_journal::Change>,
+}
+
+impl Gathered {
+    /// Takes whole commits up to the limit; whether that is the answer.
+    fn add(&mut self, found: &[MySqlRow], limit: usize, most: usize) -> Result<bool, Trouble> {
+        let mut commits = 0;
+        for row in found {
+            self.trimmed = column(row, 0)?;
+            self.reached = self.reached.max(self.trimmed);
+            let Some(seq) = column::<Option<i64>>(row, 1)? else {
+                break;
+            };
+            let commit = rows::id(row, 2)?;
+            let mut changes = codec::changes(CommitId(commit), column(row, 3)?)?;
+            if !self.changes.is_empty() && self.changes.len() + changes.len() > limit {
+                return Ok(true);
+            }
+            self.changes.append(&mut changes);
+            self.reached = seq;
+            commits += 1;
+        }
+        Ok(commits < most || !self.changes.is_empty())
+    }
+}
+
+fn stats(found: &[MySqlRow]) -> Result<Stats, Trouble> {
+    let mut stats = Stats::default();
+    for row in found {
+        stats.accepted = number(row, 0)?;
+        stats.terminal = number(row, 1)?;
+        stats.cleaned = number(row, 2)?;
+        if column::<Option<&[u8]>>(row, 3)?.is_none() {
+            break;
+        }
+        stats.queues.push(QueueStats {
+            queue: Queue::of(rows::word(row, 3)?),
+            waiting: number(row, 4)?,
+            ready: number(row, 5)?,
+            running: number(row, 6)?,
+            oldest: StoreTime(column(row, 7)?),
+        });
+    }
+    let live = |queue: &QueueStats| queue.waiting + queue.ready + queue.running;
+    stats.live = stats.queues.iter().map(live).sum();
+    Ok(stats)
+}

@@ -1,0 +1,154 @@
+//! Making the tables, and bringing them up to date.
+//!
+//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
+//! from the one before. Definitions do not roll back here, so every part of a layout may be done twice,
+//! and the layout's number is written last. Procedures carry the number of their version in their name,
+//! and a new layout leaves the old ones for replicas that have not been replaced yet.
+
+use super::answers::trouble_of;
+use super::connect::Server;
+use crate::settings::OpenError;
+use crate::trouble::Trouble;
+use sqlx::mysql::MySqlConnection;
+use sqlx::{Connection, Executor, Row};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Each takes the tables from the layout before it to its own number, counted from 1.
+const LAYOUTS: [&[&str]; 1] = [&[
+    include_str!("layout_1/tables.sql"),
+    include_str!("layout_1/commit.sql"),
+    include_str!("layout_1/work.sql"),
+]];
+
+/// One at a time, however many start: whoever holds this name. It goes with the session.
+const LOCK: &str =
+    "SELECT CAST(GET_LOCK(CONCAT('sutler.layout.', MD5(DATABASE())), 120) AS SIGNED)";
+const MAKE_LAYOUT: &str = "CREATE TABLE IF NOT EXISTS sutler_layout (
+    number BIGINT NOT NULL PRIMARY KEY,
+    made TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE = InnoDB";
+const FIND_LAYOUT: &str = "SELECT CAST(COALESCE(MAX(number), 0) AS SIGNED) FROM sutler_layout";
+const SET_LAYOUT: &str = "INSERT IGNORE INTO sutler_layout (number) VALUES (?)";
+const VERSION: &str = "SELECT CAST(VERSION() AS CHAR),
+    CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)";
+/// The oldest servers that pass over locked rows.
+const NEEDED: &str = "MySQL 8 or later, or MariaDB 10.6 or later";
+
+/// Makes the tables or brings them up to date; nothing is written if they are.
+pub(super) async fn migrate(server: &Server, within: Duration) -> Result<(), OpenError> {
+    let unreachable = |said: String| OpenError::Unreachable {
+        server: server.name(),
+        said,
+    };
+    let mut db = match timeout(within, server.connect_for_migration()).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(cause)) => return Err(unreachable(said(cause))),
+        Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
+    };
+    examine(&mut db, server).await?;
+    let failed = |cause| OpenError::Layout {
+        server: server.name(),
+        said: said(cause),
+    };
+    let found = upgrade(&mut db).await.map_err(failed)?;
+    let known = LAYOUTS.len() as i64;
+    if found > known {
+        return Err(OpenError::Newer {
+            server: server.name(),
+            found,
+            known,
+        });
+    }
+    drop(db.close().await);
+    Ok(())
+}
+
+/// Refuses a server that is too old.
+async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), OpenError> {
+    let read = async {
+        let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
+        let version: String = row.try_get_unchecked(0)?;
+        let flush: i64 = row.try_get_unchecked(1)?;
+        Ok((version, flush))
+    };
+    let (version, flush) = read
+        .await
+        .map_err(|cause: sqlx::Error| OpenError::Unreachable {
+            server: server.name(),
+            said: said(cause),
+        })?;
+    if !is_fit(&version) {
+        return Err(OpenError::Unfit {
+            server: server.name(),
+            found: version,
+            needed: NEEDED,
+        });
+    }
+    server.set_mariadb(version.contains("MariaDB"));
+    if flush != 1 {
+        tracing::warn!(
+            server = server.name(),
+            "innodb_flush_log_at_trx_commit is not 1: a power cut may lose what was acknowledged; set it"
+        );
+    }
+    Ok(())
+}
+
+/// Whether a server of this version can be used.
+fn is_fit(version: &str) -> bool {
+    let mut parts = version
+        .split(['.', '-'])
+        .map_while(|part| part.parse::<u32>().ok());
+    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    match version.contains("MariaDB") {
+        true => found >= (10, 6),
+        false => found >= (8, 0),
+    }
+}
+
+/// Does what is missing, under the lock; the layout that was found, or made.
+async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
+    db.execute(LOCK).await?;
+    db.execute(MAKE_LAYOUT).await?;
+    let found: i64 = db.fetch_one(FIND_LAYOUT).await?.try_get_unchecked(0)?;
+    let mut reached = found;
+    for (number, parts) in (1..).zip(LAYOUTS).filter(|(number, _)| *number > found) {
+        for part in parts {
+            db.execute(sqlx::raw_sql(*part)).await?;
+        }
+        sqlx::query(SET_LAYOUT)
+            .bind(number)
+            .execute(&mut *db)
+            .await?;
+        reached = number;
+    }
+    Ok(reached)
+}
+
+/// The server's words.
+fn said(cause: sqlx::Error) -> String {
+    match trouble_of(cause) {
+        Trouble::Refused { code, said } => format!("{code}: {said}"),
+        Trouble::Lost(said) | Trouble::Unsent(said) | Trouble::Odd(said) => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_fit;
+
+    #[test]
+    fn servers_that_cannot_pass_over_locked_rows_are_too_old() {
+        for (version, fit) in [
+            ("8.0.36", true),
+            ("8.4.0-log", true),
+            ("5.7.44-log", false),
+            ("10.11.19-MariaDB-0+deb12u1", true),
+            ("10.5.2-MariaDB", false),
+            ("11.4.2-MariaDB", true),
+            ("what?", false),
+        ] {
+            assert_eq!(is_fit(version), fit, "{version}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The store in MySQL and MariaDB: the public suite, then faults, round trips, start-up.
+
+mod candidate;
+mod cluster;
+mod dialect;
+mod faults;
+mod opening;
+mod trips;

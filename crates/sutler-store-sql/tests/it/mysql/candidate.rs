@@ -1,0 +1,121 @@
+//! The store in MySQL or MariaDB passes the suite that every store must pass.
+//!
+//! Each test has a database of its own on the one server of the run, and a wire that can be cut. The
+//! clock is the server's, put forward in the database where the suite lets time pass. Commits take their
+//! number one after the other, inside one call: one that is under way is held back before it is sent.
+
+use super::cluster::{Cluster, Place};
+use super::dialect::MySqlDialect;
+use crate::proxy::Proxy;
+use async_trait::async_trait;
+use secrecy::SecretString;
+use sqlx::Executor as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::{Commit, CommitError, Store};
+use sutler_store_sql::MySqlStore;
+
+/// Takes the place of the store's clock in this database.
+const CLOCK: &str = "
+    CREATE TABLE put_forward (micros BIGINT NOT NULL);
+    INSERT INTO put_forward VALUES (0);
+    CREATE OR REPLACE VIEW sutler_clock AS
+        SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) + micros AS micros
+        FROM put_forward";
+
+/// A store in a database of its own.
+pub(crate) struct MySql {
+    pub(crate) proxy: Proxy,
+    pub(crate) place: tokio::sync::Mutex<Place>,
+    pub(crate) url: SecretString,
+    store: Mutex<Arc<MySqlStore>>,
+}
+
+impl MySql {
+    /// `None` if there is no server, which was said.
+    pub(crate) async fn fresh() -> Option<Self> {
+        let cluster = Cluster::shared().await?;
+        Some(Self::on(cluster).await)
+    }
+
+    pub(crate) async fn on(cluster: &Cluster) -> Self {
+        let mut place = cluster.place().await;
+        let proxy = Proxy::to::<MySqlDialect>(cluster.address()).await;
+        let url = cluster.url(&place.name, proxy.port());
+        let store = open(&url).await;
+        place
+            .db
+            .execute(sqlx::raw_sql(CLOCK))
+            .await
+            .expect("a clock");
+        Self {
+            proxy,
+            place: tokio::sync::Mutex::new(place),
+            url,
+            store: Mutex::new(store),
+        }
+    }
+
+    pub(crate) fn current(&self) -> Arc<MySqlStore> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&store)
+    }
+}
+
+pub(crate) async fn open(url: &SecretString) -> Arc<MySqlStore> {
+    Arc::new(MySqlStore::open(url).await.expect("a store"))
+}
+
+#[async_trait]
+impl Candidate for MySql {
+    async fn store(&self) -> Arc<dyn Store> {
+        self.current()
+    }
+
+    async fn pass(&self, time: Duration) {
+        let micros = i64::try_from(time.as_micros()).expect("a short time");
+        let forward = sqlx::query("UPDATE put_forward SET micros = micros + ?").bind(micros);
+        let mut place = self.place.lock().await;
+        forward.execute(&mut place.db).await.expect("a clock");
+    }
+
+    async fn reopen(&self) -> Arc<dyn Store> {
+        let store = open(&self.url).await;
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&store);
+        store
+    }
+
+    async fn cut(&self, cut: Cut) {
+        self.proxy.cut(cut);
+    }
+
+    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+        Box::new(HeldBack {
+            store: self.current(),
+            commit,
+        })
+    }
+}
+
+/// A commit that was not sent yet.
+struct HeldBack {
+    store: Arc<MySqlStore>,
+    commit: Commit,
+}
+
+#[async_trait]
+impl Stalled for HeldBack {
+    async fn finish(self: Box<Self>) -> Result<(), CommitError> {
+        self.store.commit(&self.commit).await
+    }
+}
+
+mod conformance {
+    use super::MySql;
+
+    sutler_journal::store_conformance!(match MySql::fresh().await {
+        Some(candidate) => candidate,
+        None => return,
+    });
+}

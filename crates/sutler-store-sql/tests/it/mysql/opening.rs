@@ -1,0 +1,61 @@
+//! Opening: several at once, tables of a later version, URLs that lead nowhere.
+
+use super::candidate::MySql;
+use super::cluster::Cluster;
+use crate::scene::insert;
+use secrecy::SecretString;
+use sqlx::{Executor as _, Row as _};
+use sutler_journal::Store as _;
+use sutler_store_sql::{MySqlStore, OpenError};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_may_start_at_once_over_nothing() {
+    let Some(cluster) = Cluster::shared().await else {
+        return;
+    };
+    let mut place = cluster.place().await;
+    let url = cluster.url(&place.name, cluster.address().port());
+    let opening = [(); 3].map(|()| {
+        let url = url.clone();
+        tokio::spawn(async move { MySqlStore::open(&url).await })
+    });
+    for (n, store) in opening.into_iter().enumerate() {
+        let store = store.await.expect("no panic").expect("a store");
+        let made = store.commit(&insert(&n.to_string())).await;
+        made.expect("a commit");
+    }
+    let count = format!("SELECT count(*) FROM {}.sutler_layout", place.name);
+    let row = place.db.fetch_one(sqlx::AssertSqlSafe(count)).await;
+    assert_eq!(row.expect("a count").get::<i64, _>(0), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_a_later_version_are_refused_with_a_sentence() {
+    let Some(candidate) = MySql::fresh().await else {
+        return;
+    };
+    let mut place = candidate.place.lock().await;
+    let later = "INSERT INTO sutler_layout (number) VALUES (99)";
+    place.db.execute(later).await.expect("a row");
+    let refused = MySqlStore::open(&candidate.url).await;
+    let error = refused.expect_err("a later version's");
+    assert!(
+        matches!(error, OpenError::Newer { found: 99, .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("use the newer program"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
+    let port = crate::server::free_port();
+    let url = format!("mysql://user:canary-of-a-password@127.0.0.1:{port}/db");
+    let refused = MySqlStore::open(&SecretString::from(url)).await;
+    let error = refused.expect_err("nobody there");
+    let said = format!("{error} {error:?}");
+    assert!(said.contains(&port.to_string()), "{said}");
+    assert!(!said.contains("canary"), "{said}");
+}
