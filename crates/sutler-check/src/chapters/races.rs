@@ -11,6 +11,7 @@ use crate::stage::{Ended, Stage};
 use crate::target::Target;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use sutler_client::wire::Method;
 
 const PROVISION_ASYNC: Case = Case::must(
     "provision-async-required",
@@ -26,6 +27,11 @@ const ASYNC_NOTHING_MADE: Case = Case::must(
     "async-required-makes-nothing",
     "B-083",
     "A provision that was answered with AsyncRequired has made nothing.",
+);
+const MINIMAL: Case = Case::should(
+    "provision-minimal",
+    "B-120",
+    "A provision with nothing but what is required, and parameters, is accepted.",
 );
 const ONE_CREATION: Case = Case::must(
     "race-one-creation",
@@ -51,6 +57,7 @@ pub(crate) const CASES: &[&Case] = &[
     &PROVISION_ASYNC,
     &DEPROVISION_ASYNC,
     &ASYNC_NOTHING_MADE,
+    &MINIMAL,
     &ONE_CREATION,
     &ALL_AGREE,
     &DELETES,
@@ -108,6 +115,14 @@ async fn without_incomplete(stage: &Stage, live: &Live) -> Result<bool, Stop> {
     stage.judge(&PROVISION_ASYNC, &answer, judgement);
     if is_made {
         delete_at_once(stage, target).await?;
+    } else if refused.is_ok() {
+        // To say no is the same as to say nothing.
+        let request = target.request(Method::Put);
+        let request = request.query("accepts_incomplete", "false");
+        let request = request.body(live.body.to_string());
+        let answer = stage.put_request(target, request).await?;
+        let refused = answer.must_be_error(422, "AsyncRequired");
+        stage.judge(&PROVISION_ASYNC, &answer, refused);
     }
     let (deleted, _) = stage.remove(target).await?;
     if refused.is_ok() {
@@ -135,9 +150,15 @@ async fn delete_at_once(stage: &Stage, target: Target<'_>) -> Result<bool, Stop>
 
 /// The same provision several times at once; tells whether an instance came of it.
 async fn provisions(stage: &Stage, live: &Live, target: Target<'_>) -> Result<bool, Stop> {
-    let put = || stage.put(target, &live.body, live.is_async());
-    let (one, two, three) = tokio::join!(put(), put(), put());
-    let answers = [one?, two?, three?];
+    let mut answers = put_thrice(stage, live, target, &minimal(&live.body)).await?;
+    let refused = |it: &Arc<Exchange>| served_or_blocked(it, &[200, 201, 202]).is_err();
+    if answers.iter().all(refused) {
+        let said = format!("it was refused: {}", answers[0].told());
+        stage.judge(&MINIMAL, &answers[0], Err(said));
+        answers = put_thrice(stage, live, target, &live.body).await?;
+    } else {
+        stage.judge(&MINIMAL, &answers[0], Ok(()));
+    }
     let created = answers.iter().filter(|it| it.is(&[201])).count();
     let one = match created {
         0 | 1 => Ok(()),
@@ -149,6 +170,26 @@ async fn provisions(stage: &Stage, live: &Live, target: Target<'_>) -> Result<bo
         Some(first) => Ok(stage.poll_to_end(target, first).await?.ended == Ended::Succeeded),
         None => Ok(answers.iter().any(|it| it.is(&[200, 201]))),
     }
+}
+
+async fn put_thrice(
+    stage: &Stage,
+    live: &Live,
+    target: Target<'_>,
+    body: &Value,
+) -> Result<[Arc<Exchange>; 3], Stop> {
+    let put = || stage.put(target, body, live.is_async());
+    let (one, two, three) = tokio::join!(put(), put(), put());
+    Ok([one?, two?, three?])
+}
+
+/// A provision without anything that need not be there. Parameters may have to.
+fn minimal(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|name, _| !matches!(name.as_str(), "context" | "maintenance_info"));
+    }
+    body
 }
 
 /// Every answer is one of these or ConcurrencyError, and all 202 name one operation.

@@ -57,6 +57,9 @@ async fn flaws_of_should_cases_of_instances_are_noticed() {
         (Kit::Plain, "provision-maintenance-unknown"),
         (Kit::Sync, "provision-invalid-parameters"),
         (Kit::Plain, "provision-repeat-done"),
+        (Kit::Plain, "provision-minimal"),
+        (Kit::Sync, "fetch-instance-hints"),
+        (Kit::Sync, "fetch-instance-parameters"),
         (Kit::Sync, "fetch-instance-maintenance"),
         (Kit::Plain, "update-unknown-instance"),
         (Kit::Plain, "update-deleted-instance"),
@@ -68,5 +71,21 @@ async fn flaws_of_should_cases_of_instances_are_noticed() {
         assert!(all_cases().any(|it| it.name == case), "{case} is no case");
         let failed = failed(&checked(kit, Flaws::one(case)).await);
         assert!(failed.contains(case), "{case} was not noticed: {failed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_broker_may_leave_undone_shows_in_may_cases_only() {
+    let undone = [
+        ("uses no id again", "provision-reuse"),
+        ("deletes nothing that is bound", "deprovision-cascade"),
+        (
+            "says 404 of what is not in the catalog",
+            "provision-invalid-data",
+        ),
+    ];
+    for (liberty, case) in undone {
+        let failed = failed(&checked(Kit::Async, Flaws::liberty(liberty)).await);
+        assert_eq!(failed, BTreeSet::from([case]), "{liberty}");
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) fn bend(world: &World, ask: &Ask, answer: &mut Answer) {
     match (&ask.place, &ask.method) {
         (Place::Instance(_), &Method::PUT) => provision(world, ask, answer),
-        (Place::Instance(_), &Method::GET) => fetch(world, answer),
+        (Place::Instance(_), &Method::GET) => fetch(world, ask, answer),
         (Place::Instance(_), &Method::PATCH) => update(world, ask, answer),
         (Place::Instance(_), &Method::DELETE) => deprovision(world, ask, answer),
         (Place::InstanceOperation(_), _) => last_operation(world, ask, answer),
@@ -38,6 +38,9 @@ fn provision(world: &World, ask: &Ask, answer: &mut Answer) {
         }
         200..=202 if has("provision-unknown-fields") && knows_too_much(body.as_ref().ok()) => {
             answer.become_like(malformed("There is a field that nobody knows."));
+        }
+        200..=202 if has("provision-minimal") && lacks(body.as_ref().ok(), "context") => {
+            answer.become_like(malformed("There is no context."));
         }
         200..=202 if has("provision-accepted") => answer.become_like(malformed("Not today.")),
         _ => {}
@@ -73,7 +76,7 @@ fn refused_provision(world: &World, body: Option<&Map<String, Value>>, answer: &
     }
 }
 
-fn fetch(world: &World, answer: &mut Answer) {
+fn fetch(world: &World, ask: &Ask, answer: &mut Answer) {
     let has = |case: &str| world.flaws.has(case);
     let missing = [
         "fetch-instance-unknown",
@@ -84,6 +87,9 @@ fn fetch(world: &World, answer: &mut Answer) {
         404 if missing.into_iter().any(has) => answer.status = 410,
         422 if has("fetch-instance-updating") => answer.unset("error"),
         200 if has("fetch-instance-available") => answer.status = 404,
+        200 if has("fetch-instance-hints") && ask.query("plan_id").is_some() => {
+            answer.status = 400;
+        }
         200 if has("fetch-instance-ids") => answer.set("plan_id", json!("another")),
         200 if has("fetch-instance-parameters") => {
             answer.set("parameters", json!({"replicas": -1, "title": -1}));

@@ -72,10 +72,10 @@ pub(crate) fn bend(world: &World, ask: &Ask, answer: &mut Answer) {
         (Place::Instance(_), 200) if takes("shows hardly anything of instances") => {
             answer.body = Some(json!({}));
         }
-        (Place::Instance(_), 400) if takes("says 404 of what is not in the catalog") => {
-            if names_nothing(world, ask) {
-                answer.status = 404;
-            }
+        (Place::Instance(_), 400)
+            if takes("says 404 of what is not in the catalog") && names_nothing(world, ask) =>
+        {
+            answer.status = 404;
         }
         (Place::InstanceOperation(_), 200) if takes("fails to provision") => {
             let is_create = ask
