@@ -16,7 +16,7 @@ pub(crate) const USER: &str = "ours";
 pub(crate) const PASSWORD: &str = "ours-password";
 
 /// How long an asynchronous operation takes: long enough to be seen running.
-const TAKES: Duration = Duration::from_millis(120);
+const TAKES: Duration = Duration::from_millis(400);
 
 /// A broker at work; it stops when this is dropped.
 pub(crate) struct Ours {
