@@ -5,8 +5,18 @@ use super::limits::CANDIDATES_MAX;
 use super::schema::Schema;
 use serde_json::{Map, Value, json};
 
-/// Keywords that are taken apart here.
-const TAKEN_APART: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "if", "then", "else"];
+/// Keywords that are taken apart here, or are only there to be referred to.
+const TAKEN_APART: [&str; 9] = [
+    "$ref",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "then",
+    "else",
+    "definitions",
+    "$defs",
+];
 /// Of two such bounds the greater one counts.
 const LOWER: [&str; 5] = [
     "minimum",
@@ -40,8 +50,9 @@ fn alternatives(schema: &Schema<'_>, value: &Value, left: usize) -> Vec<Flat> {
         Value::Bool(false) => return Vec::new(),
         _ => return vec![Flat::new()],
     };
-    let mut plain = object.clone();
-    plain.retain(|name, _| !TAKEN_APART.contains(&name.as_str()));
+    let is_kept = |name: &&String| !TAKEN_APART.contains(&name.as_str());
+    let kept = object.iter().filter(|it| is_kept(&it.0));
+    let plain: Flat = kept.map(|(name, it)| (name.clone(), it.clone())).collect();
     let mut all = vec![plain];
     let join = |all: &mut Vec<Flat>, others: &[Flat]| {
         let mut joined = Vec::new();

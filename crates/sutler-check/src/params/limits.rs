@@ -14,7 +14,7 @@ pub(super) const TEXT_MAX: usize = 4_096;
 /// Most values that are tried for one place.
 pub(super) const CANDIDATES_MAX: usize = 8;
 /// Most subschemas looked into while samples are made.
-pub(super) const STEPS_MAX: u32 = 5_000;
+pub(super) const STEPS_MAX: u32 = 500;
 /// Longest schema, in bytes (B-079).
 pub(super) const SCHEMA_BYTES_MAX: usize = 65_536;
 /// Most values in a schema.

@@ -216,7 +216,21 @@ fn a_schema_that_wants_to_do_harm_is_left_alone_in_no_time() {
     let branches: Vec<Value> = (0..50)
         .map(|it| json!({ "$ref": format!("#/definitions/x{}", it % 3) }))
         .collect();
+    let names: Vec<String> = (0..30).map(|it| format!("n{it}")).collect();
+    let mut recursive = json!({ "type": "object", "required": names, "properties": {} });
+    for name in &names {
+        recursive["properties"][name] = json!({ "$ref": "#" });
+    }
+    for number in 0..1_500 {
+        recursive["properties"][format!("m{number}")] = json!({ "type": "string" });
+    }
+    let mut loose = recursive.clone();
+    loose["required"] = json!([]);
+    loose["oneOf"] =
+        json!([{}, { "minProperties": 1 }, { "minProperties": 2 }, { "minProperties": 3 }]);
     let hostile = [
+        recursive,
+        loose,
         doubling,
         nested,
         json!({ "$ref": "#" }),
