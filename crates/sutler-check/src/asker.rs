@@ -19,11 +19,11 @@ use uuid::Uuid;
 const SILENCES_MAX: usize = 3;
 /// And how many in all: each may cost a whole minute.
 const SILENCES_TOTAL_MAX: usize = 20;
-/// How often a question is asked again that a broker has no time for, and how long to wait: where it
-/// does not say, and at most.
+/// How often in a row a broker is waited for that has no time, and how long: where it does not say,
+/// and at most.
 const WAITS_MAX: usize = 5;
 const WAIT: Duration = Duration::from_secs(1);
-const WAIT_MAX: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest sentence about a failure, in characters.
 const SAID_MAX: usize = 400;
 
@@ -47,6 +47,8 @@ pub(crate) struct Asker {
     silences: AtomicUsize,
     silences_total: AtomicUsize,
     requests: AtomicUsize,
+    /// How often in a row the broker had no time.
+    waits: AtomicUsize,
     /// Whether a walk through a plan has begun.
     walking: AtomicBool,
 }
@@ -63,6 +65,7 @@ impl Asker {
             silences: AtomicUsize::new(0),
             silences_total: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
+            waits: AtomicUsize::new(0),
             walking: AtomicBool::new(false),
         }
     }
@@ -105,16 +108,18 @@ impl Asker {
             return Err(Stop::Asked);
         }
         let mut answer = self.exchange(request).await;
-        for _ in 0..WAITS_MAX {
-            let Some(wait) = told_to_wait(&answer) else {
-                break;
-            };
+        while let Some(wait) = told_to_wait(&answer) {
+            // In a row and of all walks: who never has time is not waited for again and again.
+            if self.waits.fetch_add(1, Ordering::Relaxed) >= WAITS_MAX {
+                return Ok(answer);
+            }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = self.stop.cancelled() => return Err(Stop::Asked),
             }
             answer = self.exchange(answer.request.clone()).await;
         }
+        self.waits.store(0, Ordering::Relaxed);
         Ok(answer)
     }
 
@@ -220,7 +225,7 @@ mod tests {
         let seconds = |it| Some(Duration::from_secs(it));
         assert_eq!(wait(429, Some("3"), Proof::Right), seconds(3));
         assert_eq!(wait(429, Some("tomorrow"), Proof::Right), seconds(1));
-        assert_eq!(wait(429, Some("86400"), Proof::Right), seconds(30));
+        assert_eq!(wait(429, Some("86400"), Proof::Right), seconds(10));
         assert_eq!(wait(429, None, Proof::Right), seconds(1));
         assert_eq!(wait(429, Some("3"), Proof::Wrong), None);
         assert_eq!(wait(503, Some("3"), Proof::Right), None);

@@ -1,6 +1,7 @@
 //! The walk through a broker and its plans, chapter by chapter. Each chapter owns its cases and says
 //! of each what it saw, or why it could not see it.
 
+pub(crate) mod additions;
 pub(crate) mod auth;
 pub(crate) mod catalog;
 pub(crate) mod content;
@@ -35,6 +36,7 @@ pub(crate) const CASES: &[&[&Case]] = &[
     catalog::CASES,
     auth::CASES,
     headers::CASES,
+    additions::CASES,
     ids::CASES,
     unknown::CASES,
     refusals::CASES,
@@ -95,6 +97,7 @@ pub(crate) async fn walk_plan(stage: &Stage) -> Result<(), Stop> {
     if stage.asker.is_first_walk() {
         auth::walk(stage).await?;
         headers::walk(stage).await?;
+        additions::walk(stage).await?;
         ids::walk(stage).await?;
     }
     let body = stage.provision_body();

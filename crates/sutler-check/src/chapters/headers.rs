@@ -97,10 +97,11 @@ pub(crate) async fn walk(stage: &Stage) -> Result<(), Stop> {
 
 async fn without_version(stage: &Stage) -> Result<(), Stop> {
     let profile = stage.asker.options.profile;
-    for answer in ten::ask(stage, |it| it.without_header(VERSION)).await? {
-        stage.judge_broker(&VERSION_MISSING, &answer, is_refused(&answer));
-        match missing_status(profile, &answer) {
-            Some(judgement) => stage.judge_broker(&VERSION_MISSING_STATUS, &answer, judgement),
+    let answers = ten::ask(stage, |it| it.without_header(VERSION)).await?;
+    for answer in answers.iter().filter(|it| !ten::is_provision(it)) {
+        stage.judge_broker(&VERSION_MISSING, answer, is_refused(answer));
+        match missing_status(profile, answer) {
+            Some(judgement) => stage.judge_broker(&VERSION_MISSING_STATUS, answer, judgement),
             None => stage.skip_broker(&VERSION_MISSING_STATUS, "the request was served"),
         }
     }

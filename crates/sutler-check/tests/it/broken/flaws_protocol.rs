@@ -197,8 +197,11 @@ pub(crate) fn served(flaws: &Flaws, requests: usize, ask: &Ask) -> Result<(), Re
         _ => false,
     };
     let has_body = !ask.body.is_empty();
+    let body = serde_json::from_slice::<Value>(&ask.body).unwrap_or_default();
+    let has_more = !body["bind_resource"]["sutler_check_unknown"].is_null();
     let kind = ask.header("content-type");
     let refused = identity
+        || has_more && flaws.has("unknown-fields")
         || is_unusual && flaws.has("ids-unusual")
         || ask.header("X-Broker-API-Version") == Some("2.99") && flaws.has("version-newer")
         || kind.is_some_and(|it| it.contains(';')) && flaws.has("content-type-parameters")
