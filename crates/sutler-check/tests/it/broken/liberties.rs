@@ -21,6 +21,12 @@ pub(crate) const LIBERTIES: &[&str] = &[
     "uses no id again",
     "says 404 of what is not in the catalog",
     "fails to provision",
+    "serves every version",
+    "knows nothing of caches",
+    "has no patience with guessers",
+    "says more of its content type",
+    "adds fields of its own",
+    "says null of what it does not have",
 ];
 
 /// Before anything is decided.
@@ -60,6 +66,7 @@ pub(crate) fn refuses(world: &World, ask: &Ask) -> Result<(), Refused> {
 /// Says the same in other words.
 pub(crate) fn bend(world: &World, ask: &Ask, answer: &mut Answer) {
     let takes = |liberty: &str| world.flaws.takes(liberty);
+    bend_protocol(world, ask, answer);
     match (&ask.place, answer.status) {
         (Place::Instance(_), 202) if takes("names no operations") => answer.unset("operation"),
         (Place::Instance(_), 202) if takes("names operations null") => {
@@ -90,5 +97,33 @@ pub(crate) fn bend(world: &World, ask: &Ask, answer: &mut Answer) {
             }
         }
         _ => {}
+    }
+}
+
+/// What may be otherwise whatever is asked about.
+fn bend_protocol(world: &World, ask: &Ask, answer: &mut Answer) {
+    let takes = |liberty: &str| world.flaws.takes(liberty);
+    let is_catalog = ask.place == Place::Catalog;
+    if takes("says more of its content type") {
+        let kind = "application/json; charset=utf-8";
+        *answer = answer.clone().header("content-type", kind);
+    }
+    if takes("adds fields of its own") && answer.status < 300 && !is_catalog {
+        answer.set("acme_extra", json!({ "since": 2026 }));
+    }
+    if takes("knows nothing of caches") {
+        answer.headers.retain(|(name, _)| name != "etag");
+    }
+    let guesses = ask.header("authorization").is_some() && !is_catalog;
+    if takes("has no patience with guessers") && answer.status == 401 && guesses {
+        answer.status = 429;
+    }
+    if let (true, Some(body)) = (is_catalog, &mut answer.body)
+        && takes("says null of what it does not have")
+        && let Some(offering) = body.pointer_mut("/services/0")
+    {
+        offering["requires"] = Value::Null;
+        offering["plans"][1]["metadata"] = Value::Null;
+        offering["plans"][1]["bindable"] = Value::Null;
     }
 }
