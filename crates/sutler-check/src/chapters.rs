@@ -21,6 +21,7 @@ mod ten;
 pub(crate) mod unknown;
 pub(crate) mod update;
 pub(crate) mod update_refusals;
+pub(crate) mod updated;
 
 use crate::asker::Stop;
 use crate::case::{Case, Scope};
@@ -47,6 +48,7 @@ pub(crate) const CASES: &[&[&Case]] = &[
     content::CASES,
     update_refusals::CASES,
     update::CASES,
+    updated::CASES,
     deprovision::CASES,
     races::CASES,
     halt::CASES,

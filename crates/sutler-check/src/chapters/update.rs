@@ -2,7 +2,9 @@
 //! What has to be refused: `update_refusals.rs`.
 
 use super::refusal::{with, without};
-use super::{ENDED_BEFORE, Live, fetch_instance, last_operation, sameness, update_refusals};
+use super::{
+    ENDED_BEFORE, Live, fetch_instance, last_operation, sameness, update_refusals, updated,
+};
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::exchange::Exchange;
@@ -42,26 +44,6 @@ const ENDS: Case = Case::must(
     "B-163",
     "An update that was answered with 202 goes on until polls tell its end.",
 );
-const APPLIED: Case = Case::must(
-    "update-applied",
-    "B-162",
-    "An update that has succeeded is applied: the instance shows the new values.",
-);
-const KEEPS_PLAN: Case = Case::must(
-    "update-keeps-plan",
-    "B-161",
-    "An update without `plan_id` does not change the plan.",
-);
-const KEEPS_PARAMETERS: Case = Case::must(
-    "update-keeps-parameters",
-    "B-161",
-    "An update without `parameters` does not change the parameters.",
-);
-const DASHBOARD: Case = Case::must(
-    "update-dashboard-first",
-    "B-171",
-    "A `dashboard_url` that an update changes is in the first answer to it.",
-);
 const REPEAT_RUNNING: Case = Case::must(
     "update-repeat-running",
     "B-163",
@@ -85,10 +67,6 @@ pub(crate) const CASES: &[&Case] = &[
     &CONTEXT,
     &PLAN,
     &ENDS,
-    &APPLIED,
-    &KEEPS_PLAN,
-    &KEEPS_PARAMETERS,
-    &DASHBOARD,
     &REPEAT_RUNNING,
     &CONCURRENT,
     &ASYNC_REQUIRED,
@@ -96,8 +74,6 @@ pub(crate) const CASES: &[&Case] = &[
 
 /// The cases that only an update that runs can show.
 const OF_RUNNING: &[&Case] = &[&ENDS, &REPEAT_RUNNING, &CONCURRENT, &ASYNC_REQUIRED];
-
-const NOT_FETCHED: &str = "instances cannot be fetched";
 
 /// One update and what came of it.
 struct Change {
@@ -128,10 +104,9 @@ pub(crate) async fn walk(stage: &Stage, live: &mut Live) -> Result<(), Stop> {
     stage.skip_all(OF_RUNNING, reason);
     let reason = match live.fetched {
         Some(_) => "no such update was accepted",
-        None => NOT_FETCHED,
+        None => "instances cannot be fetched",
     };
-    let shown = [&APPLIED, &KEEPS_PLAN, &KEEPS_PARAMETERS, &DASHBOARD];
-    stage.skip_all(&shown, reason);
+    stage.skip_all(updated::CASES, reason);
     stage.skip(&fetch_instance::UPDATING, "no update was seen running");
     Ok(())
 }
@@ -179,7 +154,7 @@ async fn parameters(stage: &Stage, live: &mut Live) -> Result<Option<Change>, St
     }
     let change = finish(stage, live, body, first).await?;
     if change.ended == Ended::Succeeded {
-        shown(stage, live, &change, Some(&asked), None).await?;
+        updated::shown(stage, live, &change.first, Some(&asked), None).await?;
     }
     Ok(Some(change))
 }
@@ -198,7 +173,7 @@ async fn context(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop>
     }
     let change = finish(stage, live, body, first).await?;
     if change.ended == Ended::Succeeded {
-        shown(stage, live, &change, None, None).await?;
+        updated::shown(stage, live, &change.first, None, None).await?;
     }
     Ok(Some(change))
 }
@@ -219,7 +194,7 @@ async fn without_incomplete(stage: &Stage, live: &mut Live, ran: &Change) -> Res
     if answer.is(&[202]) {
         stage.poll_to_end(live.target(), &answer).await?;
     }
-    refresh(stage, live).await.map(drop)
+    updated::refresh(stage, live).await.map(drop)
 }
 
 async fn plan(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
@@ -259,7 +234,7 @@ async fn plan(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
             plan_id: sibling.id.clone(),
         };
         stage.asker.ledger.may_exist(live.target().made(), owner);
-        shown(stage, live, &change, None, Some(&sibling.id)).await?;
+        updated::shown(stage, live, &change.first, None, Some(&sibling.id)).await?;
     }
     Ok(Some(change))
 }
@@ -366,72 +341,6 @@ pub(super) fn served_or_blocked(answer: &Exchange, served: &[u16]) -> Result<(),
     }
 }
 
-/// What the instance shows after an update.
-async fn shown(
-    stage: &Stage,
-    live: &mut Live,
-    change: &Change,
-    parameters: Option<&Parameters>,
-    plan: Option<&str>,
-) -> Result<(), Stop> {
-    let before = live.fetched.clone();
-    let Some(fetched) = refresh(stage, live).await? else {
-        return Ok(());
-    };
-    let (Some(before), Some(now)) = (before, &live.fetched) else {
-        return Ok(());
-    };
-    match plan {
-        Some(plan) => {
-            let judgement = sameness::field(now, "plan_id", plan);
-            stage.judge(&APPLIED, &fetched, judgement);
-        }
-        None => {
-            let plan = before["plan_id"].as_str().unwrap_or(&stage.plan().id);
-            let judgement = sameness::field(now, "plan_id", plan);
-            stage.judge(&KEEPS_PLAN, &fetched, judgement);
-        }
-    }
-    match parameters {
-        Some(asked) => {
-            let judgement = sameness::parameters(Some(asked), now);
-            stage.judge(&APPLIED, &fetched, judgement);
-        }
-        None => {
-            let judgement = sameness::kept(&before, now);
-            stage.judge(&KEEPS_PARAMETERS, &fetched, judgement);
-        }
-    }
-    let judgement = dashboard(&before, &change.first, now);
-    stage.judge(&DASHBOARD, &fetched, judgement);
-    Ok(())
-}
-
-/// Fetches the instance anew, where that is possible.
-async fn refresh(stage: &Stage, live: &mut Live) -> Result<Option<Arc<Exchange>>, Stop> {
-    if live.fetched.is_none() {
-        return Ok(None);
-    }
-    let fetched = stage.fetch(live.target()).await?;
-    let Some(shown) = fetched.json().filter(|_| fetched.is(&[200])) else {
-        return Ok(None);
-    };
-    live.fetched = Some(shown.clone());
-    Ok(Some(fetched))
-}
-
-fn dashboard(before: &Value, first: &Exchange, now: &Value) -> Result<(), String> {
-    let (before, now) = (
-        before["dashboard_url"].as_str(),
-        now["dashboard_url"].as_str(),
-    );
-    let told = first.field("dashboard_url").and_then(Value::as_str);
-    if now == before || now.is_none() || told == now {
-        return Ok(());
-    }
-    Err("`dashboard_url` has changed, and the first answer did not say so".to_owned())
-}
-
 /// An update that names nothing to be changed.
 fn plain(stage: &Stage, live: &Live) -> Value {
     json!({
@@ -443,21 +352,9 @@ fn plain(stage: &Stage, live: &Live) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{dashboard, served_or_blocked};
+    use super::served_or_blocked;
     use crate::exchange::Exchange;
-    use serde_json::{Value, json};
-
-    #[test]
-    fn a_dashboard_that_changes_has_to_be_told_at_once() {
-        let shown = |url: &str| json!({"dashboard_url": url});
-        let judged = |first: Value, now: &Value| {
-            dashboard(&shown("a"), &Exchange::answered(202, &first), now).is_ok()
-        };
-        assert!(judged(json!({}), &shown("a")));
-        assert!(judged(json!({}), &json!({})));
-        assert!(judged(shown("b"), &shown("b")));
-        assert!(!judged(json!({}), &shown("b")));
-    }
+    use serde_json::json;
 
     #[test]
     fn a_request_beside_another_is_served_or_blocked_by_name() {

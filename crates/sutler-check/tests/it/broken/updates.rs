@@ -4,7 +4,7 @@ use super::answers::{Answer, Refused, accepted, async_required, busy, refuse};
 use super::ask::{Ask, object, optional, required};
 use super::flaws_instances;
 use super::instances::{fits, maintained, offered, parameters};
-use super::state::{Kind, Phase, World};
+use super::state::{Kind, Phase, Wanted, World};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn update(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
@@ -60,19 +60,7 @@ fn updated(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
     if plan.is_async && !ask.accepts_incomplete() {
         return Err(async_required());
     }
-    let mut becomes = instance.is.clone();
-    plan.id().clone_into(&mut becomes.plan_id);
-    if plan_id.is_none() && world.flaws.has("update-keeps-plan") {
-        becomes.plan_id = flaws_instances::another_plan(world, &becomes).unwrap_or_default();
-    }
-    let has_parameters = changes.is_some();
-    becomes.parameters = merged(becomes.parameters, changes);
-    if !has_parameters && world.flaws.has("update-keeps-parameters") {
-        becomes.parameters = Some(json!({}));
-    }
-    if world.flaws.has("update-applied") {
-        becomes = instance.is.clone();
-    }
+    let becomes = becomes(world, &instance.is, plan.id(), &body, changes);
     let operation = plan.is_async.then(|| world.mint("update"));
     let Some(instance) = world.instance_mut(id) else {
         return Err(refuse(404, "There is no such instance."));
@@ -89,6 +77,30 @@ fn updated(world: &mut World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
             Ok(accepted(&operation))
         }
     }
+}
+
+/// What an update makes of an instance.
+fn becomes(
+    world: &World,
+    is: &Wanted,
+    plan_id: &str,
+    body: &Map<String, Value>,
+    changes: Option<Value>,
+) -> Wanted {
+    if world.flaws.has("update-applied") {
+        return is.clone();
+    }
+    let mut becomes = is.clone();
+    plan_id.clone_into(&mut becomes.plan_id);
+    if !body.contains_key("plan_id") && world.flaws.has("update-keeps-plan") {
+        becomes.plan_id = flaws_instances::another_plan(world, is).unwrap_or_default();
+    }
+    if changes.is_none() && world.flaws.has("update-keeps-parameters") {
+        becomes.parameters = Some(json!({}));
+        return becomes;
+    }
+    becomes.parameters = merged(becomes.parameters, changes);
+    becomes
 }
 
 fn running_is<T>(running: Option<&(Value, T)>, body: &Map<String, Value>) -> bool {
