@@ -13,6 +13,7 @@ use sutler_broker::{DeletedPoll, MissingVersion};
 use sutler_check::{Check, Level, Options, Profile, Report, Verdict, all_cases};
 use sutler_client::wire::Connection;
 use sutler_journal::Store;
+use tokio::task::JoinSet;
 
 /// The names of MUST cases that a check of our broker cannot see, and why.
 const OUT_OF_SIGHT: &[(&str, &str)] = &[
@@ -94,9 +95,43 @@ async fn our_broker_in_sqlite_keeps_every_rule() {
     assert_eq!(ours.left(), BTreeSet::new());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn both_switches_of_our_broker_satisfy_the_older_suites() {
-    let (version, poll) = (MissingVersion::PreconditionFailed, DeletedPoll::Gone);
+/// The names of the cases that fail with these values of the switches.
+async fn failing(version: MissingVersion, poll: DeletedPoll, profile: Profile) -> Vec<String> {
     let ours = Ours::start(Ours::memory(), version, poll).await;
-    nothing_fails(&checked(&ours, Profile::Compat2_13).await);
+    let report = checked(&ours, profile).await;
+    let failures = report.failures(Level::Should);
+    let names: BTreeSet<String> = failures.map(|it| it.case.name.to_owned()).collect();
+    names.into_iter().collect()
+}
+
+/// Each switch decides one case in one profile or in both, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_value_of_each_switch_satisfies_its_own_suites_and_no_others() {
+    use DeletedPoll::{Gone, Succeeded};
+    use MissingVersion::{BadRequest, PreconditionFailed};
+    use Profile::{Compat2_13, V2_17};
+    const VERSION: &str = "version-missing-status";
+    const POLL: &str = "last-operation-deleted";
+    let expected: [(MissingVersion, DeletedPoll, Profile, &'static [&str]); 8] = [
+        (BadRequest, Succeeded, V2_17, &[]),
+        // Since 2.17 either answer to a poll is right.
+        (BadRequest, Gone, V2_17, &[]),
+        (PreconditionFailed, Succeeded, V2_17, &[VERSION]),
+        (PreconditionFailed, Gone, V2_17, &[VERSION]),
+        (PreconditionFailed, Gone, Compat2_13, &[]),
+        (PreconditionFailed, Succeeded, Compat2_13, &[POLL]),
+        (BadRequest, Gone, Compat2_13, &[VERSION]),
+        (BadRequest, Succeeded, Compat2_13, &[POLL, VERSION]),
+    ];
+    let mut checks: JoinSet<_> = expected
+        .into_iter()
+        .map(async |(version, poll, profile, expected)| {
+            let failing = failing(version, poll, profile).await;
+            (format!("{version:?} {poll:?} {profile}"), failing, expected)
+        })
+        .collect();
+    while let Some(checked) = checks.join_next().await {
+        let (switches, failing, expected) = checked.unwrap();
+        assert_eq!(failing, expected, "{switches}");
+    }
 }
