@@ -48,6 +48,11 @@ pub const UNSEEN: &[(&str, &str)] = &[
         "B-172",
         "no update can be made to fail by asking, and so none be repaired",
     ),
+    (
+        "B-197",
+        "what is needed to connect, only who connects can know",
+    ),
+    ("B-241", "what is removed in the world does not show"),
     ("B-251", "what is removed in the world does not show"),
     (
         "B-257",

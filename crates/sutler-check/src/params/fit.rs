@@ -124,7 +124,7 @@ impl Maker<'_> {
         }
         let mut all = vec![Value::Object(least.clone())];
         let further = properties.keys().filter(|it| !needed.contains(it));
-        for name in further.take(WIDTH_MAX - needed.len()) {
+        for name in further.take(WIDTH_MAX.saturating_sub(needed.len())) {
             let mut larger = least.clone();
             for name in with_dependencies(flat, vec![name.clone()]) {
                 if let Some(value) = self.entry(flat, properties, &name, depth).first() {

@@ -343,7 +343,61 @@ fn object_schema(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = V
         })
 }
 
+/// Names that mean something in a schema, and some that do not.
+const KEYWORDS: &str = "
+    $schema $ref $id type properties required additionalProperties items prefixItems
+    contains minItems maxItems uniqueItems minLength maxLength pattern format minimum
+    maximum exclusiveMinimum exclusiveMaximum multipleOf enum const default examples allOf
+    anyOf oneOf not if then else definitions dependencies dependentRequired minProperties
+    patternProperties a b
+";
+
+/// Anything that is JSON, and looks like a schema from afar.
+fn nonsense() -> impl Strategy<Value = Value> {
+    let words = [
+        "object",
+        "string",
+        "integer",
+        "#",
+        "#/definitions/a",
+        "[a-",
+        "a",
+        "email",
+    ];
+    let plain = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-3_i64..40).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(words.to_vec()).prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    let keywords: Vec<&str> = KEYWORDS.split_whitespace().collect();
+    plain.prop_recursive(4, 40, 6, move |inner| {
+        let named = (prop::sample::select(keywords.clone()), inner.clone());
+        prop_oneof![
+            prop::collection::vec(inner, 0..5).prop_map(Value::from),
+            prop::collection::vec(named, 0..8).prop_map(|all| {
+                let all = all.into_iter().map(|(name, it)| (name.to_owned(), it));
+                Value::Object(all.collect())
+            }),
+        ]
+    })
+}
+
 proptest! {
+    #[test]
+    fn nonsense_in_place_of_a_schema_ends_in_a_sample_or_a_reason(schema in nonsense()) {
+        let sample = sample(&schema);
+        if let Ok(Some(valid)) = sample.valid() {
+            let compiled = Schema::compile(&schema).unwrap();
+            assert!(compiled.fits(&Value::Object(valid.clone())));
+        }
+        fault(&schema);
+        external_references(&schema);
+    }
+
     #[test]
     fn whatever_the_schema_what_fits_fits_and_what_does_not_does_not(
         mut schema in object_schema(any_schema())

@@ -2,6 +2,7 @@
 
 use super::judge;
 use crate::exchange::Exchange;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
 use std::time::Duration;
 use sutler_client::wire::{Answer, Method, Request};
@@ -214,4 +215,63 @@ fn what_the_request_did_not_allow_or_send_is_noticed() {
         failed(&exchange(poll, 200, body, &[json, date])),
         ["retry-after"]
     );
+}
+
+/// Anything that is JSON, with names that mean something here and there.
+fn anything() -> impl Strategy<Value = Value> {
+    let names = [
+        "operation",
+        "state",
+        "description",
+        "error",
+        "credentials",
+        "metadata",
+        "labels",
+        "expires_at",
+        "renew_before",
+        "volume_mounts",
+        "device",
+        "mode",
+        "endpoints",
+        "ports",
+        "host",
+        "protocol",
+        "dashboard_url",
+        "parameters",
+        "maintenance_info",
+        "instance_usable",
+    ];
+    let plain = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,30}".prop_map(Value::from),
+        Just(json!("2031-02-03T04:05:06.0Z")),
+        "[0-9-]{0,12}".prop_map(Value::from),
+    ];
+    plain.prop_recursive(4, 40, 6, move |inner| {
+        let named = (prop::sample::select(names.to_vec()), inner.clone());
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(Value::from),
+            prop::collection::vec(named, 0..6).prop_map(|all| {
+                let all = all.into_iter().map(|(name, it)| (name.to_owned(), it));
+                Value::Object(all.collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_a_broker_says_is_more_than_can_be_judged(
+        body in anything(),
+        status in 100_u16..600,
+        place in prop::sample::select(vec![INSTANCE, BINDING]),
+        is_poll in any::<bool>(),
+    ) {
+        let path = if is_poll { format!("{place}/last_operation") } else { place.to_owned() };
+        for method in [Method::Get, Method::Put, Method::Patch, Method::Delete] {
+            fails(method, &path, status, &body);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::field::Seen;
 use super::same_ids;
 use crate::options::Profile;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
 
 fn whole() -> Value {
@@ -192,4 +193,52 @@ fn names_that_only_older_suites_dislike_are_told_in_their_profile() {
     };
     assert_eq!(of(Profile::V2_17), Seen::Judged(Ok(())));
     assert!(matches!(of(Profile::Compat2_13), Seen::Judged(Err(_))));
+}
+
+/// The names of all fields in the catalog above.
+fn names(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(entries) => {
+            into.extend(entries.keys().cloned());
+            entries.values().for_each(|it| names(it, into));
+        }
+        Value::Array(items) => items.iter().for_each(|it| names(it, into)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Anything that is JSON, with the names of a catalog here and there.
+fn anything() -> impl Strategy<Value = Value> {
+    let mut known = Vec::new();
+    names(&whole(), &mut known);
+    let plain = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,20}".prop_map(Value::from),
+    ];
+    plain.prop_recursive(6, 60, 6, move |inner| {
+        let named = (prop::sample::select(known.clone()), inner.clone());
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(Value::from),
+            prop::collection::vec(named, 0..9)
+                .prop_map(|all| Value::Object(all.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_in_a_catalog_every_case_is_judged_or_has_a_reason(
+        one in anything(),
+        other in anything(),
+    ) {
+        let mut catalog = whole();
+        catalog["services"][0]["plans"][0] = one.clone();
+        for catalog in [&one, &catalog, &json!({ "services": [one, other] })] {
+            assert_eq!(judge(catalog).len(), judge(&whole()).len());
+            let _ = same_ids(catalog, &other);
+            crate::catalog::read(catalog);
+        }
+    }
 }
