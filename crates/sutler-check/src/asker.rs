@@ -3,6 +3,7 @@
 
 use crate::book::{Book, Subject, Verdict};
 use crate::case::Case;
+use crate::evidence::{self, Evidence};
 use crate::exchange::Exchange;
 use crate::ledger::Ledger;
 use crate::options::Options;
@@ -44,6 +45,7 @@ pub(crate) struct Asker {
     pub ledger: Ledger,
     pub stop: CancellationToken,
     pub progress: Progress,
+    evidence: Evidence,
     silences: AtomicUsize,
     silences_total: AtomicUsize,
     requests: AtomicUsize,
@@ -62,6 +64,7 @@ impl Asker {
             ledger: Ledger::default(),
             stop,
             progress: Progress::default(),
+            evidence: Evidence::default(),
             silences: AtomicUsize::new(0),
             silences_total: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
@@ -127,6 +130,7 @@ impl Asker {
     pub(crate) async fn exchange(&self, request: Request) -> Arc<Exchange> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let outcome = self.connection.send(&request).await;
+        let outcome = outcome.and_then(|it| evidence::bounded(&request, it));
         match &outcome {
             Ok(_) => self.silences.store(0, Ordering::Relaxed),
             Err(_) => {
@@ -153,7 +157,7 @@ impl Asker {
             Ok(()) => Verdict::Pass,
             Err(said) => Verdict::Fail {
                 said: clipped(said),
-                exchange: Some(exchange.clone()),
+                exchange: self.evidence.keep(exchange),
             },
         };
         self.book.enter(case, subject, verdict);

@@ -12,6 +12,7 @@ mod catalog;
 mod chapters;
 mod check;
 mod clean_up;
+mod evidence;
 mod exchange;
 mod ledger;
 mod options;
