@@ -3,6 +3,7 @@
 
 pub(crate) mod additions;
 pub(crate) mod auth;
+pub(crate) mod bindings;
 pub(crate) mod catalog;
 pub(crate) mod content;
 pub(crate) mod deprovision;
@@ -46,6 +47,16 @@ pub(crate) const CASES: &[&[&Case]] = &[
     last_operation::CASES,
     repeat::CASES,
     content::CASES,
+    bindings::refusals::CASES,
+    bindings::create::CASES,
+    bindings::polls::CASES,
+    bindings::fetch::CASES,
+    bindings::given::CASES,
+    bindings::repeat::CASES,
+    bindings::running::CASES,
+    bindings::rotate::CASES,
+    bindings::unbind::CASES,
+    bindings::halt::CASES,
     update_refusals::CASES,
     update::CASES,
     updated::CASES,
@@ -116,6 +127,7 @@ pub(crate) async fn walk_plan(stage: &Stage) -> Result<(), Stop> {
     repeat::walk(stage, &mut live).await?;
     content::walk(stage, &live).await?;
     last_operation::walk(stage, &live).await?;
+    bindings::walk(stage, &live).await?;
     update::walk(stage, &mut live).await?;
     let deleted = deprovision::walk(stage, &live).await?;
     races::walk(stage, &live, deleted.as_deref()).await?;

@@ -1,0 +1,160 @@
+//! Fetching bindings, where the offering says that they can be fetched.
+
+use super::{Bound, given};
+use crate::asker::Stop;
+use crate::case::Case;
+use crate::chapters::Live;
+use crate::exchange::Exchange;
+use crate::ledger::BindingId;
+use crate::stage::Stage;
+use crate::target::Target;
+use std::sync::Arc;
+use sutler_client::wire::Method;
+
+const FETCHED: Case = Case::must(
+    "binding-fetch",
+    "B-230",
+    "Where `bindings_retrievable` is true, a binding that is there is fetched with 200.",
+);
+
+const AT_ONCE: Case = Case::must(
+    "binding-fetch-at-once",
+    "B-113",
+    "Once a poll has said that a bind succeeded, the binding can be fetched.",
+);
+
+const CREDENTIALS: Case = Case::must(
+    "binding-fetch-credentials",
+    "B-231",
+    "After an asynchronous bind a fetch gives the credentials, if the broker makes any.",
+);
+
+const SAME: Case = Case::should(
+    "binding-fetch-same",
+    "B-231",
+    "What a fetch gives is what the bind gave.",
+);
+
+const PARAMETERS: Case = Case::may(
+    "binding-fetch-parameters",
+    "B-233",
+    "A fetch gives the parameters that the binding was made with.",
+);
+
+const UNKNOWN: Case = Case::must(
+    "binding-fetch-unknown",
+    "B-232",
+    "A fetch of a binding that does not exist is answered with 404.",
+);
+
+const GONE: Case = Case::must(
+    "binding-fetch-gone",
+    "B-232",
+    "A fetch of a binding that was removed is answered with 404.",
+);
+
+pub(crate) const CASES: &[&Case] = &[
+    &FETCHED,
+    &AT_ONCE,
+    &CREDENTIALS,
+    &SAME,
+    &PARAMETERS,
+    &UNKNOWN,
+    &GONE,
+];
+
+/// Why nothing is fetched.
+pub(crate) const NOT_OFFERED: &str = "the offering does not say `bindings_retrievable: true`";
+
+/// Whether bindings can be fetched.
+pub(crate) fn is_offered(stage: &Stage) -> bool {
+    stage.offering().flag("bindings_retrievable")
+}
+
+/// Asks for a binding.
+pub(crate) async fn ask(stage: &Stage, target: Target<'_>) -> Result<Arc<Exchange>, Stop> {
+    let owner = stage.owner();
+    let request = target
+        .request(Method::Get)
+        .query("service_id", &owner.service_id)
+        .query("plan_id", &owner.plan_id);
+    stage.asker.ask(request).await
+}
+
+/// Fetches a binding right after it was made.
+pub(crate) async fn first(stage: &Stage, bound: &Bound) -> Result<Option<Arc<Exchange>>, Stop> {
+    if !is_offered(stage) {
+        for case in CASES {
+            stage.skip(case, NOT_OFFERED);
+        }
+        return Ok(None);
+    }
+    let answer = ask(stage, bound.target()).await?;
+    let case = if bound.was_asynchronous() {
+        &AT_ONCE
+    } else {
+        &FETCHED
+    };
+    stage.judge(case, &answer, answer.must_be(&[200]));
+    Ok(answer.is(&[200]).then_some(answer))
+}
+
+/// Fetches the binding once more, after other questions about it, and what never was.
+pub(crate) async fn again(stage: &Stage, live: &Live, bound: &Bound) -> Result<(), Stop> {
+    if !is_offered(stage) {
+        return Ok(());
+    }
+    let nobody = BindingId::new(&live.id);
+    let answer = ask(stage, Target::Binding(&nobody)).await?;
+    stage.judge(&UNKNOWN, &answer, answer.must_be(&[404]));
+    let answer = ask(stage, bound.target()).await?;
+    stage.judge(&FETCHED, &answer, answer.must_be(&[200]));
+    if !answer.is(&[200]) {
+        return Ok(());
+    }
+    for known in bound.answers() {
+        stage.judge(&SAME, &answer, given::same(known, &answer));
+    }
+    let asked = bound.body.get("parameters");
+    match (asked, answer.field("parameters")) {
+        (None, _) => stage.skip(&PARAMETERS, "the bind had no parameters"),
+        (Some(asked), Some(got)) if asked == got => stage.judge(&PARAMETERS, &answer, Ok(())),
+        (Some(_), Some(_)) => {
+            let said = "`parameters` are not those of the bind".to_owned();
+            stage.judge(&PARAMETERS, &answer, Err(said));
+        }
+        (Some(_), None) => {
+            let said = "there are no `parameters`".to_owned();
+            stage.judge(&PARAMETERS, &answer, Err(said));
+        }
+    }
+    Ok(())
+}
+
+/// Judges the first fetch after an asynchronous bind; `elsewhere`: credentials were seen of this
+/// plan's bindings.
+pub(crate) fn credentials(stage: &Stage, bound: &Bound, elsewhere: bool) {
+    let Some(fetched) = &bound.fetched else {
+        return;
+    };
+    if !bound.was_asynchronous() {
+        return stage.skip(&CREDENTIALS, super::create::SYNCHRONOUS);
+    }
+    if given::credentials(fetched).is_some() {
+        stage.judge(&CREDENTIALS, fetched, Ok(()));
+    } else if elsewhere {
+        let said = "the broker makes credentials, and the fetch gave none".to_owned();
+        stage.judge(&CREDENTIALS, fetched, Err(said));
+    } else {
+        stage.skip(&CREDENTIALS, "the broker was not seen to make credentials");
+    }
+}
+
+/// Fetches what was removed.
+pub(crate) async fn gone(stage: &Stage, target: Target<'_>) -> Result<(), Stop> {
+    if is_offered(stage) {
+        let answer = ask(stage, target).await?;
+        stage.judge(&GONE, &answer, answer.must_be(&[404]));
+    }
+    Ok(())
+}

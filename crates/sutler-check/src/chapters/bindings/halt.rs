@@ -1,0 +1,123 @@
+//! A binding that is deleted while it is being made; and an id that is used a second time, since
+//! one is at hand.
+
+use super::{Bound, create, discard, fetch, unbind};
+use crate::asker::Stop;
+use crate::case::Case;
+use crate::exchange::Exchange;
+use crate::ledger::BindingId;
+use crate::stage::{Ended, Stage, ended};
+use crate::target::Target;
+use std::sync::Arc;
+
+const AGAIN: Case = Case::may(
+    "bind-again",
+    "B-182",
+    "The id of a binding that was removed can be used again.",
+);
+
+const CONCURRENCY: Case = Case::must(
+    "unbind-concurrency",
+    "B-244",
+    "An unbind while the bind goes on is taken, or refused with 422 ConcurrencyError.",
+);
+
+const HALTED: Case = Case::must(
+    "unbind-halts-bind",
+    "B-245",
+    "A binding whose delete was taken while it was being made is gone when the delete has ended.",
+);
+
+const SHOWN: Case = Case::should(
+    "unbind-halts-bind-poll",
+    "B-245",
+    "Once a delete over a bind has ended, a poll without an operation shows how: never that the bind succeeded.",
+);
+
+pub(crate) const CASES: &[&Case] = &[&AGAIN, &CONCURRENCY, &HALTED, &SHOWN];
+
+/// Why nothing was deleted while it was being made.
+const ENDED: &str = "the bind ended before it could be seen running";
+
+/// Makes a binding under the id of one that is gone, and deletes it at once.
+pub(crate) async fn walk(stage: &Stage, gone: &Bound) -> Result<(), Stop> {
+    let mut id = gone.id.clone();
+    let mut answer = stage.put(Target::Binding(&id), &gone.body, true).await?;
+    let taken = answer.must_be(&[201, 202]);
+    let refused = taken.is_err();
+    stage.judge(&AGAIN, &answer, taken);
+    if refused && gone.was_asynchronous() {
+        id = BindingId::new(&gone.id.instance);
+        answer = stage.put(Target::Binding(&id), &gone.body, true).await?;
+    }
+    let target = Target::Binding(&id);
+    if !answer.is(&[202]) {
+        for case in [&CONCURRENCY, &HALTED, &SHOWN] {
+            stage.skip(case, create::SYNCHRONOUS);
+        }
+        return discard(stage, target, &answer).await;
+    }
+    let poll = stage.poll(target, Some(&answer)).await?;
+    if ended(&poll).is_some() {
+        for case in [&CONCURRENCY, &HALTED, &SHOWN] {
+            stage.skip(case, ENDED);
+        }
+        return discard(stage, target, &answer).await;
+    }
+    let delete = stage.delete(target, true).await?;
+    if delete.is(&[200, 202]) {
+        stage.judge(&CONCURRENCY, &delete, Ok(()));
+        return halted(stage, target, &delete).await;
+    }
+    let judgement = delete.must_be_error(422, "ConcurrencyError");
+    stage.judge(&CONCURRENCY, &delete, judgement);
+    for case in [&HALTED, &SHOWN] {
+        stage.skip(case, "the broker deletes no binding that is being made");
+    }
+    discard(stage, target, &answer).await
+}
+
+/// Follows a delete that was taken while the bind went on.
+async fn halted(stage: &Stage, target: Target<'_>, delete: &Arc<Exchange>) -> Result<(), Stop> {
+    if delete.is(&[202]) {
+        let polled = stage.poll_to_end(target, delete).await?;
+        if let Some(last) = polled.answers.last()
+            && let Err(said) = unbind::success(polled.ended, last)
+        {
+            stage.skip(&SHOWN, "the delete did not end well");
+            stage.judge(&HALTED, last, Err(said));
+            return Ok(());
+        }
+        if matches!(polled.ended, Ended::Succeeded | Ended::Gone) {
+            stage.asker.ledger.is_gone(&target.made());
+        }
+    }
+    let poll = stage.poll(target, None).await?;
+    stage.judge(&SHOWN, &poll, shown(&poll, delete));
+    if fetch::is_offered(stage) {
+        let fetched = fetch::ask(stage, target).await?;
+        stage.judge(&HALTED, &fetched, fetched.must_be(&[404]));
+    }
+    let again = stage.delete(target, true).await?;
+    stage.judge(&HALTED, &again, again.must_be(&[410]));
+    Ok(())
+}
+
+/// What a poll without an operation has to show after a delete over a bind.
+fn shown(poll: &Exchange, delete: &Exchange) -> Result<(), String> {
+    match (ended(poll), delete.is(&[202])) {
+        (Some(Ended::Gone), _) | (Some(Ended::Succeeded), true) | (Some(Ended::Failed), false) => {
+            Ok(())
+        }
+        // Nothing is there any more to poll.
+        (Some(Ended::Invalid), false) if poll.is(&[404]) => Ok(()),
+        (_, true) => Err(format!(
+            "expected `succeeded`, the state of the delete, or 410, got {}",
+            poll.got()
+        )),
+        (_, false) => Err(format!(
+            "expected `failed`, the state of the bind, or 410, got {}",
+            poll.got()
+        )),
+    }
+}

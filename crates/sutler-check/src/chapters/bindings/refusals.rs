@@ -1,0 +1,247 @@
+//! Binds that must be refused, on an id that must never come to exist.
+
+use super::ask::{self, Manner};
+use super::discard;
+use crate::asker::Stop;
+use crate::case::Case;
+use crate::chapters::Live;
+use crate::ledger::{BindingId, InstanceId};
+use crate::stage::{Stage, with_incomplete};
+use crate::target::Target;
+use serde_json::{Value, json};
+use sutler_client::wire::Method;
+
+pub(crate) const NOT_BINDABLE: Case = Case::must(
+    "bind-not-bindable",
+    "B-180",
+    "A plan that can be bound says `bindable: true`; one that does not refuses binds.",
+);
+
+const NO_SERVICE: Case = Case::must(
+    "bind-without-service-id",
+    "B-185",
+    "A bind whose `service_id` is missing or empty is answered with 400.",
+);
+
+const NO_PLAN: Case = Case::must(
+    "bind-without-plan-id",
+    "B-185",
+    "A bind whose `plan_id` is missing or empty is answered with 400.",
+);
+
+const WRONG_TYPES: Case = Case::must(
+    "bind-wrong-types",
+    "B-185",
+    "A bind with a field of the wrong type is answered with 400.",
+);
+
+const MALFORMED: Case = Case::must(
+    "bind-malformed",
+    "B-185",
+    "A bind whose body is not a JSON object is answered with 400.",
+);
+
+const EMPTY_APP: Case = Case::should(
+    "bind-empty-app-guid",
+    "B-181",
+    "A bind with an empty `app_guid` is answered with 400.",
+);
+
+const UNKNOWN_IDS: Case = Case::may(
+    "bind-unknown-ids",
+    "B-185",
+    "A bind whose `service_id` or `plan_id` the catalog does not have is answered with 400.",
+);
+
+const OTHER_PLAN: Case = Case::may(
+    "bind-other-plan",
+    "B-198",
+    "A bind that names another plan than the instance's is refused.",
+);
+
+const INVALID: Case = Case::should(
+    "bind-invalid-parameters",
+    "B-185",
+    "A bind whose parameters break the plan's schema is refused.",
+);
+
+const NO_INSTANCE: Case = Case::should(
+    "bind-unknown-instance",
+    "B-198",
+    "A bind to an instance that does not exist is refused with 404, or another 4xx.",
+);
+
+const NOTHING_LEFT: Case = Case::must(
+    "bind-refused-leaves-nothing",
+    "B-035",
+    "After binds that were refused there is no binding: an unbind is answered with 410.",
+);
+
+pub(crate) const CASES: &[&Case] = &[
+    &NOT_BINDABLE,
+    &NO_SERVICE,
+    &NO_PLAN,
+    &WRONG_TYPES,
+    &MALFORMED,
+    &EMPTY_APP,
+    &UNKNOWN_IDS,
+    &OTHER_PLAN,
+    &INVALID,
+    &NO_INSTANCE,
+    &NOTHING_LEFT,
+];
+
+/// A bind that must be refused.
+struct Bad {
+    case: &'static Case,
+    /// What is wrong with it, to begin a sentence.
+    what: String,
+    body: String,
+    /// Whether it must be 400, or any refusal will do.
+    exactly: bool,
+}
+
+/// Binds an instance of a plan that is not bindable.
+pub(crate) async fn not_bindable(stage: &Stage, live: &Live) -> Result<(), Stop> {
+    let id = BindingId::new(&live.id);
+    let body = ask::body(stage, Manner::FULL);
+    let answer = stage.put(Target::Binding(&id), &body, true).await?;
+    stage.judge(&NOT_BINDABLE, &answer, answer.must_be_refused());
+    discard(stage, Target::Binding(&id), &answer).await
+}
+
+/// Asks for everything that must be refused; `manner` is how a good bind is asked for.
+pub(crate) async fn walk(stage: &Stage, live: &Live, manner: Manner) -> Result<(), Stop> {
+    let good = ask::body(stage, manner);
+    let mut all = faulty(&good);
+    all.extend(invalid(stage, &good));
+    all.extend(other_plan(stage, &good));
+    let mut id = BindingId::new(&live.id);
+    for bad in all {
+        let target = Target::Binding(&id);
+        let request = with_incomplete(target.request(Method::Put), true).body(bad.body);
+        let answer = stage.put_request(target, request).await?;
+        let judgement = if bad.exactly {
+            answer.must_be(&[400])
+        } else {
+            answer.must_be_refused()
+        };
+        let judgement = judgement.map_err(|said| format!("{}: {said}", bad.what));
+        stage.judge(bad.case, &answer, judgement);
+        if answer.is(&[200, 201, 202]) {
+            discard(stage, target, &answer).await?;
+            id = BindingId::new(&live.id);
+        }
+    }
+    let answer = stage.delete(Target::Binding(&id), true).await?;
+    stage.judge(&NOTHING_LEFT, &answer, answer.must_be(&[410]));
+    nowhere(stage, &good).await
+}
+
+/// Binds an instance that does not exist.
+async fn nowhere(stage: &Stage, good: &Value) -> Result<(), Stop> {
+    let id = BindingId::new(&InstanceId::new());
+    let target = Target::Binding(&id);
+    let answer = stage.put(target, good, true).await?;
+    stage.judge(&NO_INSTANCE, &answer, answer.must_be_refused());
+    if answer.is(&[200, 201, 202]) {
+        return discard(stage, target, &answer).await;
+    }
+    stage.asker.ledger.is_gone(&target.made());
+    Ok(())
+}
+
+/// Good binds with one fault each.
+fn faulty(good: &Value) -> Vec<Bad> {
+    let with = |name: &str, value: Value| {
+        let mut body = good.clone();
+        body[name] = value;
+        body.to_string()
+    };
+    let without = |name: &str| {
+        let mut body = good.clone();
+        if let Some(body) = body.as_object_mut() {
+            body.remove(name);
+        }
+        body.to_string()
+    };
+    let bad = |case, what: &str, body| Bad {
+        case,
+        what: what.to_owned(),
+        body,
+        exactly: true,
+    };
+    let mut all = vec![
+        bad(&NO_SERVICE, "without `service_id`", without("service_id")),
+        bad(
+            &NO_SERVICE,
+            "`service_id` empty",
+            with("service_id", json!("")),
+        ),
+        bad(&NO_PLAN, "without `plan_id`", without("plan_id")),
+        bad(&NO_PLAN, "`plan_id` empty", with("plan_id", json!(""))),
+        bad(&MALFORMED, "not JSON", "{\"service_id\": ".to_owned()),
+        bad(&MALFORMED, "a list", "[]".to_owned()),
+        bad(&EMPTY_APP, "`app_guid` empty", with("app_guid", json!(""))),
+    ];
+    let wrong = [
+        ("service_id", json!(17)),
+        ("plan_id", json!([])),
+        ("parameters", json!("sutler-check")),
+        ("bind_resource", json!("sutler-check")),
+        ("context", json!([])),
+    ];
+    for (name, value) in wrong {
+        let what = format!("`{name}` is {value}");
+        all.push(bad(&WRONG_TYPES, &what, with(name, value)));
+    }
+    for name in ["service_id", "plan_id"] {
+        let what = format!("`{name}` unknown");
+        let body = with(name, json!("sutler-check-unknown"));
+        all.push(bad(&UNKNOWN_IDS, &what, body));
+    }
+    all
+}
+
+/// How many kinds of invalid parameters are tried.
+const INVALID_MAX: usize = 6;
+
+/// Good binds but for their parameters.
+fn invalid(stage: &Stage, good: &Value) -> Vec<Bad> {
+    let all = match stage.samples().bind.invalid() {
+        Ok(all) => all,
+        Err(reason) => {
+            stage.skip(&INVALID, reason);
+            return Vec::new();
+        }
+    };
+    let bad = all.iter().take(INVALID_MAX).map(|it| {
+        let mut body = good.clone();
+        body["parameters"] = Value::Object(it.parameters.clone());
+        Bad {
+            case: &INVALID,
+            what: format!("parameters {}", it.what),
+            body: body.to_string(),
+            exactly: false,
+        }
+    });
+    bad.collect()
+}
+
+/// A good bind, but for another plan of the catalog.
+fn other_plan(stage: &Stage, good: &Value) -> Option<Bad> {
+    let own = &stage.plan().id;
+    let plans = &stage.offering().plans;
+    let Some(other) = plans.iter().find(|it| it.id != *own) else {
+        stage.skip(&OTHER_PLAN, "the offering has no other plan");
+        return None;
+    };
+    let mut body = good.clone();
+    body["plan_id"] = json!(other.id);
+    Some(Bad {
+        case: &OTHER_PLAN,
+        what: "`plan_id` of another plan".to_owned(),
+        body: body.to_string(),
+        exactly: false,
+    })
+}

@@ -1,0 +1,194 @@
+//! Unbind: what is missing is refused, what is there goes, and what is gone stays gone.
+
+use super::running::repeated;
+use super::{Bound, fetch};
+use crate::asker::Stop;
+use crate::case::Case;
+use crate::chapters::Live;
+use crate::exchange::Exchange;
+use crate::ledger::BindingId;
+use crate::options::Profile;
+use crate::stage::{Ended, Stage, ended, with_incomplete};
+use crate::target::Target;
+use serde_json::Value;
+use std::sync::Arc;
+use sutler_client::wire::Method;
+
+const NO_SERVICE: Case = Case::must(
+    "unbind-without-service-id",
+    "B-240",
+    "An unbind without `service_id` is answered with 400.",
+);
+
+const NO_PLAN: Case = Case::must(
+    "unbind-without-plan-id",
+    "B-240",
+    "An unbind without `plan_id` is answered with 400.",
+);
+
+const UNKNOWN: Case = Case::must(
+    "unbind-unknown",
+    "B-243",
+    "An unbind of a binding that never was is answered with 410.",
+);
+
+const DELETED: Case = Case::must(
+    "unbind-deleted",
+    "B-242",
+    "An unbind is answered with 200 when it is done, and with 202 while it goes on.",
+);
+
+const ASYNC_REQUIRED: Case = Case::must(
+    "unbind-async-required",
+    "B-244",
+    "An unbind that can only be done asynchronously is refused with 422 AsyncRequired to who does not accept that.",
+);
+
+const REPEAT: Case = Case::must(
+    "unbind-repeat-running",
+    "B-242",
+    "The same unbind again while it goes on is answered with 202 and the same operation.",
+);
+
+const POLLED: Case = Case::must(
+    "unbind-polled",
+    "B-112",
+    "Polls of an unbind are answered with 200 and its state until it succeeds, or with 410 when it has.",
+);
+
+const AFTER: Case = Case::should(
+    "unbind-poll-after",
+    "B-112",
+    "How an unbind ended is told again, as `succeeded` or with 410 (compat-2.13: with 410).",
+);
+
+const GONE: Case = Case::must(
+    "unbind-gone",
+    "B-243",
+    "An unbind of a binding that was removed is answered with 410.",
+);
+
+pub(crate) const CASES: &[&Case] = &[
+    &NO_SERVICE,
+    &NO_PLAN,
+    &UNKNOWN,
+    &DELETED,
+    &ASYNC_REQUIRED,
+    &REPEAT,
+    &POLLED,
+    &AFTER,
+    &GONE,
+];
+
+const SYNCHRONOUS: &str = "the unbind was not answered with 202";
+
+/// Removes the first binding, after attempts that must be refused.
+pub(crate) async fn walk(stage: &Stage, live: &Live, bound: &Bound) -> Result<(), Stop> {
+    let nobody = BindingId::new(&live.id);
+    let answer = stage.delete(Target::Binding(&nobody), true).await?;
+    stage.judge(&UNKNOWN, &answer, answer.must_be(&[410]));
+    let owner = stage.owner();
+    let bare = with_incomplete(bound.target().request(Method::Delete), true);
+    let incomplete = [
+        (&NO_SERVICE, bare.clone().query("plan_id", &owner.plan_id)),
+        (&NO_PLAN, bare.query("service_id", &owner.service_id)),
+    ];
+    for (case, request) in incomplete {
+        let answer = stage.asker.ask(request).await?;
+        stage.judge(case, &answer, answer.must_be(&[400]));
+        if answer.is(&[202]) {
+            stage.poll_to_end(bound.target(), &answer).await?;
+        }
+    }
+    remove(stage, bound, false).await
+}
+
+/// Removes a binding and sees that it is gone; `incomplete`: whether a 202 is accepted from the
+/// start, or only if the broker insists.
+pub(crate) async fn remove(stage: &Stage, bound: &Bound, incomplete: bool) -> Result<(), Stop> {
+    let target = bound.target();
+    let mut answer = stage.delete(target, incomplete).await?;
+    if incomplete || !answer.is(&[422, 400]) {
+        stage.skip(
+            &ASYNC_REQUIRED,
+            "the broker unbinds synchronously for who asks for that",
+        );
+    } else {
+        let refusal = answer;
+        answer = stage.delete(target, true).await?;
+        if answer.is(&[200, 202]) {
+            let judgement = refusal.must_be_error(422, "AsyncRequired");
+            stage.judge(&ASYNC_REQUIRED, &refusal, judgement);
+        }
+    }
+    stage.judge(&DELETED, &answer, answer.must_be(&[200, 202]));
+    if answer.is(&[202]) {
+        going(stage, target, &answer).await?;
+    } else {
+        for case in [&REPEAT, &POLLED, &AFTER] {
+            stage.skip(case, SYNCHRONOUS);
+        }
+    }
+    if !answer.is(&[200, 202]) {
+        return Ok(());
+    }
+    fetch::gone(stage, target).await?;
+    let again = stage.delete(target, true).await?;
+    stage.judge(&GONE, &again, again.must_be(&[410]));
+    Ok(())
+}
+
+/// Asks the same again, polls to the end, and polls once more.
+async fn going(stage: &Stage, target: Target<'_>, accepted: &Arc<Exchange>) -> Result<(), Stop> {
+    let repeat = stage.delete(target, true).await?;
+    let poll = stage.poll(target, Some(accepted)).await?;
+    let still_running = poll.is_running();
+    match repeated(accepted, &repeat, still_running) {
+        Some(judgement) => stage.judge(&REPEAT, &repeat, judgement),
+        None => stage.skip(&REPEAT, ENDED),
+    }
+    let polled = stage.poll_to_end(target, accepted).await?;
+    let Some(last) = polled.answers.last() else {
+        return Ok(());
+    };
+    stage.judge(&POLLED, last, success(polled.ended, last));
+    if matches!(polled.ended, Ended::Succeeded | Ended::Gone) {
+        stage.asker.ledger.is_gone(&target.made());
+        let after = stage.poll(target, Some(accepted)).await?;
+        stage.judge(
+            &AFTER,
+            &after,
+            told_again(&after, stage.asker.options.profile),
+        );
+    }
+    Ok(())
+}
+
+const ENDED: &str = "the unbind ended before it could be seen running";
+
+/// Whether polling an unbind ended as it should.
+pub(crate) fn success(ended: Ended, last: &Exchange) -> Result<(), String> {
+    match ended {
+        Ended::Succeeded | Ended::Gone => Ok(()),
+        Ended::Failed => Err("the unbind failed".to_owned()),
+        Ended::Invalid => Err(format!(
+            "expected 200 with a `state`, or 410, got {}",
+            last.got()
+        )),
+        Ended::Overdue => Err("the unbind took too long".to_owned()),
+    }
+}
+
+fn told_again(after: &Exchange, profile: Profile) -> Result<(), String> {
+    match profile {
+        Profile::Compat2_13 => after.must_be(&[410]),
+        Profile::V2_17 => {
+            after.must_be(&[200, 410])?;
+            match after.field("state").and_then(Value::as_str) {
+                Some("succeeded") => Ok(()),
+                _ if after.is(&[410]) => Ok(()),
+                _ => Err("the state is no longer `succeeded`".to_owned()),
+            }
+        }
+    }
+}
