@@ -5,6 +5,7 @@ use super::discard;
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::chapters::Live;
+use crate::chapters::refusal::{Bad, Expected, NOWHERE, with, without};
 use crate::ledger::{BindingId, InstanceId};
 use crate::stage::{Stage, with_incomplete};
 use crate::target::Target;
@@ -91,16 +92,6 @@ pub(crate) const CASES: &[&Case] = &[
     &NOTHING_LEFT,
 ];
 
-/// A bind that must be refused.
-struct Bad {
-    case: &'static Case,
-    /// What is wrong with it, to begin a sentence.
-    what: String,
-    body: String,
-    /// Whether it must be 400, or any refusal will do.
-    exactly: bool,
-}
-
 /// Binds an instance of a plan that is not bindable.
 pub(crate) async fn not_bindable(stage: &Stage, live: &Live) -> Result<(), Stop> {
     let id = BindingId::new(&live.id);
@@ -119,15 +110,10 @@ pub(crate) async fn walk(stage: &Stage, live: &Live, manner: Manner) -> Result<(
     let mut id = BindingId::new(&live.id);
     for bad in all {
         let target = Target::Binding(&id);
-        let request = with_incomplete(target.request(Method::Put), true).body(bad.body);
+        let request = with_incomplete(target.request(Method::Put), true);
+        let request = request.body(bad.body.clone());
         let answer = stage.put_request(target, request).await?;
-        let judgement = if bad.exactly {
-            answer.must_be(&[400])
-        } else {
-            answer.must_be_refused()
-        };
-        let judgement = judgement.map_err(|said| format!("{}: {said}", bad.what));
-        stage.judge(bad.case, &answer, judgement);
+        stage.judge(bad.case, &answer, bad.judge(&answer));
         if answer.is(&[200, 201, 202]) {
             discard(stage, target, &answer).await?;
             id = BindingId::new(&live.id);
@@ -153,37 +139,19 @@ async fn nowhere(stage: &Stage, good: &Value) -> Result<(), Stop> {
 
 /// Good binds with one fault each.
 fn faulty(good: &Value) -> Vec<Bad> {
-    let with = |name: &str, value: Value| {
-        let mut body = good.clone();
-        body[name] = value;
-        body.to_string()
-    };
-    let without = |name: &str| {
-        let mut body = good.clone();
-        if let Some(body) = body.as_object_mut() {
-            body.remove(name);
-        }
-        body.to_string()
-    };
-    let bad = |case, what: &str, body| Bad {
-        case,
-        what: what.to_owned(),
-        body,
-        exactly: true,
-    };
+    let bad = |case, what: &str, body: Value| Bad::new(case, what, &body, Expected::BadRequest);
+    let empty = |name| with(good, name, "");
     let mut all = vec![
-        bad(&NO_SERVICE, "without `service_id`", without("service_id")),
-        bad(
-            &NO_SERVICE,
-            "`service_id` empty",
-            with("service_id", json!("")),
-        ),
-        bad(&NO_PLAN, "without `plan_id`", without("plan_id")),
-        bad(&NO_PLAN, "`plan_id` empty", with("plan_id", json!(""))),
-        bad(&MALFORMED, "not JSON", "{\"service_id\": ".to_owned()),
-        bad(&MALFORMED, "a list", "[]".to_owned()),
-        bad(&EMPTY_APP, "`app_guid` empty", with("app_guid", json!(""))),
+        bad(&NO_SERVICE, "no `service_id`", without(good, "service_id")),
+        bad(&NO_SERVICE, "an empty `service_id`", empty("service_id")),
+        bad(&NO_PLAN, "no `plan_id`", without(good, "plan_id")),
+        bad(&NO_PLAN, "an empty `plan_id`", empty("plan_id")),
+        bad(&MALFORMED, "a list as body", json!([])),
+        bad(&EMPTY_APP, "an empty `app_guid`", empty("app_guid")),
     ];
+    let mut cut = bad(&MALFORMED, "half a body", json!(null));
+    "{\"service_id\": ".clone_into(&mut cut.body);
+    all.push(cut);
     let wrong = [
         ("service_id", json!(17)),
         ("plan_id", json!([])),
@@ -192,13 +160,12 @@ fn faulty(good: &Value) -> Vec<Bad> {
         ("context", json!([])),
     ];
     for (name, value) in wrong {
-        let what = format!("`{name}` is {value}");
-        all.push(bad(&WRONG_TYPES, &what, with(name, value)));
+        let what = format!("{value} as `{name}`");
+        all.push(bad(&WRONG_TYPES, &what, with(good, name, value)));
     }
     for name in ["service_id", "plan_id"] {
-        let what = format!("`{name}` unknown");
-        let body = with(name, json!("sutler-check-unknown"));
-        all.push(bad(&UNKNOWN_IDS, &what, body));
+        let what = format!("an unknown `{name}`");
+        all.push(bad(&UNKNOWN_IDS, &what, with(good, name, NOWHERE)));
     }
     all
 }
@@ -216,32 +183,20 @@ fn invalid(stage: &Stage, good: &Value) -> Vec<Bad> {
         }
     };
     let bad = all.iter().take(INVALID_MAX).map(|it| {
-        let mut body = good.clone();
-        body["parameters"] = Value::Object(it.parameters.clone());
-        Bad {
-            case: &INVALID,
-            what: format!("parameters {}", it.what),
-            body: body.to_string(),
-            exactly: false,
-        }
+        let what = format!("parameters {}", it.what);
+        let body = with(good, "parameters", it.parameters.clone());
+        Bad::new(&INVALID, &what, &body, Expected::Refused)
     });
     bad.collect()
 }
 
 /// A good bind, but for another plan of the catalog.
 fn other_plan(stage: &Stage, good: &Value) -> Option<Bad> {
-    let own = &stage.plan().id;
-    let plans = &stage.offering().plans;
-    let Some(other) = plans.iter().find(|it| it.id != *own) else {
-        stage.skip(&OTHER_PLAN, "the offering has no other plan");
+    let Some(other) = stage.sibling() else {
+        stage.skip(&OTHER_PLAN, "the offering has no other plan to name");
         return None;
     };
-    let mut body = good.clone();
-    body["plan_id"] = json!(other.id);
-    Some(Bad {
-        case: &OTHER_PLAN,
-        what: "`plan_id` of another plan".to_owned(),
-        body: body.to_string(),
-        exactly: false,
-    })
+    let body = with(good, "plan_id", other.id.as_str());
+    let what = "the `plan_id` of another plan";
+    Some(Bad::new(&OTHER_PLAN, what, &body, Expected::Refused))
 }

@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::chapters::Live;
 use crate::exchange::Exchange;
 use crate::ledger::BindingId;
-use crate::stage::{Stage, ended};
+use crate::stage::Stage;
 use crate::target::Target;
 use serde_json::Value;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::chapters::Live;
 use crate::exchange::Exchange;
 use crate::ledger::BindingId;
 use crate::options::Profile;
-use crate::stage::{Ended, Stage, ended, with_incomplete};
+use crate::stage::{Ended, Stage, with_incomplete};
 use crate::target::Target;
 use serde_json::Value;
 use std::sync::Arc;
