@@ -108,3 +108,50 @@ pub(crate) fn other(stage: &Stage, body: &Value) -> Other {
     }
     Other::Body(other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Manner, with_all_there_is};
+    use crate::exchange::Exchange;
+    use serde_json::json;
+    use sutler_client::wire::{Method, Request, Unanswered};
+
+    #[test]
+    fn a_refusal_is_met_with_what_it_asks_for_and_else_with_an_application_and_then_patience() {
+        let patience = Exchange::answered(422, &json!({ "error": "AsyncRequired" }));
+        let other = Exchange::answered(400, &json!({}));
+        let manner = |app, incomplete| Manner { app, incomplete };
+        let rows = [
+            (manner(false, false), &patience, Some(manner(false, true))),
+            (manner(true, false), &patience, Some(manner(true, true))),
+            (manner(false, true), &patience, Some(manner(true, true))),
+            (manner(false, false), &other, Some(manner(true, false))),
+            (manner(false, true), &other, Some(manner(true, true))),
+            (manner(true, false), &other, Some(manner(true, true))),
+            (manner(true, true), &other, None),
+        ];
+        for (before, refusal, after) in rows {
+            assert_eq!(before.after(refusal), after, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_taken_or_went_wrong_is_not_asked_for_again() {
+        for status in [200, 201, 202, 500] {
+            let answer = Exchange::answered(status, &json!({}));
+            assert_eq!(Manner::BARE.after(&answer), None);
+        }
+        let request = Request::new(Method::Put, &["v2"]);
+        let silence = Exchange::new(request, Err(Unanswered::Closed));
+        assert_eq!(Manner::BARE.after(&silence), None);
+    }
+
+    #[test]
+    fn everything_there_is_keeps_what_was_there() {
+        let all = with_all_there_is(json!({ "bind_resource": { "route": "a.example" } }));
+        assert_eq!(all["bind_resource"]["route"], "a.example");
+        assert!(all["bind_resource"]["app_annotations"].is_object());
+        let all = with_all_there_is(json!({}));
+        assert!(all["bind_resource"]["app_guid"].is_string());
+    }
+}

@@ -165,3 +165,51 @@ fn refused_for<'a>(
     let taken = after.answer.is(&[200, 201, 202]);
     (taken && missed(before.manner, after.manner)).then_some(&before.answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Attempt, missed_app, missed_patience, refused_for};
+    use crate::chapters::bindings::ask::Manner;
+    use crate::exchange::Exchange;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    fn attempt(app: bool, incomplete: bool, status: u16, body: &Value) -> Attempt {
+        Attempt {
+            manner: Manner { app, incomplete },
+            answer: Arc::new(Exchange::answered(status, body)),
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_says_why_is_found_wherever_it_was() {
+        let attempts = [
+            attempt(false, false, 422, &json!({ "error": "RequiresApp" })),
+            attempt(true, false, 422, &json!({ "error": "AsyncRequired" })),
+            attempt(true, true, 202, &json!({})),
+        ];
+        let app = refused_for(&attempts, "RequiresApp", missed_app);
+        assert!(Arc::ptr_eq(app.unwrap(), &attempts[0].answer));
+        let patience = refused_for(&attempts, "AsyncRequired", missed_patience);
+        assert!(Arc::ptr_eq(patience.unwrap(), &attempts[1].answer));
+    }
+
+    #[test]
+    fn a_refusal_that_says_nothing_is_known_by_what_was_missing() {
+        let attempts = [
+            attempt(false, false, 400, &json!({})),
+            attempt(true, false, 201, &json!({})),
+        ];
+        assert!(refused_for(&attempts, "RequiresApp", missed_app).is_some());
+        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+    }
+
+    #[test]
+    fn who_never_takes_a_bind_did_not_refuse_it_for_what_was_missing() {
+        let attempts = [
+            attempt(true, false, 400, &json!({})),
+            attempt(true, true, 400, &json!({})),
+        ];
+        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+    }
+}

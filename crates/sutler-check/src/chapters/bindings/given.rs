@@ -213,3 +213,33 @@ pub(crate) fn unlike(stage: &Stage, case: &'static Case, one: &Bound, other: &Bo
     };
     stage.judge(case, &answer, judgement);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{credentials, named_in, same};
+    use crate::exchange::Exchange;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_empty_says_nothing() {
+        let body = json!({
+            "credentials": {},
+            "volume_mounts": [],
+            "syslog_drain_url": null,
+            "endpoints": [{ "host": "a.example" }],
+        });
+        assert_eq!(named_in(Some(&body)), ["endpoints"]);
+        assert!(named_in(None).is_empty());
+        assert!(credentials(&Exchange::answered(200, &body)).is_none());
+    }
+
+    #[test]
+    fn an_answer_may_leave_out_what_another_gave_but_not_change_it() {
+        let one = Exchange::answered(201, &json!({ "credentials": { "password": "a" } }));
+        let silent = Exchange::answered(200, &json!({}));
+        let other = Exchange::answered(200, &json!({ "credentials": { "password": "b" } }));
+        assert!(same(&one, &one).is_ok());
+        assert!(same(&one, &silent).is_ok());
+        assert!(same(&one, &other).unwrap_err().contains("`credentials`"));
+    }
+}

@@ -121,3 +121,32 @@ fn shown(poll: &Exchange, delete: &Exchange) -> Result<(), String> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+    use crate::exchange::Exchange;
+    use serde_json::json;
+
+    #[test]
+    fn a_poll_after_a_delete_over_a_bind_shows_the_delete_or_that_the_bind_failed() {
+        let at_once = Exchange::answered(200, &json!({}));
+        let later = Exchange::answered(202, &json!({}));
+        let state = |state: &str| Exchange::answered(200, &json!({ "state": state }));
+        let gone = Exchange::answered(410, &json!({}));
+        let missing = Exchange::answered(404, &json!({}));
+        let rows = [
+            (&later, state("succeeded"), true),
+            (&later, state("failed"), false),
+            (&later, state("in progress"), false),
+            (&at_once, state("failed"), true),
+            (&at_once, state("succeeded"), false),
+        ];
+        for (delete, poll, right) in rows {
+            assert_eq!(shown(&poll, delete).is_ok(), right, "{:?}", poll.json());
+        }
+        assert!(shown(&gone, &later).is_ok() && shown(&gone, &at_once).is_ok());
+        assert!(shown(&missing, &at_once).is_ok());
+        assert!(shown(&missing, &later).is_err());
+    }
+}

@@ -81,3 +81,23 @@ fn conflict(answer: &Exchange) -> Option<Result<(), String>> {
         _ => Some(answer.must_be(&[409])),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::conflict;
+    use crate::exchange::Exchange;
+    use serde_json::json;
+
+    #[test]
+    fn a_conflict_is_409_or_busy_and_a_refusal_of_the_parameters_shows_nothing() {
+        let judged = |status, body| conflict(&Exchange::answered(status, &body));
+        assert_eq!(judged(409, json!({})), Some(Ok(())));
+        let busy = json!({ "error": "ConcurrencyError" });
+        assert_eq!(judged(422, busy), Some(Ok(())));
+        assert_eq!(judged(400, json!({})), None);
+        assert_eq!(judged(422, json!({})), None);
+        for status in [200, 201, 202, 500] {
+            assert!(judged(status, json!({})).unwrap().is_err());
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Rotation: a bind that succeeds another. Old and new stay side by side.
 
-use super::{Bound, ask, create, discard, fetch, given};
+use super::{Bound, create, discard, fetch, given};
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::chapters::Live;

@@ -183,3 +183,32 @@ pub(crate) fn while_running(
     }
     still_running.then(|| answer.must_be(expected))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{repeated, while_running};
+    use crate::exchange::Exchange;
+    use serde_json::json;
+
+    #[test]
+    fn a_repeat_has_the_same_operation_or_none_like_the_first() {
+        let first = Exchange::answered(202, &json!({ "operation": "a" }));
+        let other = Exchange::answered(202, &json!({ "operation": "b" }));
+        let none = Exchange::answered(202, &json!({}));
+        assert_eq!(repeated(&first, &first, true), Some(Ok(())));
+        assert_eq!(repeated(&none, &none, false), Some(Ok(())));
+        assert!(repeated(&first, &other, false).unwrap().is_err());
+        assert!(repeated(&first, &none, true).unwrap().is_err());
+    }
+
+    #[test]
+    fn another_status_counts_only_while_the_operation_was_seen_running() {
+        let first = Exchange::answered(202, &json!({ "operation": "a" }));
+        let done = Exchange::answered(200, &json!({}));
+        assert!(repeated(&first, &done, true).unwrap().is_err());
+        assert_eq!(repeated(&first, &done, false), None);
+        assert!(while_running(&done, true, &[404]).unwrap().is_err());
+        assert_eq!(while_running(&done, false, &[404]), None);
+        assert_eq!(while_running(&done, false, &[200]), Some(Ok(())));
+    }
+}

@@ -80,6 +80,7 @@ pub(crate) const CASES: &[&Case] = &[
     &GONE,
 ];
 
+const TOO_SOON: &str = "the binding went with an unbind that had to be refused";
 const SYNCHRONOUS: &str = "the unbind was not answered with 202";
 
 /// Removes the first binding, after attempts that must be refused.
@@ -96,8 +97,13 @@ pub(crate) async fn walk(stage: &Stage, live: &Live, bound: &Bound) -> Result<()
     for (case, request) in incomplete {
         let answer = stage.asker.ask(request).await?;
         stage.judge(case, &answer, answer.must_be(&[400]));
-        if answer.is(&[202]) {
-            stage.poll_to_end(bound.target(), &answer).await?;
+        if answer.is(&[200, 202]) {
+            // It is gone, or will be: there is nothing left to see of it.
+            stage.skip(&NO_PLAN, TOO_SOON);
+            if answer.is(&[202]) {
+                stage.poll_to_end(bound.target(), &answer).await?;
+            }
+            return Ok(());
         }
     }
     remove(stage, bound, false).await
@@ -190,5 +196,27 @@ fn told_again(after: &Exchange, profile: Profile) -> Result<(), String> {
                 _ => Err("the state is no longer `succeeded`".to_owned()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told_again;
+    use crate::exchange::Exchange;
+    use crate::options::Profile;
+    use serde_json::json;
+
+    #[test]
+    fn after_an_unbind_polls_say_succeeded_or_gone_and_to_older_suites_gone() {
+        let succeeded = Exchange::answered(200, &json!({ "state": "succeeded" }));
+        let running = Exchange::answered(200, &json!({ "state": "in progress" }));
+        let gone = Exchange::answered(410, &json!({}));
+        let missing = Exchange::answered(404, &json!({}));
+        assert!(told_again(&succeeded, Profile::V2_17).is_ok());
+        assert!(told_again(&gone, Profile::V2_17).is_ok());
+        assert!(told_again(&running, Profile::V2_17).is_err());
+        assert!(told_again(&missing, Profile::V2_17).is_err());
+        assert!(told_again(&gone, Profile::Compat2_13).is_ok());
+        assert!(told_again(&succeeded, Profile::Compat2_13).is_err());
     }
 }

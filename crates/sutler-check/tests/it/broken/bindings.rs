@@ -1,8 +1,12 @@
 //! Bind, rotate and unbind. Each decision is a plain `if`, in the order of D-06.
 
-use super::answers::{Answer, Refused, accepted, async_required, busy, gone, malformed, refuse};
+use super::Flaws;
+use super::answers::{
+    Answer, Refused, accepted, async_required, busy, coded, gone, malformed, refuse,
+};
 use super::ask::{Ask, object, optional, required};
 use super::catalog::Plan;
+use super::flaws_bindings;
 use super::instances::{fits, offered, parameters};
 use super::state::{Binding, Instance, Kind, Operations, Phase, World};
 use serde_json::{Map, Value, json};
@@ -13,6 +17,14 @@ pub(crate) fn bind(
     instance_id: &str,
     id: &str,
 ) -> Result<Answer, Refused> {
+    let answer = decided(world, ask, instance_id, id);
+    if answer.is_err() {
+        flaws_bindings::make_anyway(world, instance_id, id);
+    }
+    answer
+}
+
+fn decided(world: &mut World, ask: &Ask, instance_id: &str, id: &str) -> Result<Answer, Refused> {
     let body = ask.object()?;
     let predecessor = optional(&body, "predecessor_binding_id")?;
     let named = named(&body, predecessor.is_some())?;
@@ -40,14 +52,17 @@ pub(crate) fn bind(
         "predecessor": predecessor,
     });
     if let Some(binding) = world.binding(instance_id, id) {
-        return again(ask, binding, &wanted);
+        return again(&world.flaws, ask, binding, &wanted);
     }
     belongs(instance, named.as_ref())?;
-    if !plan.is_bindable {
+    if !plan.is_bindable && !world.flaws.has("bind-not-bindable") {
         return Err(malformed("Instances of this plan cannot be bound."));
     }
     if let Some(predecessor) = predecessor {
         given = rotated(world, &plan, instance_id, predecessor)?;
+    }
+    if plan.needs_app && !names_app(&body) {
+        return Err(coded("RequiresApp", "Name the application in app_guid."));
     }
     if plan.is_async_bind && !ask.accepts_incomplete() {
         return Err(async_required());
@@ -55,7 +70,22 @@ pub(crate) fn bind(
     if instance.phase != Phase::Live {
         return Err(busy());
     }
+    let crowded = instance
+        .bindings
+        .values()
+        .any(|it| it.phase == Phase::Creating);
+    if crowded && world.flaws.has("bind-concurrency") {
+        return Err(refuse(429, "One after another."));
+    }
+    if let Some(predecessor) = predecessor {
+        flaws_bindings::replace(world, instance_id, predecessor);
+    }
     Ok(made(world, &plan, (instance_id, id), wanted, given))
+}
+
+fn names_app(body: &Map<String, Value>) -> bool {
+    let resource = body.get("bind_resource").and_then(|it| it.get("app_guid"));
+    resource.or(body.get("app_guid")).is_some()
 }
 
 /// Service and plan; a rotation need not name them.
@@ -85,18 +115,28 @@ fn rotated(
     instance: &str,
     predecessor: &str,
 ) -> Result<Option<Value>, Refused> {
-    if !plan.is_rotatable {
+    if !plan.is_rotatable || world.flaws.has("rotate-created") {
         return Err(malformed("Bindings of this plan cannot be rotated."));
     }
-    match world.binding(instance, predecessor) {
-        Some(binding) if binding.phase == Phase::Live => Ok(binding.parameters.clone()),
-        _ => Err(malformed("There is no such predecessor of this instance.")),
+    let old = match world.binding(instance, predecessor) {
+        Some(binding) if binding.phase == Phase::Live => binding.parameters.clone(),
+        _ => {
+            return Err(malformed("There is no such predecessor of this instance."));
+        }
+    };
+    if world.flaws.has("rotate-parameters") {
+        return Ok(Some(json!({ "access": "none" })));
     }
+    Ok(old)
 }
 
 /// A bind of something that is there.
-fn again(ask: &Ask, binding: &Binding, wanted: &Value) -> Result<Answer, Refused> {
-    if binding.wanted != *wanted {
+fn again(flaws: &Flaws, ask: &Ask, binding: &Binding, wanted: &Value) -> Result<Answer, Refused> {
+    let takes_all = match binding.phase {
+        Phase::Creating => flaws.has("bind-conflict-running"),
+        _ => flaws.has("bind-conflict"),
+    };
+    if binding.wanted != *wanted && !takes_all {
         return Err(refuse(
             409,
             "A binding with this id is there, and it differs.",
@@ -104,6 +144,7 @@ fn again(ask: &Ask, binding: &Binding, wanted: &Value) -> Result<Answer, Refused
     }
     match binding.phase {
         Phase::Creating if !ask.accepts_incomplete() => Err(async_required()),
+        Phase::Creating if flaws.has("bind-repeat-running") => Ok(accepted("another")),
         Phase::Creating => Ok(accepted(&binding.operations.running_id())),
         Phase::Live => Ok(Answer::new(200, binding.info.clone())),
         Phase::Updating | Phase::Deleting | Phase::Gone => Err(busy()),
@@ -164,10 +205,20 @@ pub(crate) fn unbind(
     belongs(instance, Some(&(service_id.clone(), plan_id.clone())))?;
     let plan = offered(world, &service_id, &plan_id)?;
     if phase == Phase::Deleting {
-        return Ok(accepted(&running));
+        let another = world.flaws.has("unbind-repeat-running");
+        return Ok(accepted(if another { "another" } else { &running }));
+    }
+    if phase == Phase::Creating && world.flaws.has("unbind-concurrency") {
+        return Err(refuse(409, "It is being made."));
     }
     if instance.phase != Phase::Live {
         return Err(busy());
+    }
+    let takes_along = world.flaws.has("rotate-new-stays");
+    if takes_along && let Some(instance) = world.instance_mut(instance_id) {
+        instance
+            .bindings
+            .retain(|_, it| it.wanted["predecessor"] != id);
     }
     if !plan.is_async_bind {
         if let Some(instance) = world.instance_mut(instance_id) {
@@ -176,9 +227,13 @@ pub(crate) fn unbind(
         return Ok(Answer::new(200, json!({})));
     }
     let operation = world.mint("unbind");
+    let survives = world.flaws.has("unbind-halts-bind");
     if let Some(binding) = world.binding_mut(instance_id, id) {
         binding.operations.halt();
-        binding.operations.begin(&operation, Kind::Delete);
+        // What ends as an update is there afterwards.
+        let lives_on = phase == Phase::Creating && survives;
+        let kind = if lives_on { Kind::Update } else { Kind::Delete };
+        binding.operations.begin(&operation, kind);
         binding.phase = Phase::Deleting;
     }
     Ok(accepted(&operation))

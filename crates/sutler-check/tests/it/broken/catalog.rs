@@ -26,6 +26,7 @@ pub(crate) struct Plan {
     pub is_async: bool,
     pub is_async_bind: bool,
     pub is_bindable: bool,
+    pub needs_app: bool,
     pub is_rotatable: bool,
     pub is_updateable: bool,
     pub are_instances_retrievable: bool,
@@ -64,6 +65,7 @@ impl Kit {
             is_async: inherited("_async"),
             is_async_bind: inherited("_async_bind"),
             is_bindable: inherited("bindable"),
+            needs_app: inherited("_needs_app"),
             is_rotatable: inherited("binding_rotatable"),
             is_updateable: inherited("plan_updateable"),
             are_instances_retrievable: inherited("instances_retrievable"),
@@ -244,6 +246,7 @@ fn mixed() -> Value {
         "id": id(3, 0),
         "bindable": true,
         "_async": true,
+        "_needs_app": true,
         "plans": [{ "id": id(3, 1), "name": "only", "description": "The only one" }],
     })
 }

@@ -62,6 +62,7 @@ fn decided(world: &mut World, ask: &Ask) -> Result<Answer, Refused> {
     match (&ask.place, ask.method.clone()) {
         (Place::Catalog, Method::GET) => {
             let mut catalog = world.kit.catalog();
+            flaws_bindings::bend_catalog(&world.flaws, &mut catalog);
             flaws_catalog::bend_catalog(&world.flaws, world.requests, &mut catalog);
             let answer = Answer::new(200, catalog).header("etag", ETAG);
             let is_known = ask.header("if-none-match") == Some(ETAG);
