@@ -128,14 +128,14 @@ pub(crate) async fn remove(stage: &Stage, bound: &Bound, incomplete: bool) -> Re
         }
     }
     stage.judge(&DELETED, &answer, answer.must_be(&[200, 202]));
-    if answer.is(&[202]) {
-        going(stage, target, &answer).await?;
+    let gone = if answer.is(&[202]) {
+        going(stage, target, &answer).await?
     } else {
-        for case in [&REPEAT, &POLLED, &AFTER] {
-            stage.skip(case, SYNCHRONOUS);
-        }
-    }
-    if !answer.is(&[200, 202]) {
+        stage.skip_all(&[&REPEAT, &POLLED, &AFTER], SYNCHRONOUS);
+        answer.is(&[200])
+    };
+    if !gone {
+        stage.skip(&GONE, "the unbind did not succeed");
         return Ok(());
     }
     fetch::gone(stage, target).await?;
@@ -144,8 +144,8 @@ pub(crate) async fn remove(stage: &Stage, bound: &Bound, incomplete: bool) -> Re
     Ok(())
 }
 
-/// Asks the same again, polls to the end, and polls once more.
-async fn going(stage: &Stage, target: Target<'_>, accepted: &Arc<Exchange>) -> Result<(), Stop> {
+/// Asks the same again, polls to the end, and polls once more; tells whether it is gone.
+async fn going(stage: &Stage, target: Target<'_>, accepted: &Arc<Exchange>) -> Result<bool, Stop> {
     let repeat = stage.delete(target, true).await?;
     let poll = stage.poll(target, Some(accepted)).await?;
     let still_running = poll.is_running();
@@ -154,20 +154,16 @@ async fn going(stage: &Stage, target: Target<'_>, accepted: &Arc<Exchange>) -> R
         None => stage.skip(&REPEAT, ENDED),
     }
     let polled = stage.poll_to_end(target, accepted).await?;
-    let Some(last) = polled.answers.last() else {
-        return Ok(());
-    };
+    let last = polled.last();
     stage.judge(&POLLED, last, success(polled.ended, last));
-    if matches!(polled.ended, Ended::Succeeded | Ended::Gone) {
+    let gone = matches!(polled.ended, Ended::Succeeded | Ended::Gone);
+    if gone {
         stage.asker.ledger.is_gone(&target.made());
         let after = stage.poll(target, Some(accepted)).await?;
-        stage.judge(
-            &AFTER,
-            &after,
-            told_again(&after, stage.asker.options.profile),
-        );
+        let judgement = told_again(&after, stage.asker.options.profile);
+        stage.judge(&AFTER, &after, judgement);
     }
-    Ok(())
+    Ok(gone)
 }
 
 const ENDED: &str = "the unbind ended before it could be seen running";
