@@ -99,6 +99,7 @@ async fn walk_bindable(stage: &Stage, live: &Live) -> Result<&'static str, Stop>
     polls::unknown(stage, live).await?;
     let crowd = running::walk(stage, live, &first).await?;
     if let Some(second) = &crowd.second {
+        polls::other_ways(stage, second).await?;
         fetch::credentials(stage, second, credentials);
         given::unlike(stage, &given::UNIQUE, &first, second);
     }

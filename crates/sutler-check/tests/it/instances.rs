@@ -9,7 +9,7 @@ use sutler_check::{Check, Level, Report, all_cases};
 /// Most instances that the walk of one plan makes, side by side or one after the other.
 const INSTANCES_MAX: usize = 4;
 /// Most requests that the walk of one plan sends, bindings and all.
-const REQUESTS_MAX: usize = 250;
+const REQUESTS_MAX: usize = 300;
 
 async fn checked(kit: Kit, flaws: Flaws) -> Report {
     let broken = Broken::start(kit, flaws).await;

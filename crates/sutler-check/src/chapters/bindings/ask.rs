@@ -3,6 +3,7 @@
 
 use super::given;
 use crate::exchange::Exchange;
+use crate::params::Parameters;
 use crate::stage::Stage;
 use serde_json::{Map, Value, json};
 
@@ -70,7 +71,7 @@ pub(crate) fn body(stage: &Stage, manner: Manner) -> Value {
     if !resource.is_empty() {
         body["bind_resource"] = Value::Object(resource);
     }
-    if let Ok(Some(parameters)) = stage.samples().bind.valid() {
+    if let (Some(parameters), _) = parameters(stage) {
         body["parameters"] = Value::Object(parameters.clone());
     }
     body
@@ -84,6 +85,16 @@ pub(crate) fn with_all_there_is(mut body: Value) -> Value {
     resource["space_guid"] = json!("sutler-check-space");
     resource["app_annotations"] = json!({ "example.com/team": "sutler-check" });
     body
+}
+
+/// Parameters to bind with, and others. Where some say nothing, they are the others: what a binding
+/// was made with can be seen of it only if it was made with something.
+fn parameters(stage: &Stage) -> (Option<&Parameters>, Result<&Parameters, &str>) {
+    let sample = &stage.samples().bind;
+    match (sample.valid(), sample.other()) {
+        (Ok(Some(empty)), Ok(other)) if empty.is_empty() => (Some(other), Ok(empty)),
+        (valid, other) => (valid.ok().flatten(), other),
+    }
 }
 
 /// A bind that differs from another in its parameters.
@@ -101,7 +112,7 @@ pub(crate) fn other(stage: &Stage, body: &Value) -> Other {
         .raw
         .pointer("/schemas/service_binding/create/parameters")
         .is_some();
-    match stage.samples().bind.other() {
+    match parameters(stage).1 {
         Ok(parameters) => other["parameters"] = Value::Object(parameters.clone()),
         Err(reason) if has_schema => return Other::None(reason.to_owned()),
         Err(_) => other["parameters"]["sutler-check-other"] = json!(true),

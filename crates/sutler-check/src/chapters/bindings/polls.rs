@@ -1,5 +1,6 @@
 //! The last operation of bindings: polled to its end, asked again, asked in other ways.
 
+use super::Bound;
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::chapters::Live;
@@ -51,13 +52,11 @@ pub(crate) async fn to_success(
 ) -> Result<Ended, Stop> {
     let target = Target::Binding(id);
     let polled = stage.poll_to_end(target, accepted).await?;
-    if let Some(last) = polled.answers.last() {
-        stage.judge(&SUCCEEDS, last, success(polled.ended, last));
-    }
+    let last = polled.last();
+    stage.judge(&SUCCEEDS, last, success(polled.ended, last));
     if polled.ended == Ended::Succeeded {
         let again = stage.poll(target, Some(accepted)).await?;
         stage.judge(&AGAIN, &again, still_succeeded(&again));
-        other_ways(stage, target, accepted).await?;
     }
     Ok(polled.ended)
 }
@@ -77,7 +76,12 @@ pub(crate) async fn unknown(stage: &Stage, live: &Live) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn other_ways(stage: &Stage, target: Target<'_>, accepted: &Exchange) -> Result<(), Stop> {
+/// Polls a bind that is done in other ways.
+pub(crate) async fn other_ways(stage: &Stage, bound: &Bound) -> Result<(), Stop> {
+    if !bound.was_asynchronous() {
+        return Ok(());
+    }
+    let (target, accepted) = (bound.target(), &bound.made_by);
     let mut bare = target.request(Method::Get);
     bare.path.push("last_operation".to_owned());
     let operation = accepted.field("operation").and_then(Value::as_str);

@@ -171,7 +171,7 @@ fn faulty(good: &Value) -> Vec<Bad> {
 }
 
 /// How many kinds of invalid parameters are tried.
-const INVALID_MAX: usize = 6;
+const INVALID_MAX: usize = 4;
 
 /// Good binds but for their parameters.
 fn invalid(stage: &Stage, good: &Value) -> Vec<Bad> {
