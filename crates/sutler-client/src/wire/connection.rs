@@ -16,6 +16,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// Longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long an unused connection is kept. Some servers close theirs after five seconds, and a
+/// request that is sent just then has no answer.
+const UNUSED_FOR: Duration = Duration::from_secs(4);
 /// What is sent in place of the right password or token when a wrong one is asked for.
 const NOBODY: &str = "sutler-wrong-on-purpose";
 
@@ -102,10 +105,8 @@ impl Connection {
     }
 
     async fn exchange(&self, request: &Request, started: Instant) -> Result<Answer, Unanswered> {
-        if let Some(segment) = request.path.iter().find(|it| is_dots(it)) {
-            return Err(Unanswered::NotSent(format!(
-                "{segment:?} cannot be sent as an id, because URLs read it as a step between folders; choose another id"
-            )));
+        if let Some(reason) = request.unsendable() {
+            return Err(Unanswered::NotSent(reason));
         }
         let mut response = self
             .outgoing(request)
@@ -246,6 +247,7 @@ impl ConnectionBuilder {
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(self.connect_within.min(self.answer_within))
+            .pool_idle_timeout(UNUSED_FOR)
             .no_proxy()
             // A few bytes could become gigabytes: what is encoded stays as it came.
             .no_gzip()
@@ -275,11 +277,6 @@ impl ConnectionBuilder {
             answer_bytes_max: self.answer_bytes_max,
         })
     }
-}
-
-/// Whether a segment would take the request to another path, however it is encoded.
-fn is_dots(segment: &str) -> bool {
-    matches!(segment, "." | "..")
 }
 
 fn checked(url: &str) -> Result<String, Unusable> {

@@ -112,6 +112,24 @@ impl Request {
         self
     }
 
+    /// Why this request would not arrive as it is, if so, and what to do about it.
+    pub(crate) fn unsendable(&self) -> Option<String> {
+        // However they are encoded, URLs are read so that these lead to another path.
+        let is_step = |segment: &&String| matches!(segment.as_str(), "." | "..");
+        if let Some(segment) = self.path.iter().find(is_step) {
+            return Some(format!(
+                "{segment:?} cannot be sent as an id, because URLs read it as a step between folders; choose another id"
+            ));
+        }
+        let is_none = |(name, value): &&(String, String)| {
+            HeaderName::try_from(name).is_err() || HeaderValue::try_from(value).is_err()
+        };
+        let (name, _) = self.headers.iter().find(is_none)?;
+        Some(format!(
+            "the header {name:?} holds what no header may hold, such as a line break; leave that out"
+        ))
+    }
+
     /// Path and query as they go over the wire.
     pub fn target(&self) -> String {
         let mut text = String::new();

@@ -22,7 +22,12 @@ const CLOSED: [&str; 5] = ["closed", "incomplete", "eof", "reset", "cancel"];
 
 /// What an error of the transport means.
 pub(super) fn silence(error: &reqwest::Error, answer_within: Duration) -> Unanswered {
-    if error.is_connect() || error.is_builder() {
+    if error.is_builder() {
+        // URL and headers were looked at before; what is left is what proves who asks.
+        let words = "the user, password or token holds what no header may hold; replace it";
+        return Unanswered::NotSent(words.to_owned());
+    }
+    if error.is_connect() {
         return Unanswered::NotSent(unreachable(error));
     }
     if error.is_timeout() {

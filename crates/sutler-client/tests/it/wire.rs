@@ -183,6 +183,22 @@ async fn ids_that_are_steps_between_folders_are_not_sent() {
 }
 
 #[tokio::test]
+async fn a_header_that_is_none_is_named_and_not_sent() {
+    let server = Raw::always(Act::answer(200, "{}")).await;
+    let connection = to(&server.url()).build().expect("a connection");
+    for (name, value) in [("X-Note", "hush\r\nX-Forged: hush"), ("no name", "hush")] {
+        let request = Request::new(Method::Get, &["v2"]).header(name, value);
+        let outcome = connection.send(&request).await;
+        let Err(Unanswered::NotSent(sentence)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(sentence.contains(name), "{sentence}");
+        assert!(!sentence.contains("hush"), "{sentence}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
 async fn every_other_id_arrives_as_the_one_segment_it_is() {
     let server = Raw::always(Act::answer(200, "{}")).await;
     let connection = to(&server.url()).build().expect("a connection");
