@@ -10,5 +10,6 @@ mod queries;
 mod refused_bodies;
 mod requests;
 mod responses;
+mod round_trips;
 mod schemas;
 mod times;
