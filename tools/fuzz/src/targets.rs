@@ -1,10 +1,11 @@
 //! Every parser of outside bytes, by name, with what its inputs look like.
 //!
-//! What must hold is in the files below: bodies in `bodies.rs`, headers, ids and other short texts in
+//! What must hold is in the files below: what brokers answer in `answers.rs`, bodies in `bodies.rs`, headers, ids and other short texts in
 //! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, what
 //! stores keep in `kept.rs`, whole requests in `requests.rs`, tokens and
 //! their keys in `tokens.rs`. A new parser gets a line here and a folder in `corpus/`.
 
+mod answers;
 mod bodies;
 mod catalogs;
 mod configs;
@@ -124,6 +125,13 @@ pub const TARGETS: &[Target] = &[
         Lines,
         configs::VARIABLE_WORDS,
         configs::variables
+    ),
+    plain!("answer", Lines, answers::WORDS, answers::answer),
+    plain!(
+        "retry_after",
+        Text,
+        answers::RETRY_WORDS,
+        answers::retry_after
     ),
     plain!("schema", Json, catalogs::SCHEMA_WORDS, catalogs::schema),
     plain!("schedule", Text, texts::SCHEDULE_WORDS, texts::schedule),
