@@ -288,11 +288,15 @@ fn import(operation: &Operation) -> Row<'_> {
     }
 }
 
+/// Sorted and each once, so that the same terms are the same rows.
 fn scoped<'c>(realm: &str, kind: &str, terms: &'c [Term]) -> Vec<(Vec<u8>, &'c [u8])> {
-    terms
+    let mut terms: Vec<(Vec<u8>, &[u8])> = terms
         .iter()
         .map(|term| (codec::scope(realm, kind, term.name), term.value.as_slice()))
-        .collect()
+        .collect();
+    terms.sort_unstable();
+    terms.dedup();
+    terms
 }
 
 fn wait(due: Due) -> i64 {

@@ -89,18 +89,10 @@ fn pack_row(packed: &mut Packed, row: &Row<'_>) {
     }
 }
 
-/// Sorted, so that the same terms are the same bytes.
 fn pack_terms(row: &Row<'_>) -> Vec<u8> {
-    let mut terms: Vec<(&[u8], &[u8])> = row
-        .terms
-        .iter()
-        .map(|(scope, value)| (&scope[..], *value))
-        .collect();
-    terms.sort_unstable();
-    terms.dedup();
     let mut packed = Packed::default();
-    packed.count(terms.len());
-    for (scope, value) in terms {
+    packed.count(row.terms.len());
+    for (scope, value) in &row.terms {
         packed.bytes(Some(scope));
         packed.bytes(Some(value));
     }

@@ -104,7 +104,11 @@ pub(super) fn trouble_of(cause: sqlx::Error) -> Trouble {
             Trouble::Lost(format!("{}: {}", said.code(), said.message()))
         }
         _ => Trouble::Refused {
-            code: said.code().to_owned(),
+            code: match said.constraint() {
+                // Our own code for a commit that stands from an earlier time.
+                Some("sutler_feed_id") => "SU000".to_owned(),
+                _ => said.code().to_owned(),
+            },
             said: said.message().to_owned(),
         },
     }

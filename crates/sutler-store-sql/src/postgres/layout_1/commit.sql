@@ -8,7 +8,8 @@
 --
 -- Answers 0 if the commit stands, n if its n-th expectation does not hold, -n if its n-th write does
 -- not fit. Once something was written, a write that does not fit ends the transaction by an error:
--- SU001 with its number as the message; SU000 if this very commit stands from an earlier time.
+-- SU001 with its number as the message; SU000 if this very commit stands from an earlier time. The same
+-- is said by the feed, where an id stands once: sutler_feed_id is violated.
 --
 -- Kinds of expectations: 0 absent, 1 version, 2 fence. Kinds of writes: 0 put of what is expected to
 -- be absent, 1 put, 2 remove, 3 start, 4 advance, 5 cancel, 6 wake, 7 unpin, 8 reseal, 9 import.
@@ -78,8 +79,7 @@ BEGIN
                 INSERT INTO sutler_doc (key, version, scopes, vals, body)
                     VALUES (w_key[i], p_id, scopes_new, vals_new, w_a[i]);
                 INSERT INTO sutler_term (scope, value, key)
-                    SELECT n.s, n.v, w_key[i] FROM unnest(scopes_new, vals_new) AS n (s, v)
-                    ON CONFLICT DO NOTHING;
+                    SELECT n.s, n.v, w_key[i] FROM unnest(scopes_new, vals_new) AS n (s, v);
             ELSE
                 SELECT scopes, vals INTO scopes_old, vals_old FROM sutler_doc WHERE key = w_key[i];
                 INSERT INTO sutler_doc (key, version, scopes, vals, body)
@@ -169,11 +169,7 @@ BEGIN
     IF pg_advisory_xact_lock_shared(sutler_place_v1(
             sequence, pg_sequence_last_value(sequence))) IS NULL THEN END IF;
     INSERT INTO sutler_feed (seq, at, id, ended, subjects)
-        VALUES (nextval(sequence), present, p_id, ended, subjects)
-        ON CONFLICT (id) DO NOTHING;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'this commit stands from an earlier time' USING ERRCODE = 'SU000';
-    END IF;
+        VALUES (nextval(sequence), present, p_id, ended, subjects);
     RETURN 0;
 END
 $$;
@@ -190,7 +186,6 @@ BEGIN
     INSERT INTO sutler_term (scope, value, key)
         SELECT s, v, p_key FROM (
             SELECT s, v FROM unnest(scopes_new, vals_new) AS n (s, v)
-            EXCEPT SELECT s, v FROM unnest(scopes_old, vals_old) AS o (s, v)) added
-        ON CONFLICT DO NOTHING;
+            EXCEPT SELECT s, v FROM unnest(scopes_old, vals_old) AS o (s, v)) added;
 END
 $$;
