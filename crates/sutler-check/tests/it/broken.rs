@@ -18,6 +18,7 @@ mod flaws_instances;
 mod flaws_protocol;
 mod instances;
 mod liberties;
+mod liberties_bindings;
 mod routes;
 mod state;
 mod switches;
@@ -25,6 +26,7 @@ mod updates;
 
 pub(crate) use catalog::Kit;
 pub(crate) use liberties::LIBERTIES;
+pub(crate) use liberties_bindings::BINDING_LIBERTIES;
 pub(crate) use switches::{Flaws, asked_for};
 
 use secrecy::SecretString;

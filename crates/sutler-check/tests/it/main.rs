@@ -3,6 +3,7 @@
 //!
 //! Start with `broken.rs` (the broker of the test kit) and `flaws.rs` (what it is for).
 
+mod bindings;
 mod broken;
 mod flaws;
 mod hostile;

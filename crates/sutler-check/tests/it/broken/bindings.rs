@@ -43,7 +43,9 @@ fn decided(world: &mut World, ask: &Ask, instance_id: &str, id: &str) -> Result<
         return Err(refuse(404, "There is no such instance."));
     };
     let plan = offered(world, &instance.is.service_id, &instance.is.plan_id)?;
-    fits(&plan, "service_binding", "create", given.as_ref())?;
+    if !world.flaws.has("bind-invalid-parameters") {
+        fits(&plan, "service_binding", "create", given.as_ref())?;
+    }
     let wanted = json!({
         "named": named,
         "parameters": given,
@@ -58,7 +60,12 @@ fn decided(world: &mut World, ask: &Ask, instance_id: &str, id: &str) -> Result<
     if !plan.is_bindable && !world.flaws.has("bind-not-bindable") {
         return Err(malformed("Instances of this plan cannot be bound."));
     }
-    if let Some(predecessor) = predecessor {
+    let ignores = world
+        .flaws
+        .takes("ignores predecessors where it does not rotate");
+    if let Some(predecessor) = predecessor
+        && (plan.is_rotatable || !ignores)
+    {
         given = rotated(world, &plan, instance_id, predecessor)?;
     }
     if plan.needs_app && !names_app(&body) {
@@ -187,9 +194,11 @@ pub(crate) fn unbind(
     instance_id: &str,
     id: &str,
 ) -> Result<Answer, Refused> {
+    let hurries = world.flaws.takes("unbinds at once what takes time to bind");
     let asked = ask.query("service_id").zip(ask.query("plan_id"));
     let asked = asked.and_then(|(service_id, plan_id)| world.plan(service_id, plan_id));
-    if asked.is_some_and(|plan| plan.is_async_bind) && !ask.accepts_incomplete() {
+    let takes_time = |plan: &Plan| plan.is_async_bind && !hurries;
+    if asked.as_ref().is_some_and(takes_time) && !ask.accepts_incomplete() {
         return Err(async_required());
     }
     let Some(binding) = world.binding(instance_id, id) else {
@@ -220,7 +229,7 @@ pub(crate) fn unbind(
             .bindings
             .retain(|_, it| it.wanted["predecessor"] != id);
     }
-    if !plan.is_async_bind {
+    if !takes_time(&plan) {
         if let Some(instance) = world.instance_mut(instance_id) {
             instance.bindings.remove(id);
         }

@@ -3,7 +3,7 @@
 use super::answers::{Answer, Refused, busy, gone, malformed, refuse};
 use super::ask::Ask;
 use super::state::{Kind, Operation, Phase, Progress, World};
-use super::{Era, bindings, instances};
+use super::{Era, bindings, flaws_bindings, instances};
 use serde_json::{Value, json};
 
 pub(crate) fn instance(world: &World, ask: &Ask, id: &str) -> Result<Answer, Refused> {
@@ -99,6 +99,7 @@ pub(crate) fn binding_operation(
 ) -> Result<Answer, Refused> {
     let operation = polled(ask)?;
     let era = world.era;
+    let flaws = world.flaws.clone();
     let missing = || refuse(404, "There is no such binding.");
     let instance = world.instance_mut(instance).ok_or_else(missing)?;
     let binding = instance.bindings.get_mut(id).ok_or_else(missing)?;
@@ -107,6 +108,10 @@ pub(crate) fn binding_operation(
     };
     if ended {
         bindings::ended(binding, operation.kind);
+    } else if operation.progress == Progress::Succeeded
+        && flaws_bindings::forgets(&flaws, operation.kind)
+    {
+        return Err(missing());
     }
     state(&operation, era)
 }

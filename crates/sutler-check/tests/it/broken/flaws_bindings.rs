@@ -4,7 +4,7 @@
 use super::Flaws;
 use super::answers::{Answer, malformed};
 use super::ask::{Ask, Place};
-use super::state::{Binding, Operations, Phase, World};
+use super::state::{Binding, Kind, Operations, Phase, World};
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
@@ -59,12 +59,13 @@ pub(crate) fn replace(world: &mut World, instance: &str, predecessor: &str) {
 fn bind(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
     let body = ask.object().ok();
     match answer.status {
+        200 if flaws.has("rotate-repeat") && is_rotation(body.as_ref()) => answer.status = 201,
         200 if flaws.has("bind-repeat-done") => answer.status = 201,
         200 if flaws.has("bind-repeat-same") => {
             answer.set("credentials", json!({ "user": "somebody else" }));
         }
         201 if flaws.has("bind-created") => answer.status = 200,
-        200 | 201 if flaws.has("bind-unique-credentials") => {
+        200 | 201 if flaws.has("bind-unique-credentials") || flaws.has("rotate-credentials") => {
             answer.set("credentials", json!({ "user": "everybody" }));
         }
         200..=202 if flaws.has("bind-optional-fields") && is_annotated(body.as_ref()) => {
@@ -80,7 +81,7 @@ fn bind(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
 }
 
 fn refused(flaws: &Flaws, body: Option<&Map<String, Value>>, answer: &mut Answer) {
-    let is_rotation = body.is_some_and(|it| it.contains_key("predecessor_binding_id"));
+    let is_rotation = is_rotation(body);
     let fields = [
         ("bind-without-service-id", "service_id"),
         ("bind-without-plan-id", "plan_id"),
@@ -102,12 +103,20 @@ fn refused(flaws: &Flaws, body: Option<&Map<String, Value>>, answer: &mut Answer
     if !typed && flaws.has("bind-wrong-types") {
         answer.status = 422;
     }
+    let empty_app = body.is_some_and(|it| it.get("app_guid") == Some(&json!("")));
+    if empty_app && flaws.has("bind-empty-app-guid") {
+        answer.status = 422;
+    }
     if body.is_none() && flaws.has("bind-malformed") {
         answer.status = 415;
     }
     if is_rotation && flaws.has("rotate-unknown-predecessor") {
         answer.status = 404;
     }
+}
+
+fn is_rotation(body: Option<&Map<String, Value>>) -> bool {
+    body.is_some_and(|it| it.contains_key("predecessor_binding_id"))
 }
 
 fn is_annotated(body: Option<&Map<String, Value>>) -> bool {
@@ -158,6 +167,12 @@ fn given(flaws: &Flaws, answer: &mut Answer) {
             answer.set(field, value);
         }
     }
+    if flaws.has("bind-syslog-drain-given") {
+        answer.unset("syslog_drain_url");
+    }
+    if flaws.has("bind-volumes-given") {
+        answer.unset("volume_mounts");
+    }
     if flaws.has("bind-information") {
         answer.unset("credentials");
         answer.unset("endpoints");
@@ -177,10 +192,22 @@ fn unbind(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
     }
 }
 
+/// Whether it does not remember how such an operation ended.
+pub(crate) fn forgets(flaws: &Flaws, kind: Kind) -> bool {
+    match kind {
+        Kind::Create => flaws.has("binding-poll-again"),
+        Kind::Delete => flaws.has("unbind-poll-after"),
+        Kind::Update => false,
+    }
+}
+
 fn last_operation(flaws: &Flaws, ask: &Ask, answer: &mut Answer) {
     let operation = ask.query("operation");
     let is_of = |verb: &str| operation.is_some_and(|it| it.starts_with(verb));
     match answer.status {
+        200 if operation.is_none() && flaws.has("unbind-halts-bind-poll") => {
+            answer.set("state", json!("in progress"));
+        }
         200 if is_of("bind-") && flaws.has("bind-polled") => answer.set("state", json!("failed")),
         200 if is_of("unbind-") && flaws.has("unbind-polled") => {
             answer.set("state", json!("failed"));

@@ -6,7 +6,7 @@ use super::ask::{Ask, Place};
 use super::state::World;
 use super::{
     Era, PASSWORD, USER, bindings, fetches, flaws_bindings, flaws_catalog, flaws_instances,
-    flaws_protocol, instances, liberties, updates,
+    flaws_protocol, instances, liberties, liberties_bindings, updates,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -47,6 +47,7 @@ fn answer(world: &mut World, ask: &Ask) -> Answer {
         answer = answer.header("X-Broker-API-Request-Identity", id);
     }
     liberties::bend(world, ask, &mut answer);
+    liberties_bindings::bend(world, ask, &mut answer);
     flaws_instances::bend(world, ask, &mut answer);
     flaws_bindings::bend(&world.flaws, ask, &mut answer);
     flaws_protocol::bend(&world.flaws, ask, &mut answer);
@@ -58,6 +59,7 @@ fn decided(world: &mut World, ask: &Ask) -> Result<Answer, Refused> {
     versioned(world, ask)?;
     liberties::prepare(world, ask);
     liberties::refuses(world, ask)?;
+    liberties_bindings::refuses(world, ask)?;
     flaws_protocol::served(&world.flaws, world.requests, ask)?;
     match (&ask.place, ask.method.clone()) {
         (Place::Catalog, Method::GET) => {

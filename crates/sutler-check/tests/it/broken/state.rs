@@ -161,6 +161,11 @@ impl Operations {
         });
     }
 
+    /// Whether nothing was ever begun.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The operation that runs.
     pub(crate) fn running(&self) -> Option<&Operation> {
         self.0

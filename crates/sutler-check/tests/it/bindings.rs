@@ -1,0 +1,94 @@
+//! What the walk of bindings promises besides its verdicts: few bindings, no failure of a broker that
+//! is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have `flaws.rs`.
+
+use crate::broken::{BINDING_LIBERTIES, Broken, Flaws, Kit};
+use std::collections::BTreeSet;
+use sutler_check::{Check, Level, Report, all_cases};
+
+/// Most bindings that the walk of one plan makes, side by side or one after the other.
+const BINDINGS_MAX: usize = 6;
+
+async fn checked(kit: Kit, flaws: Flaws) -> Report {
+    let broken = Broken::start(kit, flaws).await;
+    Check::of(broken.connection()).run().await.unwrap()
+}
+
+fn failed(report: &Report) -> BTreeSet<&'static str> {
+    let failures = report.failures(Level::May);
+    failures.map(|finding| finding.case.name).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_walk_of_a_plan_makes_few_bindings() {
+    for kit in Kit::ALL {
+        let report = checked(kit, Flaws::none()).await;
+        let plans = report.subjects().len() - 1;
+        let bindings = report.made.bindings;
+        eprintln!("{kit:?}: {plans} plans, {bindings} bindings");
+        assert!(bindings <= plans * BINDINGS_MAX, "{kit:?}: {bindings}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_binds_in_another_right_way_fails_nothing() {
+    for liberty in BINDING_LIBERTIES {
+        for kit in [Kit::Async, Kit::Sync, Kit::Requires] {
+            let report = checked(kit, Flaws::liberty(liberty)).await;
+            let failures: Vec<String> = report
+                .failures(Level::Should)
+                .map(|it| format!("{} of {}: {:?}", it.case.name, it.subject, report.said(it)))
+                .collect();
+            assert!(failures.is_empty(), "{liberty}, {kit:?}: {failures:#?}");
+            let left = &report.left_behind;
+            assert!(left.is_empty(), "{liberty}, {kit:?}: {left:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flaws_of_should_cases_of_bindings_are_noticed() {
+    let flawed = [
+        (Kit::Sync, "bind-empty-app-guid"),
+        (Kit::Sync, "bind-invalid-parameters"),
+        (Kit::Sync, "bind-unknown-instance"),
+        (Kit::Sync, "bind-repeat-done"),
+        (Kit::Sync, "bind-repeat-same"),
+        (Kit::Sync, "bind-unique-credentials"),
+        (Kit::Requires, "bind-syslog-drain-given"),
+        (Kit::Requires, "bind-volumes-given"),
+        (Kit::Sync, "binding-fetch-same"),
+        (Kit::Async, "binding-poll-again"),
+        (Kit::Sync, "rotate-repeat"),
+        (Kit::Sync, "rotate-credentials"),
+        (Kit::Async, "unbind-poll-after"),
+        (Kit::Async, "unbind-halts-bind-poll"),
+    ];
+    for (kit, case) in flawed {
+        assert!(all_cases().any(|it| it.name == case), "{case} is no case");
+        let failed = failed(&checked(kit, Flaws::one(case)).await);
+        assert!(failed.contains(case), "{case} was not noticed: {failed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_broker_may_leave_undone_with_bindings_shows_in_may_cases_only() {
+    let undone = [
+        ("uses no id of a binding again", "bind-again"),
+        (
+            "rotates only with service and plan",
+            "rotate-predecessor-only",
+        ),
+        (
+            "ignores predecessors where it does not rotate",
+            "rotate-not-rotatable",
+        ),
+        (
+            "shows no parameters of bindings",
+            "binding-fetch-parameters",
+        ),
+    ];
+    for (liberty, case) in undone {
+        let failed = failed(&checked(Kit::Async, Flaws::liberty(liberty)).await);
+        assert_eq!(failed, BTreeSet::from([case]), "{liberty}");
+    }
+}
