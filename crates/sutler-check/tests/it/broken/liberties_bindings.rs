@@ -75,10 +75,12 @@ pub(crate) fn bend(world: &World, ask: &Ask, answer: &mut Answer) {
         (Place::Binding(..), 200) if takes("shows no parameters of bindings") => {
             answer.unset("parameters");
         }
-        (Place::Binding(instance, _), 404) if takes("says 400 of binds to what is not there") => {
-            if ask.method == Method::PUT && world.instance(instance).is_none() {
-                answer.status = 400;
-            }
+        (Place::Binding(instance, _), 404)
+            if takes("says 400 of binds to what is not there")
+                && ask.method == Method::PUT
+                && world.instance(instance).is_none() =>
+        {
+            answer.status = 400;
         }
         (Place::Binding(..), 200 | 201) if takes("says nothing of routes") => {
             let body = answer.body.as_ref();
