@@ -134,7 +134,8 @@ impl Check {
         let unseen = match walked.stop {
             _ if stopped => "the check was stopped",
             Some(Stop::Silent) => "the broker stopped answering",
-            Some(Stop::Asked) | None => "the walk did not come this far",
+            Some(Stop::Asked) | None if plans == 0 => "there was no plan to walk",
+            Some(Stop::Asked) | None => "nothing that it is about came up in the walk",
         };
         Ok(Report {
             broker: asker.connection.base().to_owned(),
