@@ -128,8 +128,11 @@ impl EtcdStore {
             if picked.is_empty() {
                 break;
             }
+            let mut current = true;
             for batch in picked.chunks(BATCH) {
-                for job in self.take(worker, batch).await? {
+                let (taken, seen) = self.take(worker, batch).await?;
+                current &= seen;
+                for job in taken {
                     let limit = left.iter_mut().find(|it| it.0 == job.row.queue);
                     if let Some((_, limit)) = limit {
                         *limit = limit.saturating_sub(1);
@@ -137,17 +140,33 @@ impl EtcdStore {
                     claimed.push(job);
                 }
             }
+            if !current {
+                break;
+            }
         }
-        let parts: Vec<_> = claimed.iter().map(|job| job.parts.clone()).collect();
-        let contents = self.contents(&parts, None).await?;
-        let whole = claimed.into_iter().zip(contents);
-        Ok(whole
-            .filter_map(|(job, contents)| Some(operation_of(job, contents?)))
-            .collect())
+        Ok(self.fill_in(claimed).await?)
     }
 
-    /// Takes as many of these as nobody took before.
-    async fn take(&self, worker: WorkerId, picked: &[Pick]) -> Result<Vec<Job>, LeaseError> {
+    /// Operations with their contents. One that was changed meanwhile is read as it is now.
+    async fn fill_in(&self, jobs: Vec<Job>) -> Result<Vec<Operation>, StoreError> {
+        let parts: Vec<_> = jobs.iter().map(|job| job.parts.clone()).collect();
+        let contents = self.contents(&parts, None).await?;
+        let mut operations = Vec::with_capacity(jobs.len());
+        for (job, contents) in jobs.into_iter().zip(contents) {
+            match contents {
+                Some(contents) => operations.push(operation_of(job, contents)),
+                None => operations.extend(self.whole(job.row.id).await?),
+            }
+        }
+        Ok(operations)
+    }
+
+    /// Takes as many of these as nobody took before; also whether the view has heard of it.
+    async fn take(
+        &self,
+        worker: WorkerId,
+        picked: &[Pick],
+    ) -> Result<(Vec<Job>, bool), LeaseError> {
         let mut taken = Vec::with_capacity(picked.len());
         let mut steps = Vec::with_capacity(picked.len() + 1);
         for pick in picked {
@@ -177,11 +196,11 @@ impl EtcdStore {
         if !answer.succeeded {
             return Err(LeaseError::Lost);
         }
-        self.follower.reach(answer.header.revision.0).await?;
+        let seen = self.follower.reach(answer.header.revision.0).await.is_ok();
         let done = answer.responses.iter().map(|it| it.txn.as_ref());
         let done = done.map(|it| it.is_some_and(|txn| txn.succeeded));
         let taken = taken.into_iter().zip(done).filter(|(_, done)| *done);
-        Ok(taken.map(|(job, _)| job).collect())
+        Ok((taken.map(|(job, _)| job).collect(), seen))
     }
 
     pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), StoreError> {
@@ -218,13 +237,15 @@ impl EtcdStore {
                 self.follower.catch_up().await?;
                 continue;
             }
-            self.follower.reach(answer.header.revision.0).await?;
+            // Late or not, it is given back.
+            let seen = self.follower.reach(answer.header.revision.0).await;
             if all {
                 if let Some(lease) = lease {
                     self.client.revoke(lease.id).await;
                 }
                 return Ok(());
             }
+            seen?;
         }
         Err(StoreError::new(
             "others wrote faster than this release could; try it again",

@@ -11,15 +11,15 @@ use reqwest::header::{AUTHORIZATION, DATE};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sutler_journal::StoreError;
 
 /// Longest answer: a page of the largest values, in base64.
 const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// After how long a silent connection is checked: a watch may be silent for hours.
+const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Most connections that are kept for later, per member.
 const IDLE_MAX: usize = 32;
 /// Most keys that one transaction reads; etcd takes 128 steps unless told otherwise.
@@ -74,6 +74,7 @@ impl Client {
             .http1_only()
             .no_proxy()
             .tcp_nodelay(true)
+            .tcp_keepalive(KEEPALIVE)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(settings.connect_timeout)
             .pool_max_idle_per_host(IDLE_MAX);

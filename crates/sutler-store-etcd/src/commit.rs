@@ -171,6 +171,7 @@ impl EtcdStore {
             }
             self.follower.catch_up().await
         };
-        fetch.await.map_err(CommitError::NotWritten)
+        fetch.await.map_err(CommitError::NotWritten)?;
+        Ok(())
     }
 }

@@ -12,9 +12,9 @@ use crate::view::{News, View};
 use crate::watch::Watch;
 use crate::wire::{Event, EventKind, Range};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sutler_journal::{StoreError, StoreTime};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// How many keys are read at a time at the start.
 const PAGE: usize = 500;
@@ -29,8 +29,8 @@ pub(crate) struct Follower {
     view: RwLock<View>,
     reached: watch::Sender<i64>,
     hints: watch::Sender<u64>,
-    /// The watch does not deliver.
-    doubt: Notify,
+    /// Since when somebody waited in vain for the watch to deliver.
+    doubt: watch::Sender<Option<Instant>>,
     patience: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Follower {
             client,
             keys,
             hints: watch::Sender::new(0),
-            doubt: Notify::new(),
+            doubt: watch::Sender::new(None),
             patience,
         })
     }
@@ -70,22 +70,37 @@ impl Follower {
         self.hints.subscribe()
     }
 
-    /// Makes sure that the view has all that was acknowledged before: one round trip.
-    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+    /// Makes sure that the view has all that was acknowledged before: one round trip. Gives the
+    /// revision that etcd is at; from the head's to this one no document, operation or commit changed.
+    pub(crate) async fn catch_up(&self) -> Result<i64, StoreError> {
         let head = Range::one(self.keys.head());
         let answer = self.client.range(&head).await?;
         let revision = answer.kvs.first().map_or(0, |kv| kv.mod_revision.0);
-        self.reach(revision).await
+        self.reach(revision).await?;
+        Ok(answer.header.revision.0)
+    }
+
+    /// Reads from a view with all that was acknowledged before. What the view names is in etcd at the
+    /// revision that comes with the answer, which is as new as can be: other users of the same etcd may
+    /// have had much compacted away since this store last changed.
+    pub(crate) async fn current<T>(
+        &self,
+        read: impl FnOnce(&View) -> Result<T, StoreError>,
+    ) -> Result<(T, i64), StoreError> {
+        let at = self.catch_up().await?;
+        let view = self.view()?;
+        Ok((read(&view)?, at.max(view.revision)))
     }
 
     /// Waits until the view has come to a revision.
     pub(crate) async fn reach(&self, revision: i64) -> Result<(), StoreError> {
+        let began = Instant::now();
         let mut reached = self.reached.subscribe();
         let arrival = reached.wait_for(|reached| *reached >= revision);
         match tokio::time::timeout(self.patience, arrival).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) | Err(_) => {
-                self.doubt.notify_one();
+                self.doubt.send_replace(Some(began));
                 Err(StoreError::new(
                     "etcd's watch lags behind; it is opened again, so ask again",
                 ))
@@ -117,22 +132,39 @@ impl Follower {
         let next = *self.reached.borrow() + 1;
         let opening = Watch::open(&self.client, self.keys.followed(), next);
         let Ok(opened) = tokio::time::timeout(self.patience, opening).await else {
-            let (member, _) = self.client.member().await?;
-            self.client.leave(member);
-            return Ok(());
+            return self.go_elsewhere().await;
         };
         let mut watch = opened?;
+        let opened = Instant::now();
+        let (mut heard, mut doubt) = (opened, self.doubt.subscribe());
         loop {
-            let events = tokio::select! {
-                events = watch.next() => events?,
-                () = self.doubt.notified() => return Ok(()),
+            // Whoever waited longer than this watch was silent has nothing to say about it.
+            let in_vain = async {
+                let after = |began: &Option<Instant>| began.is_some_and(|began| began > heard);
+                drop(doubt.wait_for(after).await);
             };
-            *pause = PAUSE_MIN;
+            let events = tokio::select! {
+                events = watch.next() => events,
+                () = in_vain => break,
+            };
+            heard = Instant::now();
+            if opened.elapsed() > PAUSE_MAX {
+                *pause = PAUSE_MIN;
+            }
+            let events = events?;
             if let Err(error) = self.take_in(&events) {
                 tracing::error!(%error, "a change in etcd cannot be taken in");
                 return Err(Trouble::NotDone(error));
             }
         }
+        self.go_elsewhere().await
+    }
+
+    /// Leaves a member that does not deliver.
+    async fn go_elsewhere(&self) -> Result<(), Trouble> {
+        let (member, _) = self.client.member().await?;
+        self.client.leave(member);
+        Ok(())
     }
 
     fn take_in(&self, events: &[Event]) -> Result<(), StoreError> {

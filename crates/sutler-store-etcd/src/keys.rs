@@ -12,7 +12,8 @@
 //! | `T` | – | the revision up to which the feed was trimmed |
 //! | `W` | worker | a live lease: etcd takes the key away when the lease runs out |
 //! | `b` | commit id | a *sheet*: what a commit wrote into operations that is not small |
-//! | `l` | operation id, number | a chunk of a log |
+//! | `l` | operation id | how many chunks and bytes the log has |
+//! | `l` | operation id, number | a chunk of the log |
 //! | `v` | commit id | that every try of a commit so far is void |
 //!
 //! Capital letters are followed by every replica (`follow.rs`), small ones are read when needed.
@@ -130,6 +131,11 @@ impl Keys {
         let mut key = self.key(LOG, operation.0.as_bytes());
         key.extend_from_slice(&number.to_be_bytes());
         key
+    }
+
+    /// How long the log of an operation is; sorts before its chunks.
+    pub(crate) fn log_length(&self, operation: OperationId) -> Vec<u8> {
+        self.key(LOG, operation.0.as_bytes())
     }
 
     /// The whole log of an operation: from, and up to but not including.

@@ -1,10 +1,10 @@
 //! Logs of runs: numbered chunks beside the operations, outside commits.
 //!
-//! A chunk's value begins with how many bytes of log stand before it, so that the last chunk alone
-//! tells whether there is room for another.
+//! Beside the chunks stands how many there are and how long they are together; every chunk demands
+//! that nobody wrote that meanwhile.
 
 use crate::client::Effect;
-use crate::codec::{Reader, damaged};
+use crate::codec::{Reader, damaged, put_number};
 use crate::store::EtcdStore;
 use crate::wire::{Compare, Range, Step, Txn};
 use bytes::Bytes;
@@ -26,32 +26,27 @@ impl EtcdStore {
         }
         text.truncate(LOG_CHUNK_BYTES_MAX);
         for _ in 0..TRIES_MAX {
-            let mut last = Range::between(self.keys.log(operation)).limit(1);
-            last.sort_order = Some("DESCEND");
-            let found = self.client.range(&last).await?;
-            let (number, before) = match found.kvs.first() {
-                Some(kv) => {
-                    let number = self.keys.chunk_number(&kv.key.0);
-                    let number = number.ok_or_else(|| damaged("a log"))?;
-                    let (before, chunk) = read_chunk(&kv.value.0)?;
-                    (number + 1, before + chunk.len())
-                }
-                None => (0, 0),
+            let place = self.keys.log_length(operation);
+            let found = self.client.range(&Range::one(place.clone())).await?;
+            let (length, revision) = match found.kvs.first() {
+                Some(kv) => (Length::read(&kv.value.0)?, kv.mod_revision.0),
+                None => (Length::default(), 0),
             };
-            if before + text.len() > LOG_BYTES_MAX {
+            let Some(longer) = length.with(text.len()) else {
                 return Ok(());
-            }
-            let place = self.keys.log_chunk(operation, number);
+            };
+            let chunk = self.keys.log_chunk(operation, length.chunks);
             let exists = self.keys.operation(operation);
-            let mut value = (before as u64).to_be_bytes().to_vec();
-            value.extend_from_slice(&text);
             // What was swept must not come back as a log without an operation.
             let txn = Txn {
                 compare: vec![
                     Compare::present(exists.clone()),
-                    Compare::absent(place.clone()),
+                    Compare::unchanged(place.clone(), revision),
                 ],
-                success: vec![Step::put(place, value)],
+                success: vec![
+                    Step::put(chunk, text.to_vec()),
+                    Step::put(place, longer.write()),
+                ],
                 failure: vec![Step::Range(Range::one(exists))],
             };
             let answer = self.client.txn(&txn, Effect::Writes).await?;
@@ -78,20 +73,62 @@ impl EtcdStore {
         let first = self.keys.log_chunk(operation, from);
         let range = Range::between((first, to)).limit(limit.min(CHUNKS_MAX));
         let found = self.client.range(&range).await?;
-        let chunks = found.kvs.iter().map(|kv| {
+        let chunks = found.kvs.into_iter().map(|kv| {
             let number = self.keys.chunk_number(&kv.key.0);
             Ok(LogChunk {
                 number: number.ok_or_else(|| damaged("a log"))?,
-                text: read_chunk(&kv.value.0)?.1,
+                text: kv.value.0,
             })
         });
         chunks.collect()
     }
 }
 
-fn read_chunk(value: &Bytes) -> Result<(usize, Bytes), StoreError> {
-    let mut reader = Reader(value);
-    let before = reader.time().and_then(|it| usize::try_from(it).ok());
-    let before = before.ok_or_else(|| damaged("a log"))?;
-    Ok((before, value.slice_ref(reader.rest())))
+/// How long a log is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Length {
+    chunks: u32,
+    bytes: usize,
+}
+
+impl Length {
+    /// With one more chunk; `None` if there is no room for it.
+    fn with(self, bytes: usize) -> Option<Self> {
+        let bytes = self.bytes + bytes;
+        let chunks = self.chunks.checked_add(1)?;
+        (bytes <= LOG_BYTES_MAX).then_some(Self { chunks, bytes })
+    }
+
+    fn write(self) -> Vec<u8> {
+        let mut value = Vec::new();
+        put_number(&mut value, u64::from(self.chunks));
+        put_number(&mut value, self.bytes as u64);
+        value
+    }
+
+    fn read(value: &[u8]) -> Result<Self, StoreError> {
+        let mut reader = Reader(value);
+        let mut read = || {
+            Some(Self {
+                chunks: u32::try_from(reader.number()?).ok()?,
+                bytes: usize::try_from(reader.number()?).ok()?,
+            })
+        };
+        read().ok_or_else(|| damaged("the length of a log"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LOG_BYTES_MAX, Length};
+
+    #[test]
+    fn a_log_grows_by_chunks_until_it_is_full() {
+        let length = Length::default().with(5).and_then(|it| it.with(70_000));
+        let length = length.expect("there is room");
+        assert_eq!((length.chunks, length.bytes), (2, 70_005));
+        assert_eq!(Length::read(&length.write()).expect("a length"), length);
+        assert_eq!(length.with(LOG_BYTES_MAX), None);
+        assert!(Length::read(&[0x80]).is_err());
+    }
 }

@@ -8,7 +8,7 @@ use crate::client::Trouble;
 use crate::keys::end_of;
 use crate::rows::{Job, Part, Parts, read_document, read_operation, read_record};
 use crate::store::EtcdStore;
-use crate::view::TermRange;
+use crate::view::{TermRange, View};
 use crate::wire::{KeyValue, Range};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -190,15 +190,12 @@ impl EtcdStore {
             return Ok(nothing());
         }
         for _ in 0..READS_MAX {
-            self.follower.catch_up().await?;
-            let (places, revision) = {
-                let view = self.follower.view()?;
-                let mut places = Vec::new();
-                for (value, key) in view.list(term, after, limit) {
-                    places.push((value.to_vec(), key_of(key)?));
-                }
-                (places, view.revision)
+            let list = |view: &View| {
+                let places = view.list(term, after, limit).into_iter();
+                let places = places.map(|(value, key)| Ok((value.to_vec(), key_of(key)?)));
+                places.collect::<Result<Vec<(Vec<u8>, Key)>, StoreError>>()
             };
+            let (places, revision) = self.follower.current(list).await?;
             let shown = places.get(..limit.min(places.len())).unwrap_or_default();
             let keys: Vec<Vec<u8>> = shown.iter().map(|it| self.keys.document(&it.1)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
@@ -222,11 +219,8 @@ impl EtcdStore {
 
     pub(crate) async fn rows(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         for _ in 0..READS_MAX {
-            self.follower.catch_up().await?;
-            let (ids, revision) = {
-                let view = self.follower.view()?;
-                (view.operations.list(list), view.revision)
-            };
+            let find = |view: &View| Ok(view.operations.list(list));
+            let (ids, revision) = self.follower.current(find).await?;
             let keys: Vec<Vec<u8>> = ids.iter().map(|id| self.keys.operation(*id)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
                 Ok(found) => found,
@@ -261,24 +255,28 @@ impl EtcdStore {
 
     pub(crate) async fn feed(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
         let asked = revision_of(after)?;
-        for _ in 0..READS_MAX {
-            self.follower.catch_up().await?;
-            let (commits, trimmed, revision) = {
-                let view = self.follower.view()?;
+        let mut reached = asked;
+        let mut changes: Vec<Change> = Vec::new();
+        let mut tries = 0;
+        loop {
+            let find = |view: &View| {
                 let trimmed = view.trimmed.value;
-                let newer = view.feed.range(asked.max(trimmed) + 1..);
+                let newer = view.feed.range(reached.max(trimmed) + 1..);
                 let newer = newer.take(limit.clamp(1, COMMITS_MAX));
                 let commits: Vec<(i64, CommitId)> = newer.map(|(at, it)| (*at, it.0)).collect();
-                (commits, trimmed, view.revision)
+                Ok((commits, trimmed))
             };
+            let ((commits, trimmed), revision) = self.follower.current(find).await?;
+            reached = reached.max(trimmed);
             let keys: Vec<Vec<u8>> = commits.iter().map(|it| self.keys.commit(it.1)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
-                Ok(found) => found,
-                Err(Trouble::Compacted) => continue,
-                Err(other) => return Err(other.into()),
+                Err(Trouble::Compacted) if tries < READS_MAX => {
+                    tries += 1;
+                    continue;
+                }
+                found => found?,
             };
-            let mut changes: Vec<Change> = Vec::new();
-            let mut reached = asked.max(trimmed);
+            let some = !commits.is_empty();
             for ((at, commit), kv) in commits.into_iter().zip(found) {
                 let Some(kv) = kv else { break };
                 let subjects = read_record(&kv.value.0)?.subjects;
@@ -290,27 +288,31 @@ impl EtcdStore {
                 changes.extend(each.map(|subject| Change { commit, subject }));
                 reached = at;
             }
+            // Commits that changed nothing are passed over: nobody must take them for the end.
+            if changes.is_empty() && some {
+                continue;
+            }
             return Ok(Changes {
                 changes,
                 next: cursor_at(reached),
                 gap: asked < trimmed,
             });
         }
-        Err(restless())
     }
 
     pub(crate) async fn counts(&self) -> Result<Stats, StoreError> {
-        self.follower.catch_up().await?;
-        let view = self.follower.view()?;
-        let (live, terminal) = view.operations.counts();
-        let cleaned = u64::try_from(view.cleaned.value).unwrap_or_default();
-        Ok(Stats {
-            accepted: live + terminal + cleaned,
-            live,
-            terminal,
-            cleaned,
-            queues: view.operations.queues(),
-        })
+        let count = |view: &View| {
+            let (live, terminal) = view.operations.counts();
+            let cleaned = u64::try_from(view.cleaned.value).unwrap_or_default();
+            Ok(Stats {
+                accepted: live + terminal + cleaned,
+                live,
+                terminal,
+                cleaned,
+                queues: view.operations.queues(),
+            })
+        };
+        Ok(self.follower.current(count).await?.0)
     }
 }
 

@@ -74,10 +74,12 @@ impl EtcdStore {
             let count = i64::try_from(old.len()).unwrap_or_default();
             let value = (cleaned.value + count).to_be_bytes().to_vec();
             txn.success.push(Step::put(self.keys.cleaned(), value));
-            if self.change(txn).await? {
-                swept += old.len();
-            } else {
-                tries += 1;
+            match self.change(txn).await {
+                Ok(true) => swept += old.len(),
+                Ok(false) => tries += 1,
+                // What was swept before was swept.
+                Err(_) if swept > 0 => break,
+                Err(error) => return Err(error),
             }
         }
         Ok(swept as u64)
@@ -108,10 +110,12 @@ impl EtcdStore {
                 success,
                 failure: Vec::new(),
             };
-            if self.change(txn).await? {
-                swept += old.len();
-            } else {
-                tries += 1;
+            match self.change(txn).await {
+                Ok(true) => swept += old.len(),
+                Ok(false) => tries += 1,
+                // What was swept before was swept.
+                Err(_) if swept > 0 => break,
+                Err(error) => return Err(error),
             }
         }
         Ok(swept as u64)
@@ -163,9 +167,11 @@ impl EtcdStore {
     async fn change(&self, mut txn: Txn) -> Result<bool, StoreError> {
         txn.success.push(self.head());
         let answer = self.client.txn(&txn, Effect::Writes).await?;
-        match answer.succeeded {
-            true => self.follower.reach(answer.header.revision.0).await?,
-            false => self.follower.catch_up().await?,
+        if answer.succeeded {
+            // Late or not, it is done; whatever rests on it finds out.
+            let _ = self.follower.reach(answer.header.revision.0).await;
+        } else {
+            self.follower.catch_up().await?;
         }
         Ok(answer.succeeded)
     }

@@ -6,9 +6,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::de::{Error, Unexpected};
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
+use std::fmt;
 
 /// Bytes, in base64 on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,10 +28,22 @@ impl Serialize for Base64 {
 
 impl<'de> Deserialize<'de> for Base64 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        let decoded = STANDARD.decode(text.as_bytes());
-        let bytes = decoded.map_err(|_| D::Error::custom("not base64"))?;
-        Ok(Self(bytes.into()))
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Base64;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("base64")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Base64, E> {
+                let decoded = STANDARD.decode(text);
+                decoded
+                    .map(Base64::from)
+                    .map_err(|_| E::custom("not base64"))
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 
@@ -41,19 +53,28 @@ pub(crate) struct Int(pub(crate) i64);
 
 impl<'de> Deserialize<'de> for Int {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(i64),
-            Text(String),
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = Int;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, in a string or not")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Int, E> {
+                text.parse().map(Int).map_err(|_| E::custom("not a number"))
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Int, E> {
+                Ok(Int(number))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Int, E> {
+                let number = i64::try_from(number);
+                number.map(Int).map_err(|_| E::custom("too large a number"))
+            }
         }
-        match Either::deserialize(deserializer)? {
-            Either::Number(number) => Ok(Self(number)),
-            Either::Text(text) => text
-                .parse()
-                .map(Self)
-                .map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"a number")),
-        }
+        deserializer.deserialize_any(Either)
     }
 }
 
@@ -67,8 +88,6 @@ pub(crate) struct Range {
     pub(crate) limit: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) revision: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sort_order: Option<&'static str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keys_only: bool,
 }

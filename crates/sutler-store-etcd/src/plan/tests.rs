@@ -134,23 +134,49 @@ fn what_was_applied_needs_nothing_more() {
     assert_eq!(little.stale(&insert("a", 1)), Which::Expect(0));
 }
 
+/// How many bytes etcd has to take for a plan, as it counts them.
+fn bytes_of(plan: &Plan) -> usize {
+    let json = serde_json::to_vec(&(&plan.steps, &plan.conditions));
+    json.expect("JSON").len() * 3 / 4
+}
+
 #[test]
 fn the_largest_commit_fits_into_one_transaction() {
     let mut little = Little::new();
-    let mut commit = Commit::new();
+    little.keys = Keys::below(&"p".repeat(128));
+    let long = ["a", "b", "c"].map(|id| id.repeat(512));
+    let ids = long.each_ref().map(String::as_str);
+    let realm = Realm::new("r".repeat(64)).expect("a realm");
+    let inline = Bytes::from(vec![1; rows::INLINE_BYTES_MAX]);
+    let mut starts = vec![Commit::new(), Commit::new()];
     let mut next = Commit::new();
     for n in 0..100 {
-        let new = operation(Start::Ready(Due::Now));
-        next = next.advance(new.id, Next::Same, None, Some(Bytes::from(vec![0; 5000])));
-        next = next.absent(key(&format!("{n}")));
-        commit = commit.start(new);
+        let mut new = operation(Start::Ready(Due::Now));
+        new.lane = Key::new(&realm, Kind::new("k"), &ids).expect("a key");
+        (new.detail, new.request) = (inline.clone(), inline.clone());
+        // Ten times 100 kB: a megabyte, and for the rest what stands there is written again.
+        let large = (n < 10).then(|| Bytes::from(vec![2; 99_000]));
+        next = next.advance(new.id, Next::Same, None, large);
+        let start = &mut starts[n % 2];
+        *start = std::mem::take(start).start(new);
     }
-    little.commit(&commit);
-    let plan = little.plan(&next);
-    assert!(plan.conditions.len() <= 128, "{}", plan.conditions.len());
-    assert!(plan.steps.len() <= 128, "{}", plan.steps.len());
-    let bytes = serde_json::to_vec(&plan.steps).expect("steps").len();
-    assert!(bytes * 3 / 4 < 1_500_000, "{bytes} in base64");
+    for start in &starts {
+        little.commit(start);
+    }
+    for expects in [10, 100] {
+        let mut commit = next.clone();
+        for n in 0..expects {
+            let id = format!("{n:0512}");
+            let ids = [id.as_str(), ids[1], ids[2]];
+            commit = commit.absent(Key::new(&realm, Kind::new("k"), &ids).expect("a key"));
+        }
+        commit.check().expect("a commit that every store takes");
+        let plan = little.plan(&commit);
+        assert!(plan.conditions.len() <= 128, "{}", plan.conditions.len());
+        assert!(plan.steps.len() <= 128, "{}", plan.steps.len());
+        let bytes = bytes_of(&plan);
+        assert!(bytes < 1_572_864, "{bytes} bytes with {expects}");
+    }
 }
 
 #[test]

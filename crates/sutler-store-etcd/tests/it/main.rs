@@ -3,6 +3,7 @@
 
 mod access;
 mod candidate;
+mod chaos;
 mod counts;
 mod faults;
 mod proxy;

@@ -1,9 +1,14 @@
 //! Several replicas on one store: they hear of each other's work, and begin together.
 
 use crate::candidate::{Etcd, open};
-use crate::scene::{WORK, insert, key, new_operation, until, worker};
+use crate::scene::{WORK, bytes, insert, key, new_operation, realm, until, worker};
+use crate::server::Server;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutler_journal::{Commit, CommitError, Due, OperationFilter, OperationList, Start, Store};
+use sutler_journal::{
+    Commit, CommitError, Cursor, Due, Kind, List, OperationFilter, OperationList, Start, Store,
+    Term,
+};
 use sutler_store_etcd::{EtcdStore, OpenError};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,9 +113,65 @@ async fn a_replica_that_was_cut_off_over_a_compaction_reads_everything_anew() {
         far.stats().await.is_ok() && far.commit(&insert("0", 0)).await.is_err()
     })
     .await;
-    let all = sutler_journal::List::Prefix(Vec::new());
+    let all = List::Prefix(Vec::new());
     let page = far.list(&all, None, 100).await.expect("a page");
     assert_eq!(page.documents.len(), 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_store_can_be_read_though_others_had_etcd_compacted() {
+    let Some(server) = Server::own() else { return };
+    let etcd = Etcd::on(Arc::new(server)).await;
+    let store = etcd.current();
+    let operation = new_operation("a", Start::Waiting);
+    let commit = insert("a", 1).start(operation);
+    store.commit(&commit).await.expect("a commit");
+    for _ in 0..20 {
+        ask(&etcd, "/v3/kv/put", &[("key", "foreign"), ("value", "x")]).await;
+    }
+    compact(&etcd.behind()[0]).await;
+    let list = List::term(&realm(), Kind::new("thing"), "a", b"a");
+    let page = store.list(&list, None, 10).await.expect("a page");
+    assert_eq!(page.documents.len(), 1);
+    let all = OperationList {
+        filter: OperationFilter::All,
+        before: None,
+        limit: 10,
+    };
+    assert_eq!(store.operations(&all).await.expect("a list").len(), 1);
+    let changes = store.changes(&Cursor::default(), 10).await;
+    assert_eq!(changes.expect("the feed").changes.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_comes_later_knows_as_much_as_the_first() {
+    let Some(etcd) = Etcd::fresh().await else {
+        return;
+    };
+    let one = etcd.current();
+    for batch in 0..12 {
+        let mut commit = Commit::new();
+        for n in 0..100 {
+            let id = format!("{batch:02}-{n:02}");
+            let terms = vec![Term::new("all", "x")];
+            commit = commit.insert(key(&id), terms, bytes(&id));
+        }
+        one.commit(&commit).await.expect("a commit");
+    }
+    let mut new = new_operation("a", Start::Waiting);
+    new.request = vec![7; 5000].into();
+    let id = new.id;
+    one.commit(&Commit::new().start(new)).await.expect("it");
+    let other = open(&etcd.settings).await;
+    let list = List::term(&realm(), Kind::new("thing"), "all", b"x");
+    for store in [one, other] {
+        let page = store.list(&list, None, 2000).await.expect("a page");
+        assert_eq!((page.documents.len(), page.next), (1200, None));
+        let whole = store.operation(id).await.expect("a read").expect("it");
+        assert_eq!(whole.request.len(), 5000);
+        let stats = store.stats().await.expect("counts");
+        assert_eq!((stats.accepted, stats.live), (1, 1));
+    }
 }
 
 /// Asks etcd directly; the values are written in base64.
