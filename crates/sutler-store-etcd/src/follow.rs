@@ -18,6 +18,8 @@ use tokio::sync::watch;
 
 /// How many keys are read at a time at the start.
 const PAGE: usize = 500;
+/// How often everything is read if etcd is compacted meanwhile.
+const LOADS_MAX: usize = 10;
 /// How long to wait before a watch is opened again: first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -205,8 +207,19 @@ fn learn_time(client: &Client, keys: &Keys, event: &Event) {
     }
 }
 
-/// Reads all that is followed, and which sheets there are, as they were at one revision.
+/// Reads everything, again if etcd is compacted under way.
 async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
+    for _ in 0..LOADS_MAX {
+        match read_once(client, keys).await {
+            Err(Trouble::Compacted) => {}
+            read => return Ok(read?),
+        }
+    }
+    Err(Trouble::Compacted.into())
+}
+
+/// Reads all that is followed, and which sheets there are, as they were at one revision.
+async fn read_once(client: &Client, keys: &Keys) -> Result<View, Trouble> {
     let mut view = View::default();
     let (mut from, to) = keys.followed();
     let mut revision = None;
@@ -219,7 +232,8 @@ async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
             let kind = EventKind::Put;
             let event = Event { kind, kv };
             learn_time(client, keys, &event);
-            view.apply(keys, &event, StoreTime(i64::MIN))?;
+            let applied = view.apply(keys, &event, StoreTime(i64::MIN));
+            applied.map_err(Trouble::NotDone)?;
         }
         match last {
             Some(mut last) if page.more => {
