@@ -12,6 +12,7 @@ pub(crate) mod halt;
 pub(crate) mod headers;
 pub(crate) mod ids;
 pub(crate) mod last_operation;
+mod plan_change;
 pub(crate) mod provision;
 pub(crate) mod races;
 mod refusal;
@@ -62,6 +63,7 @@ pub(crate) const CASES: &[&[&Case]] = &[
     updated::CASES,
     deprovision::CASES,
     races::CASES,
+    plan_change::CASES,
     halt::CASES,
 ];
 

@@ -5,7 +5,7 @@ use crate::book::{Subject, Verdict};
 use crate::case::Case;
 use crate::catalog::{Offering, Plan};
 use crate::exchange::Exchange;
-use crate::ledger::Owner;
+use crate::ledger::{Made, Owner};
 use crate::params::{self, Samples};
 use crate::select;
 use crate::target::Target;
@@ -179,7 +179,12 @@ impl Stage {
     /// The service and plan that a request about something names: those it was made with, or has
     /// been changed to.
     pub(crate) fn owner_of(&self, target: Target<'_>) -> Owner {
-        let known = self.asker.ledger.owner(&target.made());
+        let ledger = &self.asker.ledger;
+        let of_instance = || match target {
+            Target::Instance(_) => None,
+            Target::Binding(it) => ledger.owner(&Made::Instance(it.instance.clone())),
+        };
+        let known = ledger.owner(&target.made()).or_else(of_instance);
         known.unwrap_or_else(|| self.owner())
     }
 

@@ -67,7 +67,7 @@ pub(crate) async fn walk(stage: &Stage, live: &Live) -> Result<(), Stop> {
         let cases = [&EMPTY_OPERATION, &AGAIN, &WITHOUT_HINTS, &WITHOUT_OPERATION];
         let reason = "the plan is provisioned synchronously: there is nothing to poll";
         stage.skip_all(&cases, reason);
-        stage.skip(&OTHER_OPERATION, reason);
+        stage.skip_all(&[&OTHER_OPERATION, &NEVER_GONE], reason);
         return Ok(());
     }
     let again = stage.poll(live.target(), Some(&live.first)).await?;

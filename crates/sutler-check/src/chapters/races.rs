@@ -2,7 +2,7 @@
 //! several times at once, and bindings that are still there. Deletes during creates: `halt.rs`.
 
 use super::update::served_or_blocked;
-use super::{Live, sameness};
+use super::{Live, plan_change, sameness, updated};
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::exchange::Exchange;
@@ -77,12 +77,12 @@ pub(crate) async fn walk(
         let reason = "the plan is provisioned synchronously";
         stage.skip_all(&[&PROVISION_ASYNC, &ASYNC_NOTHING_MADE], reason);
     }
-    let id = InstanceId::new();
-    let target = Target::Instance(&id);
-    if !provisions(stage, live, target).await? {
-        stage.skip_all(CASES, "there was no instance to delete");
+    let Some(mut spare) = provisions(stage, live).await? else {
+        let reason = "there was no further instance";
+        stage.skip_all(CASES, reason);
+        plan_change::skip(stage, reason);
         return Ok(());
-    }
+    };
     let mut is_gone = false;
     if deleted.is_some_and(|it| it.is(&[200])) {
         stage.skip(
@@ -90,17 +90,18 @@ pub(crate) async fn walk(
             "the plan is deprovisioned synchronously",
         );
     } else if !is_seen {
-        is_gone = delete_at_once(stage, target).await?;
+        is_gone = delete_at_once(stage, spare.target()).await?;
     }
     if is_gone {
-        stage.skip_all(
-            CASES,
-            "a deprovision without `accepts_incomplete` has removed the instance",
-        );
+        let reason = "a deprovision without `accepts_incomplete` has removed the instance";
+        stage.skip_all(CASES, reason);
+        plan_change::skip(stage, reason);
         return Ok(());
     }
-    let binding = bind(stage, &id).await?;
-    deprovisions(stage, target, binding.as_ref()).await
+    updated::look(stage, &mut spare).await?;
+    plan_change::walk(stage, &mut spare).await?;
+    let binding = bind(stage, &spare.id).await?;
+    deprovisions(stage, spare.target(), binding.as_ref()).await
 }
 
 /// A provision that may not go on after its answer; if it need not, a deprovision of the same kind.
@@ -148,8 +149,10 @@ async fn delete_at_once(stage: &Stage, target: Target<'_>) -> Result<bool, Stop>
     Ok(answer.is(&[200, 202]))
 }
 
-/// The same provision several times at once; tells whether an instance came of it.
-async fn provisions(stage: &Stage, live: &Live, target: Target<'_>) -> Result<bool, Stop> {
+/// The same provision several times at once; the instance, if one came of it.
+async fn provisions(stage: &Stage, live: &Live) -> Result<Option<Live>, Stop> {
+    let id = InstanceId::new();
+    let target = Target::Instance(&id);
     let mut answers = put_thrice(stage, live, target, &minimal(&live.body)).await?;
     let refused = |it: &Arc<Exchange>| served_or_blocked(it, &[200, 201, 202]).is_err();
     if answers.iter().all(refused) {
@@ -166,10 +169,12 @@ async fn provisions(stage: &Stage, live: &Live, target: Target<'_>) -> Result<bo
     };
     stage.judge(&ONE_CREATION, &answers[0], one);
     agree(stage, &ALL_AGREE, &answers, &[200, 201, 202]);
-    match answers.iter().find(|it| it.is(&[202])) {
-        Some(first) => Ok(stage.poll_to_end(target, first).await?.ended == Ended::Succeeded),
-        None => Ok(answers.iter().any(|it| it.is(&[200, 201]))),
-    }
+    let is_made = match answers.iter().find(|it| it.is(&[202])) {
+        Some(first) => stage.poll_to_end(target, first).await?.ended == Ended::Succeeded,
+        None => answers.iter().any(|it| it.is(&[200, 201])),
+    };
+    let [first, ..] = answers;
+    Ok(is_made.then(|| Live::new(id, live.body.clone(), first)))
 }
 
 async fn put_thrice(
@@ -209,7 +214,11 @@ fn agree(stage: &Stage, case: &'static Case, answers: &[Arc<Exchange>], served: 
 
 /// A binding that is still there when its instance goes.
 async fn bind(stage: &Stage, id: &InstanceId) -> Result<Option<BindingId>, Stop> {
-    if !stage.plan().flag(stage.offering(), "bindable") {
+    // Its plan may have been changed.
+    let plan_id = stage.owner_of(Target::Instance(id)).plan_id;
+    let offering = stage.offering();
+    let plan = offering.plans.iter().find(|it| it.id == plan_id);
+    if !plan.is_some_and(|it| it.flag(offering, "bindable")) {
         stage.skip(&CASCADE, "the plan is not bindable");
         return Ok(None);
     }
@@ -217,7 +226,7 @@ async fn bind(stage: &Stage, id: &InstanceId) -> Result<Option<BindingId>, Stop>
     let target = Target::Binding(&binding);
     let mut body = json!({
         "service_id": stage.offering().id,
-        "plan_id": stage.plan().id,
+        "plan_id": plan_id,
         "app_guid": "sutler-check-application",
         "bind_resource": {"app_guid": "sutler-check-application"},
     });

@@ -1,5 +1,5 @@
-//! Updates that should work: parameters, context, without `accepts_incomplete`, another plan.
-//! What has to be refused: `update_refusals.rs`.
+//! Updates that should work: parameters, context, without `accepts_incomplete`. What has to be refused:
+//! `update_refusals.rs`; another plan: `plan_change.rs`.
 
 use super::refusal::{with, without};
 use super::{
@@ -8,7 +8,6 @@ use super::{
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::exchange::Exchange;
-use crate::ledger::Owner;
 use crate::params::{Parameters, Sample};
 use crate::stage::{Ended, Stage};
 use serde_json::{Value, json};
@@ -33,11 +32,6 @@ const CONTEXT: Case = Case::must(
     "update-context",
     "B-170",
     "An update of nothing but the context works where the catalog says `allow_context_updates`.",
-);
-const PLAN: Case = Case::must(
-    "update-plan",
-    "B-165",
-    "An update to another plan is answered with 200, 202, or 422 if this change is not supported.",
 );
 const ENDS: Case = Case::must(
     "update-ends",
@@ -65,7 +59,6 @@ pub(crate) const CASES: &[&Case] = &[
     &PARAMETERS,
     &SAME_VERSION,
     &CONTEXT,
-    &PLAN,
     &ENDS,
     &REPEAT_RUNNING,
     &CONCURRENT,
@@ -76,10 +69,10 @@ pub(crate) const CASES: &[&Case] = &[
 const OF_RUNNING: &[&Case] = &[&ENDS, &REPEAT_RUNNING, &CONCURRENT, &ASYNC_REQUIRED];
 
 /// One update and what came of it.
-struct Change {
-    body: Value,
-    first: Arc<Exchange>,
-    ended: Ended,
+pub(super) struct Change {
+    pub body: Value,
+    pub first: Arc<Exchange>,
+    pub ended: Ended,
 }
 
 /// Updates the instance in every way that is allowed.
@@ -94,10 +87,9 @@ pub(crate) async fn walk(stage: &Stage, live: &mut Live) -> Result<(), Stop> {
     if let Some(change) = ran {
         without_incomplete(stage, live, change).await?;
     }
-    let plan = plan(stage, live).await?;
     let kept = [&changed, &context].into_iter().flatten().next();
     live.update = kept.map(|it| it.body.clone());
-    let reason = match [&changed, &context, &plan].into_iter().flatten().next() {
+    let reason = match kept {
         Some(_) => "no update was asynchronous",
         None => "no update was accepted",
     };
@@ -197,50 +189,8 @@ async fn without_incomplete(stage: &Stage, live: &mut Live, ran: &Change) -> Res
     updated::refresh(stage, live).await.map(drop)
 }
 
-async fn plan(stage: &Stage, live: &mut Live) -> Result<Option<Change>, Stop> {
-    let cases = [&PLAN, &last_operation::OLD_PLAN];
-    if !stage.plan().flag(stage.offering(), "plan_updateable") {
-        stage.skip_all(&cases, "the plan is not `plan_updateable`");
-        return Ok(None);
-    }
-    let Some(sibling) = stage.sibling() else {
-        stage.skip_all(
-            &cases,
-            "there is no other plan of the offering to change to",
-        );
-        return Ok(None);
-    };
-    let body = with(&plain(stage, live), "plan_id", sibling.id.as_str());
-    let first = stage.patch(live.target(), &body, true).await?;
-    if !accepted(stage, &PLAN, &first) {
-        stage.skip(
-            &last_operation::OLD_PLAN,
-            "the broker does not make this change",
-        );
-        return Ok(None);
-    }
-    let change = finish(stage, live, body, first).await?;
-    if change.first.is(&[202]) {
-        let polled = stage.poll(live.target(), Some(&change.first)).await?;
-        let judgement = last_operation::has_state(&polled);
-        stage.judge(&last_operation::OLD_PLAN, &polled, judgement);
-    } else {
-        let reason = "the plan is changed synchronously: there is nothing to poll";
-        stage.skip(&last_operation::OLD_PLAN, reason);
-    }
-    if change.ended == Ended::Succeeded {
-        let owner = Owner {
-            service_id: stage.offering().id.clone(),
-            plan_id: sibling.id.clone(),
-        };
-        stage.asker.ledger.may_exist(live.target().made(), owner);
-        updated::shown(stage, live, &change.first, None, Some(&sibling.id)).await?;
-    }
-    Ok(Some(change))
-}
-
 /// Whether an update was accepted. One that is not supported shows nothing.
-fn accepted(stage: &Stage, case: &'static Case, first: &Arc<Exchange>) -> bool {
+pub(super) fn accepted(stage: &Stage, case: &'static Case, first: &Arc<Exchange>) -> bool {
     let reserved = [
         "AsyncRequired",
         "ConcurrencyError",
@@ -263,7 +213,7 @@ fn accepted(stage: &Stage, case: &'static Case, first: &Arc<Exchange>) -> bool {
 }
 
 /// Sees an accepted update to its end.
-async fn finish(
+pub(super) async fn finish(
     stage: &Stage,
     live: &Live,
     body: Value,
@@ -342,7 +292,7 @@ pub(super) fn served_or_blocked(answer: &Exchange, served: &[u16]) -> Result<(),
 }
 
 /// An update that names nothing to be changed.
-fn plain(stage: &Stage, live: &Live) -> Value {
+pub(super) fn plain(stage: &Stage, live: &Live) -> Value {
     json!({
         "service_id": stage.offering().id,
         "context": live.body["context"],

@@ -80,6 +80,17 @@ fn judge(
     }
 }
 
+/// Fetches an instance for the first time, where that is possible.
+pub(super) async fn look(stage: &Stage, live: &mut Live) -> Result<(), Stop> {
+    if stage.offering().flag("instances_retrievable") {
+        live.fetched = Some(Value::Null);
+        if refresh(stage, live).await?.is_none() {
+            live.fetched = None;
+        }
+    }
+    Ok(())
+}
+
 /// Fetches the instance anew, where that is possible.
 pub(super) async fn refresh(stage: &Stage, live: &mut Live) -> Result<Option<Arc<Exchange>>, Stop> {
     if live.fetched.is_none() {
