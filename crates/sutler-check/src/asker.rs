@@ -22,7 +22,7 @@ const SILENCES_MAX: usize = 3;
 const SILENCES_TOTAL_MAX: usize = 20;
 /// How often in a row a broker is waited for that has no time, and how long: where it does not say,
 /// and at most.
-const WAITS_MAX: usize = 5;
+const WAITS_MAX: usize = 3;
 const WAIT: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest sentence about a failure, in characters.
