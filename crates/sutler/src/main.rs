@@ -1,6 +1,6 @@
 //! The sutler executable: flags and commands, one file each under `commands/`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage; `admin` has some of its own.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage; `admin` and `check` have some of their own.
 
 mod commands;
 mod demo;
@@ -28,6 +28,8 @@ enum Command {
     HashPassword,
     /// Look into a running broker, and put right what is stuck
     Admin(commands::admin::AdminArgs),
+    /// Prove a broker conformant, or show where it is not
+    Check(commands::check::CheckArgs),
 }
 
 #[tokio::main]
@@ -38,6 +40,7 @@ async fn main() -> ExitCode {
         Command::Config(command) => commands::config::run(command),
         Command::HashPassword => commands::hash_password::run(),
         Command::Admin(args) => return commands::admin::run(args).await,
+        Command::Check(args) => return commands::check::run(args).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,6 +8,8 @@ use sutler_client::wire::{Answer, Proof, Request};
 /// Longest body that is shown, in lines and in characters of each.
 const LINES_MAX: usize = 40;
 const LINE_CHARS_MAX: usize = 200;
+/// Longest request line and longest header that are shown, in characters.
+const HEAD_CHARS_MAX: usize = 1_000;
 /// Most headers that are shown.
 const HEADERS_MAX: usize = 40;
 
@@ -35,14 +37,14 @@ impl Shown {
 }
 
 fn asked(request: &Request, redaction: &Redaction) -> Vec<String> {
-    let mut lines = vec![short(&format!("{} {}", request.method, request.target()))];
+    let mut lines = vec![head(&format!("{} {}", request.method, request.target()))];
     match request.proof {
         Proof::Right => {}
         Proof::Missing => lines.push("(without credentials)".to_owned()),
         Proof::Wrong => lines.push("(with wrong credentials)".to_owned()),
     }
     for (name, value) in request.headers.iter().take(HEADERS_MAX) {
-        lines.push(short(&format!("{name}: {}", redaction.header(name, value))));
+        lines.push(head(&format!("{name}: {}", redaction.header(name, value))));
     }
     if let Some(body) = &request.body {
         lines.push(String::new());
@@ -59,7 +61,7 @@ fn answered(exchange: &Exchange, answer: &Answer, redaction: &Redaction) -> Vec<
     for (name, value) in answer.headers.iter().take(HEADERS_MAX) {
         let value = String::from_utf8_lossy(value.as_bytes());
         let value = redaction.header(name.as_str(), &value);
-        lines.push(short(&format!("{name}: {value}")));
+        lines.push(head(&format!("{name}: {value}")));
     }
     if answer.body.is_empty() {
         return lines;
@@ -108,8 +110,16 @@ fn bounded(text: &str) -> Vec<String> {
 }
 
 fn short(line: &str) -> String {
-    let mut kept: String = line.chars().take(LINE_CHARS_MAX).collect();
-    if line.chars().nth(LINE_CHARS_MAX).is_some() {
+    cut(line, LINE_CHARS_MAX)
+}
+
+fn head(line: &str) -> String {
+    cut(line, HEAD_CHARS_MAX)
+}
+
+fn cut(line: &str, most: usize) -> String {
+    let mut kept: String = line.chars().take(most).collect();
+    if line.chars().nth(most).is_some() {
         kept.push('…');
     }
     kept

@@ -3,6 +3,7 @@
 mod admin;
 mod asked;
 mod canaries;
+mod check;
 mod configuration;
 mod hash_password;
 mod process;

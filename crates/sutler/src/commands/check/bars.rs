@@ -1,0 +1,121 @@
+//! Progress on a terminal: a bar of plans, a line for each plan that is walked, and failures as they
+//! come. Where nobody looks, nothing is drawn.
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use owo_colors::OwoColorize as _;
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use sutler_check::{Event, Level, Subject};
+
+/// Bars that can be told of events from anywhere.
+#[derive(Clone)]
+pub(super) struct Bars {
+    drawn: Option<Arc<Drawn>>,
+}
+
+struct Drawn {
+    all: MultiProgress,
+    plans: ProgressBar,
+    walks: Mutex<BTreeMap<Subject, ProgressBar>>,
+    /// Failures of this level and stronger ones are told at once.
+    level: Level,
+}
+
+impl Bars {
+    pub(super) fn new(level: Level) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self { drawn: None };
+        }
+        let all = MultiProgress::new();
+        let plans = all.add(ProgressBar::new(0));
+        plans.set_style(style("{bar:30} {pos}/{len} plans {msg}"));
+        plans.set_message("reading the catalog");
+        let walks = Mutex::default();
+        Self {
+            drawn: Some(Arc::new(Drawn {
+                all,
+                plans,
+                walks,
+                level,
+            })),
+        }
+    }
+
+    pub(super) fn tell(&self, event: &Event) {
+        if let Some(drawn) = &self.drawn {
+            drawn.tell(event);
+        }
+    }
+
+    /// Says something without tearing the bars apart.
+    pub(super) fn suspended(&self, say: impl FnOnce()) {
+        match &self.drawn {
+            Some(drawn) => drawn.all.suspend(say),
+            None => say(),
+        }
+    }
+
+    pub(super) fn finish(&self) {
+        if let Some(drawn) = &self.drawn {
+            drawn.plans.finish_and_clear();
+            let _ = drawn.all.clear();
+        }
+    }
+}
+
+impl Drawn {
+    fn tell(&self, event: &Event) {
+        match event {
+            Event::Planned { plans } => {
+                self.plans.set_length(*plans as u64);
+                self.plans.set_message("");
+            }
+            Event::Began { subject } => {
+                let bar = self.all.add(ProgressBar::new_spinner());
+                bar.set_style(style("  {prefix}: {msg}"));
+                bar.set_prefix(plain(&subject.to_string()));
+                self.walks().insert(subject.clone(), bar);
+            }
+            Event::Judged { subject, case } => {
+                if let Some(bar) = self.walks().get(subject) {
+                    bar.set_message(case.name);
+                }
+            }
+            Event::Failed { subject, case } if case.level <= self.level => {
+                let line = format!(
+                    "{} {} {} of {}",
+                    "failed".red().bold(),
+                    case.level,
+                    case.name,
+                    plain(&subject.to_string())
+                );
+                self.all.suspend(|| super::text::say(&line));
+            }
+            Event::Failed { .. } => {}
+            Event::Ended { subject } => {
+                if let Some(bar) = self.walks().remove(subject) {
+                    bar.finish_and_clear();
+                }
+                self.plans.inc(1);
+            }
+            Event::CleaningUp { left } => {
+                self.plans
+                    .set_message(format!("removing what was made: {left} to look at"));
+            }
+        }
+    }
+
+    fn walks(&self) -> std::sync::MutexGuard<'_, BTreeMap<Subject, ProgressBar>> {
+        self.walks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// A name as a terminal may show it.
+fn plain(text: &str) -> String {
+    sutler_yaml::one_line(text)
+}
