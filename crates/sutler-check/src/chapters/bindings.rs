@@ -52,6 +52,8 @@ pub(crate) struct Bound {
     pub made_by: Arc<Exchange>,
     /// The answer to the first fetch, where bindings can be fetched.
     pub fetched: Option<Arc<Exchange>>,
+    /// Whether a later fetch gave the same: some brokers make credentials anew each time.
+    pub is_stable: bool,
 }
 
 impl Bound {
@@ -88,14 +90,14 @@ pub(crate) async fn walk(stage: &Stage, live: &Live) -> Result<(), Stop> {
 /// Walks a plan that can be bound; tells why what was not seen was not.
 async fn walk_bindable(stage: &Stage, live: &Live) -> Result<&'static str, Stop> {
     stage.skip(&refusals::NOT_BINDABLE, "the plan is bindable");
-    let Some(first) = create::walk(stage, live).await? else {
+    let Some(mut first) = create::walk(stage, live).await? else {
         refusals::walk(stage, live, ask::Manner::FULL).await?;
         return Ok("no binding could be made");
     };
     refusals::walk(stage, live, first.manner).await?;
     let credentials = repeat::walk(stage, &first).await?;
     fetch::credentials(stage, &first, credentials);
-    fetch::again(stage, live, &first).await?;
+    first.is_stable = fetch::again(stage, live, &first).await?;
     polls::unknown(stage, live).await?;
     let crowd = running::walk(stage, live, &first).await?;
     if let Some(second) = &crowd.second {

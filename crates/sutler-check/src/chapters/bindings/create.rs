@@ -95,6 +95,7 @@ pub(crate) async fn finish(
         manner,
         made_by,
         fetched: None,
+        is_stable: false,
     };
     bound.fetched = fetch::first(stage, &bound).await?;
     given::judge(stage, &bound);

@@ -99,10 +99,11 @@ pub(crate) async fn first(stage: &Stage, bound: &Bound) -> Result<Option<Arc<Exc
     Ok(answer.is(&[200]).then_some(answer))
 }
 
-/// Fetches the binding once more, after other questions about it, and what never was.
-pub(crate) async fn again(stage: &Stage, live: &Live, bound: &Bound) -> Result<(), Stop> {
+/// Fetches the binding once more, after other questions about it, and what never was; tells whether
+/// it was fetched as before.
+pub(crate) async fn again(stage: &Stage, live: &Live, bound: &Bound) -> Result<bool, Stop> {
     if !is_offered(stage) {
-        return Ok(());
+        return Ok(false);
     }
     let nobody = BindingId::new(&live.id);
     let answer = ask(stage, Target::Binding(&nobody)).await?;
@@ -110,10 +111,13 @@ pub(crate) async fn again(stage: &Stage, live: &Live, bound: &Bound) -> Result<(
     let answer = ask(stage, bound.target()).await?;
     stage.judge(&FETCHED, &answer, answer.must_be(&[200]));
     if !answer.is(&[200]) {
-        return Ok(());
+        return Ok(false);
     }
+    let mut is_stable = true;
     for known in bound.answers() {
-        stage.judge(&SAME, &answer, given::same(known, &answer));
+        let judgement = given::same(known, &answer);
+        is_stable &= judgement.is_ok();
+        stage.judge(&SAME, &answer, judgement);
     }
     let asked = bound.body.get("parameters");
     match (asked, answer.field("parameters")) {
@@ -128,7 +132,7 @@ pub(crate) async fn again(stage: &Stage, live: &Live, bound: &Bound) -> Result<(
             stage.judge(&PARAMETERS, &answer, Err(said));
         }
     }
-    Ok(())
+    Ok(is_stable)
 }
 
 /// Judges the first fetch after an asynchronous bind; `elsewhere`: credentials were seen of this

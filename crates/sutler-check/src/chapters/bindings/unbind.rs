@@ -17,13 +17,13 @@ use sutler_client::wire::Method;
 const NO_SERVICE: Case = Case::must(
     "unbind-without-service-id",
     "B-240",
-    "An unbind without `service_id` is answered with 400.",
+    "An unbind whose `service_id` is missing or empty is answered with 400.",
 );
 
 const NO_PLAN: Case = Case::must(
     "unbind-without-plan-id",
     "B-240",
-    "An unbind without `plan_id` is answered with 400.",
+    "An unbind whose `plan_id` is missing or empty is answered with 400.",
 );
 
 const UNKNOWN: Case = Case::must(
@@ -90,9 +90,13 @@ pub(crate) async fn walk(stage: &Stage, live: &Live, bound: &Bound) -> Result<()
     stage.judge(&UNKNOWN, &answer, answer.must_be(&[410]));
     let owner = stage.owner();
     let bare = with_incomplete(bound.target().request(Method::Delete), true);
+    let no_service = bare.clone().query("plan_id", &owner.plan_id);
+    let no_plan = bare.query("service_id", &owner.service_id);
     let incomplete = [
-        (&NO_SERVICE, bare.clone().query("plan_id", &owner.plan_id)),
-        (&NO_PLAN, bare.query("service_id", &owner.service_id)),
+        (&NO_SERVICE, no_service.clone()),
+        (&NO_SERVICE, no_service.query("service_id", "")),
+        (&NO_PLAN, no_plan.clone()),
+        (&NO_PLAN, no_plan.query("plan_id", "")),
     ];
     for (case, request) in incomplete {
         let answer = stage.asker.ask(request).await?;
