@@ -139,6 +139,9 @@ impl Service for Counted {
     }
 
     async fn bind(&self, cx: &Cx, _state: &Params) -> Result<Bound> {
+        if cx.plan().plan_name.as_str() == "bound" && cx.app_guid().is_none() {
+            return Err(Error::requires_app());
+        }
         self.note(binding(cx));
         takes_time(cx).await?;
         let secret = cx.idempotency_key("secret");
