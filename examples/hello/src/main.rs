@@ -18,9 +18,10 @@ impl Service for Hello {
         cx.progress("thinking of a greeting").await?;
         Ok(Provisioned::new(params))
     }
-    async fn bind(&self, _cx: &Cx, state: &Params) -> Result<Bound> {
+    async fn bind(&self, cx: &Cx, state: &Params) -> Result<Bound> {
         let greeting = format!("Hello, {}!", state.name.as_deref().unwrap_or("world"));
-        Ok(Bound::credentials(json!({ "greeting": greeting })))
+        let given = json!({ "greeting": greeting, "guest": cx.binding_id() });
+        Ok(Bound::credentials(given))
     }
     async fn deprovision(&self, _cx: &Cx, _state: Option<Params>) -> Result<()> {
         Ok(())

@@ -113,7 +113,7 @@ fn an_instance_is_made_bound_unbound_and_removed() {
     let hello = Hello::start(folder.path());
     assert_eq!(hello.put(INSTANCE, &provision()), (201, json!({})));
     assert_eq!(hello.put(INSTANCE, &provision()), (200, json!({})));
-    let greeting = json!({ "credentials": { "greeting": "Hello, Ada!" } });
+    let greeting = json!({ "credentials": { "greeting": "Hello, Ada!", "guest": "app" } });
     assert_eq!(hello.put(BINDING, &bind()), (201, greeting.clone()));
     let (status, fetched) = hello.get(BINDING);
     assert_eq!(
