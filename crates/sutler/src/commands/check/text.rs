@@ -25,7 +25,9 @@ pub(super) fn render(report: &Report, verbose: bool) -> String {
         others(report, &mut text);
     }
     for finding in report.failures(Level::May).filter(|_| walked || verbose) {
-        failure(report, finding, &mut text);
+        // Where both ways are right, nobody has to look into the answer.
+        let evidence = verbose || finding.case.level != Level::May;
+        failure(report, finding, evidence, &mut text);
     }
     left_behind(report, &mut text);
     let _ = writeln!(text, "{}", summary(report));
@@ -143,7 +145,7 @@ fn title(finding: &Finding) -> String {
     format!("{} {} ({}) of {subject}", case.level, case.name, case.line)
 }
 
-fn failure(report: &Report, finding: &Finding, text: &mut String) {
+fn failure(report: &Report, finding: &Finding, evidence: bool, text: &mut String) {
     let word = match finding.case.level {
         Level::Must => "failed".red().bold().to_string(),
         Level::Should => "failed".yellow().bold().to_string(),
@@ -154,7 +156,7 @@ fn failure(report: &Report, finding: &Finding, text: &mut String) {
     for line in report.said(finding).unwrap_or_default().lines() {
         let _ = writeln!(text, "  {}", line.bold());
     }
-    if let Some(shown) = report.shown(finding) {
+    if let Some(shown) = report.shown(finding).filter(|_| evidence) {
         for line in &shown.request {
             let _ = writeln!(text, "    {}", format!("> {line}").trim_end().dimmed());
         }
@@ -199,4 +201,88 @@ pub(super) fn print(text: &str) -> Result<(), NotDone> {
 /// Says something beside the result.
 pub(super) fn say(sentence: &str) {
     let _ = writeln!(anstream::stderr(), "{sentence}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+    use sutler_check::{
+        Case, Finding, LeftBehind, Level, Profile, Redaction, Report, Scope, Subject, Tally,
+        Verdict,
+    };
+
+    static CREATED: Case = Case {
+        name: "created",
+        line: "B-002",
+        level: Level::Must,
+        scope: Scope::Plan,
+        rule: "What is made is answered with 201.",
+    };
+    static TOLD: Case = Case {
+        name: "told",
+        line: "B-004",
+        level: Level::May,
+        scope: Scope::Plan,
+        rule: "A broker may tell why.",
+    };
+
+    fn report() -> Report {
+        let find = |case, plan: &str, verdict| Finding {
+            case,
+            subject: Subject::Plan {
+                service: "data".into(),
+                plan: plan.into(),
+            },
+            verdict,
+        };
+        let fail = |said: &str| Verdict::Fail {
+            said: said.to_owned(),
+            exchange: None,
+        };
+        Report {
+            broker: "https://broker.example".to_owned(),
+            profile: Profile::V2_17,
+            findings: vec![
+                find(&CREATED, "small", fail("expected 201, got 200")),
+                find(&CREATED, "a-larger-one", Verdict::Pass),
+                find(&TOLD, "small", fail("it did not tell\u{1b}[2J")),
+                find(
+                    &TOLD,
+                    "a-larger-one",
+                    Verdict::NotApplicable("why not".to_owned()),
+                ),
+            ],
+            left_behind: vec![LeftBehind {
+                what: "instance i".to_owned(),
+                why: "its delete was answered with 500".to_owned(),
+                target: "/v2/service_instances/i?service_id=s&plan_id=p".to_owned(),
+            }],
+            not_walked: None,
+            stopped: true,
+            took: std::time::Duration::from_millis(1234),
+            requests: 42,
+            made: Tally {
+                instances: 3,
+                bindings: 4,
+            },
+            redaction: Redaction::default(),
+        }
+    }
+
+    #[track_caller]
+    fn same(verbose: bool, kept: &str) {
+        let made = render(&report(), verbose);
+        let made = anstream::adapter::strip_str(&made).to_string();
+        assert!(made == kept, "the report is now:\n{made}");
+    }
+
+    #[test]
+    fn a_report_for_people_is_a_table_the_failures_and_what_is_left() {
+        same(false, include_str!("tests/report.txt"));
+    }
+
+    #[test]
+    fn a_verbose_report_tells_of_what_passed_and_why_others_could_not_be_seen() {
+        same(true, include_str!("tests/verbose.txt"));
+    }
 }
