@@ -41,6 +41,7 @@ impl Hints {
     }
 
     /// Waits until there is something to pass on.
+    #[cfg(feature = "postgres")]
     pub(crate) async fn until_outward(&self) {
         self.outward.notified().await;
     }

@@ -1,4 +1,4 @@
-//! For tests: a commit that stops at its last moment.
+//! For tests: a commit that stops at its last moment, and how statements are carried out.
 
 use super::commit::fill;
 use super::connect::Server;
@@ -8,6 +8,7 @@ use crate::settings::SqlSettings;
 use crate::staged::Staged;
 use secrecy::SecretString;
 use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::{AssertSqlSafe, Executor, Row};
 use sutler_journal::Commit;
 
 /// A transaction in which everything of a commit is done but COMMIT.
@@ -38,4 +39,39 @@ impl OpenCommit {
         let end = sqlx::raw_sql("COMMIT").execute(&mut self.0).await;
         end.expect("the end");
     }
+}
+
+/// Statements whose cost must not grow with what is stored.
+const HOT: [&str; 8] = [
+    sql::GET,
+    sql::LIST_BY_KEY,
+    sql::LIST_BY_TERM,
+    sql::POLL,
+    sql::OPERATION,
+    sql::OPERATIONS,
+    sql::OPERATIONS_OF_LANE,
+    sql::READ_LOG,
+];
+
+/// How the server carries out each of the hot statements on a connection of the store.
+///
+/// # Panics
+/// If the server does not say.
+pub async fn plans(url: &SecretString) -> Vec<String> {
+    let server = Server::at(url, &SqlSettings::default()).expect("a URL");
+    let mut db = server.connect().await.expect("a connection").connection;
+    let mut plans = Vec::new();
+    for (n, statement) in HOT.iter().enumerate() {
+        let parameters = (1..10).take_while(|n| statement.contains(&format!("${n}")));
+        let nothing = vec!["NULL"; parameters.count()].join(", ");
+        let prepare = format!("PREPARE hot_{n} AS {statement}");
+        let explain = format!("EXPLAIN (COSTS OFF) EXECUTE hot_{n} ({nothing})");
+        let prepared = db.execute(AssertSqlSafe(prepare)).await;
+        prepared.expect("a statement");
+        let rows = db.fetch_all(sqlx::raw_sql(AssertSqlSafe(explain))).await;
+        let lines = rows.expect("a plan").into_iter();
+        let plan: Vec<String> = lines.map(|row| row.get(0)).collect();
+        plans.push(format!("{statement}\n{}", plan.join("\n")));
+    }
+    plans
 }

@@ -6,3 +6,4 @@ mod dialect;
 mod faults;
 mod opening;
 mod trips;
+mod wakes;

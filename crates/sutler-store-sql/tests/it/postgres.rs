@@ -5,5 +5,6 @@ mod cluster;
 mod dialect;
 mod faults;
 mod opening;
+mod tls;
 mod trips;
 mod wakes;

@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const KEEPER: &str = r#"folder=$1; signal=$2; shift 2
 "$@" >>"$folder/log" 2>&1 & server=$!
 echo $server >"$folder/started"
-cat >/dev/null
+exec 2>/dev/null; cat >/dev/null
 kill -CONT $server 2>/dev/null; kill -"$signal" $server 2>/dev/null; wait $server
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
 
@@ -45,6 +45,17 @@ impl Home {
         }
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
         Self { folder, user }
+    }
+
+    /// A file that only the server's user can read; where it is.
+    pub(crate) fn private(&self, name: &str, content: &str) -> String {
+        let path = self.folder.join(name);
+        fs::write(&path, content).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        if let Some((user, group)) = self.user {
+            chown(&path, Some(user), Some(group)).expect("root may give a file away");
+        }
+        path.display().to_string()
     }
 
     /// A program, run as a user that the server is willing to be.

@@ -21,6 +21,7 @@ pub(crate) struct Cluster {
 }
 
 struct Own {
+    arguments: Vec<String>,
     home: Home,
     program: PathBuf,
     port: u16,
@@ -33,7 +34,7 @@ impl Cluster {
         let starting = tokio::task::spawn_blocking(|| {
             SHARED.get_or_init(|| match std::env::var("SUTLER_TEST_MYSQL_URL") {
                 Ok(url) => Some(Self::given(&url)),
-                Err(_) => Self::start_own(),
+                Err(_) => Self::start_own(|_| Vec::new()),
             });
         });
         starting.await.expect("a server");
@@ -46,7 +47,12 @@ impl Cluster {
 
     /// A server for one test, which may stop it.
     pub(crate) async fn own() -> Option<Self> {
-        let starting = tokio::task::spawn_blocking(Self::start_own);
+        Self::own_with(|_| Vec::new()).await
+    }
+
+    /// The same, with arguments of its own.
+    pub(crate) async fn own_with(arguments: fn(&Home) -> Vec<String>) -> Option<Self> {
+        let starting = tokio::task::spawn_blocking(move || Self::start_own(arguments));
         starting.await.expect("a server")
     }
 
@@ -57,7 +63,7 @@ impl Cluster {
         }
     }
 
-    fn start_own() -> Option<Self> {
+    fn start_own(arguments: fn(&Home) -> Vec<String>) -> Option<Self> {
         let roots = ["/usr/sbin", "/usr/libexec"];
         let mariadb = programs(&["mariadbd"], &roots).zip(programs(&["mariadb-install-db"], &[]));
         let mysql = programs(&["mysqld"], &roots);
@@ -79,6 +85,7 @@ impl Cluster {
             program
         };
         let own = Own {
+            arguments: arguments(&home),
             home,
             program,
             port: free_port(),
@@ -168,7 +175,8 @@ impl Own {
             "--innodb-flush-log-at-trx-commit=2".to_owned(),
             "--skip-log-bin".to_owned(),
         ];
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let all = arguments.iter().chain(&self.arguments);
+        let arguments: Vec<&str> = all.map(String::as_str).collect();
         let keeper = self.home.keep(&self.program, &arguments, "KILL");
         *self.keeper.lock().expect("nobody panicked") = Some(keeper);
         until("an answer of the server", || {

@@ -2,8 +2,9 @@
 
 use super::candidate::MySql;
 use super::cluster::Cluster;
-use crate::scene::{insert, key, until_ok};
+use crate::scene::{insert, key, ready, until_ok};
 use rustix::process::Signal;
+use sqlx::{Executor as _, Row as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{Commit, CommitError, Store, settle};
@@ -94,4 +95,54 @@ async fn a_frozen_server_is_noticed_and_goes_on() {
     is_noticed(&*store, &lost).await;
     cluster.freeze(Signal::CONT);
     goes_on(&*store, &lost).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once() {
+    let Some((cluster, candidate, store)) = own().await else {
+        return;
+    };
+    let start = ready("a");
+    let sutler_journal::Write::Start(new) = &start.writes()[0] else {
+        panic!("a start");
+    };
+    let id = new.id;
+    store.commit(&start).await.expect("a commit");
+    let patient = SqlSettings {
+        answer_timeout: Duration::from_secs(30),
+        ..impatient()
+    };
+    let store = MySqlStore::open_with(&candidate.url, patient).await;
+    let store = Arc::new(store.expect("a store"));
+    let mut place = candidate.place.lock().await;
+    let hold = "START TRANSACTION; SELECT id FROM sutler_op FOR UPDATE";
+    place.db.execute(sqlx::raw_sql(hold)).await.expect("locks");
+    let retry = sutler_journal::Next::Retry(sutler_journal::Due::Now);
+    let commit = Commit::new().advance(id, retry, None, None);
+    let waiting = tokio::spawn({
+        let (store, commit) = (Arc::clone(&store), commit.clone());
+        async move { store.commit(&commit).await }
+    });
+    let mut looking = cluster.connect().await;
+    loop {
+        let look = "SELECT COUNT(*) FROM information_schema.innodb_trx
+                    WHERE trx_state = 'LOCK WAIT'";
+        let row = looking.fetch_one(look).await.expect("a count");
+        if row.get::<i64, _>(0) > 0 {
+            break;
+        }
+        assert!(!waiting.is_finished(), "nobody waited");
+    }
+    candidate.proxy.set_down(true);
+    let answer = waiting.await.expect("no panic");
+    assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");
+    candidate.proxy.set_down(false);
+    let repeat = tokio::spawn({
+        let (store, commit) = (Arc::clone(&store), commit.clone());
+        async move { settle(&*store, &commit).await }
+    });
+    place.db.execute("ROLLBACK").await.expect("the end");
+    repeat.await.expect("no panic").expect("the commit");
+    let operation = store.operation(id).await.expect("a read");
+    assert_eq!(operation.expect("the operation").row.attempt, 2);
 }

@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +21,7 @@ pub(crate) struct Cluster {
 }
 
 struct Own {
+    arguments: Vec<String>,
     home: Home,
     folder: PathBuf,
     port: u16,
@@ -33,7 +34,7 @@ impl Cluster {
         let starting = tokio::task::spawn_blocking(|| {
             SHARED.get_or_init(|| match std::env::var("SUTLER_TEST_POSTGRES_URL") {
                 Ok(url) => Some(Self::given(&url)),
-                Err(_) => Self::start_own(),
+                Err(_) => Self::start_own(|_| Vec::new()),
             });
         });
         starting.await.expect("a server");
@@ -46,7 +47,12 @@ impl Cluster {
 
     /// A server for one test, which may stop it.
     pub(crate) async fn own() -> Option<Self> {
-        let starting = tokio::task::spawn_blocking(Self::start_own);
+        Self::own_with(|_| Vec::new()).await
+    }
+
+    /// The same, with arguments of its own.
+    pub(crate) async fn own_with(arguments: fn(&Home) -> Vec<String>) -> Option<Self> {
+        let starting = tokio::task::spawn_blocking(move || Self::start_own(arguments));
         starting.await.expect("a server")
     }
 
@@ -57,7 +63,7 @@ impl Cluster {
         }
     }
 
-    fn start_own() -> Option<Self> {
+    fn start_own(arguments: fn(&Home) -> Vec<String>) -> Option<Self> {
         let needed = ["initdb", "postgres", "pg_isready"];
         let roots = ["/usr/lib/postgresql", "/usr/libexec/postgresql"];
         let Some(folder) = programs(&needed, &roots) else {
@@ -82,6 +88,7 @@ impl Cluster {
             ],
         );
         let own = Own {
+            arguments: arguments(&home),
             home,
             folder,
             port: free_port(),
@@ -139,6 +146,12 @@ impl Cluster {
         format!("{url}{mark}sslmode=disable&options=-csearch_path%3D{schema}").into()
     }
 
+    /// Where its data is.
+    pub(crate) fn folder(&self) -> &Path {
+        let own = self.own.as_ref().expect("a server of its own");
+        &own.home.folder
+    }
+
     /// As a power cut would.
     pub(crate) fn stop(&self) {
         let own = self.own.as_ref().expect("a server of its own");
@@ -161,20 +174,16 @@ impl Cluster {
 impl Own {
     fn start(&self) {
         let port = self.port.to_string();
-        let arguments = [
-            "-D",
-            "data",
-            "-p",
-            &port,
-            "-c",
+        let mut arguments = vec!["-D", "data", "-p", &port];
+        for setting in [
             "listen_addresses=127.0.0.1",
-            "-c",
             "fsync=off",
-            "-c",
             "unix_socket_directories=",
-            "-c",
             "max_connections=300",
-        ];
+        ] {
+            arguments.extend(["-c", setting]);
+        }
+        arguments.extend(self.arguments.iter().map(String::as_str));
         let keeper = self
             .home
             .keep(&self.folder.join("postgres"), &arguments, "QUIT");

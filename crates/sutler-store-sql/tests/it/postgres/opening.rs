@@ -73,3 +73,16 @@ async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
     assert!(said.contains(&port.to_string()), "{said}");
     assert!(!said.contains("canary"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_hot_statement_walks_an_index_and_sorts_nothing() {
+    let Some(candidate) = Postgres::fresh().await else {
+        return;
+    };
+    for plan in sutler_store_sql::faults::plans(&candidate.url).await {
+        assert!(plan.contains("Index"), "{plan}");
+        for dear in ["Seq Scan", "Sort", "Hash", "Materialize", "Bitmap"] {
+            assert!(!plan.contains(dear), "{plan}");
+        }
+    }
+}
