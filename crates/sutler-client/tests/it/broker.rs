@@ -147,7 +147,7 @@ fn catalog() -> Catalog {
         "bindable": true, "plan_updateable": true,
         "instances_retrievable": true, "bindings_retrievable": true,
         "plans": [
-            { "id": SYNC, "name": "sync", "description": "At once." },
+            { "id": SYNC, "name": "sync", "description": "At once.", "binding_rotatable": true },
             { "id": ASYNC, "name": "async", "description": "Later.",
               "maximum_polling_duration": 600 },
         ],

@@ -214,6 +214,37 @@ async fn the_whole_life_of_an_instance_by_and_by() {
     broker.close().await;
 }
 
+/// P-111.
+#[tokio::test]
+async fn a_binding_is_rotated_by_a_bind_that_names_its_predecessor() {
+    let broker = AtWork::start(|broker| broker).await;
+    let client = client(&broker);
+    let (instance, binding) = (instance(), binding());
+    let call = Call::new();
+    client
+        .provision(&instance, &provision_body(SYNC), &call)
+        .await;
+    client
+        .bind(&instance, &binding, &bind_body(SYNC), &call)
+        .await;
+    let successor = "another".try_into().expect("an id");
+    let rotation = BindBody {
+        predecessor_binding_id: Some(binding.clone()),
+        ..BindBody::default()
+    };
+    let reply = client.bind(&instance, &successor, &rotation, &call).await;
+    let bound = now(meaning(OperationKind::Bind, reply));
+    assert!(bound.credentials.is_some());
+    // Both stay valid until each is deleted.
+    for id in [&binding, &successor] {
+        let fetched = client
+            .fetch_binding(&instance, id, &offered(SYNC), &call)
+            .await;
+        assert!(matches!(classify_read(fetched), Reading::Read(_)));
+    }
+    broker.close().await;
+}
+
 #[tokio::test]
 async fn refusals_of_a_real_broker_are_understood() {
     let broker = AtWork::start(|broker| broker).await;
