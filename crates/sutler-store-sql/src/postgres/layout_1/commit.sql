@@ -36,6 +36,9 @@ DECLARE
     scopes_old bytea[];
     vals_old   bytea[];
     code       smallint;
+    held_state smallint;
+    held_fence bigint;
+    held_by    uuid;
     imported   integer := 0;
     sequence   CONSTANT regclass := 'sutler_feed_seq'::regclass;
     salt       CONSTANT bigint := sequence::oid::bigint << 29;
@@ -48,7 +51,11 @@ BEGIN
             IF pg_advisory_xact_lock(p_locks[i] # salt) IS NULL THEN END IF;
         END IF;
     END LOOP;
-    IF cardinality(p_ops) > 0 THEN
+    IF cardinality(p_ops) = 1 THEN
+        -- The common case: what a fence is held to is read with the lock.
+        SELECT o.state, o.fence, o.worker INTO held_state, held_fence, held_by
+            FROM sutler_op o WHERE o.id = p_ops[1] FOR NO KEY UPDATE;
+    ELSIF cardinality(p_ops) > 1 THEN
         PERFORM 1 FROM sutler_op WHERE id = ANY (p_ops) ORDER BY id FOR NO KEY UPDATE;
     END IF;
     present := sutler_now();
@@ -58,6 +65,10 @@ BEGIN
             holds := NOT EXISTS (SELECT 1 FROM sutler_doc WHERE key = e_key[i]);
         ELSIF e_kind[i] = 1 THEN
             holds := EXISTS (SELECT 1 FROM sutler_doc WHERE key = e_key[i] AND version = e_id[i]);
+        ELSIF cardinality(p_ops) = 1 THEN
+            holds := coalesce(held_state = 2 AND held_fence = e_fence[i], false)
+                AND EXISTS (SELECT 1 FROM sutler_lease
+                            WHERE worker = held_by AND expires > present);
         ELSE
             holds := EXISTS (
                 SELECT 1 FROM sutler_op o JOIN sutler_lease l ON l.worker = o.worker
@@ -81,14 +92,21 @@ BEGIN
                 INSERT INTO sutler_term (scope, value, key)
                     SELECT n.s, n.v, w_key[i] FROM unnest(scopes_new, vals_new) AS n (s, v);
             ELSE
-                SELECT scopes, vals INTO scopes_old, vals_old FROM sutler_doc WHERE key = w_key[i];
-                INSERT INTO sutler_doc (key, version, scopes, vals, body)
-                    VALUES (w_key[i], p_id, scopes_new, vals_new, w_a[i])
-                    ON CONFLICT (key) DO UPDATE SET version = excluded.version,
-                        scopes = excluded.scopes, vals = excluded.vals, body = excluded.body;
-                PERFORM sutler_change_terms_v1(w_key[i], scopes_old, vals_old, scopes_new, vals_new)
-                    WHERE scopes_old IS DISTINCT FROM scopes_new
-                       OR vals_old IS DISTINCT FROM vals_new;
+                -- Joined with itself to tell what the terms were.
+                UPDATE sutler_doc d SET version = p_id, scopes = scopes_new, vals = vals_new,
+                        body = w_a[i]
+                    FROM sutler_doc o WHERE d.key = w_key[i] AND o.key = w_key[i]
+                    RETURNING o.scopes, o.vals INTO scopes_old, vals_old;
+                IF NOT FOUND THEN
+                    INSERT INTO sutler_doc (key, version, scopes, vals, body)
+                        VALUES (w_key[i], p_id, scopes_new, vals_new, w_a[i]);
+                    scopes_old := '{}';
+                    vals_old := '{}';
+                END IF;
+                IF scopes_old <> scopes_new OR vals_old <> vals_new THEN
+                    PERFORM sutler_change_terms_v1(
+                        w_key[i], scopes_old, vals_old, scopes_new, vals_new);
+                END IF;
             END IF;
         ELSIF w_kind[i] = 3 THEN
             IF w_worker[i] IS NOT NULL THEN
