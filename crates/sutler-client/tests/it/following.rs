@@ -8,26 +8,40 @@ use sutler_client::wire::Connection;
 use sutler_client::{Aftermath, Call, Circumstances, Client, Meaning, Operation, Pace, Success};
 use sutler_osb::FetchBindingResponse;
 
+/// Quick, and long enough for a busy machine.
 const PACE: Pace = Pace {
     first: Duration::from_millis(1),
     shortest: Duration::from_millis(1),
     longest: Duration::from_millis(10),
+    within: Duration::from_secs(20),
+};
+/// For ends that never come.
+const SOON: Pace = Pace {
     within: Duration::from_millis(300),
+    ..PACE
 };
 
 async fn followed(server: &Raw, operation: &Operation) -> Meaning<FetchBindingResponse> {
+    followed_at(&PACE, server, operation).await
+}
+
+async fn followed_at(
+    pace: &Pace,
+    server: &Raw,
+    operation: &Operation,
+) -> Meaning<FetchBindingResponse> {
     let connection = Connection::to(&server.url())
-        .answer_within(Duration::from_millis(200))
+        .answer_within(pace.within)
         .answer_bytes_max(4096)
         .build();
     let client = Client::new(connection.expect("a connection"));
     let following = async {
         let (call, circumstances) = (Call::new(), Circumstances::default());
         client
-            .poll_to_end(operation, None, &call, &PACE, &circumstances)
+            .poll_to_end(operation, None, &call, pace, &circumstances)
             .await
     };
-    tokio::time::timeout(Duration::from_secs(20), following)
+    tokio::time::timeout(2 * PACE.within, following)
         .await
         .expect("it ends by itself")
 }
@@ -127,7 +141,7 @@ async fn brokers_that_say_nonsense_are_followed_to_the_deadline_and_no_further()
         Act::answer_with(302, "Location: /elsewhere\r\n", ""),
     ] {
         let server = Raw::always(act).await;
-        let end = followed(&server, &update(None)).await;
+        let end = followed_at(&SOON, &server, &update(None)).await;
         let uncertain = matches!(
             end,
             Meaning::Failed {
