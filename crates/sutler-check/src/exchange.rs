@@ -1,13 +1,13 @@
 //! One question and what came of it, kept as evidence.
 
 use serde_json::Value;
+use std::fmt;
 use sutler_client::wire::{Answer, Request, Unanswered};
 
 /// How much of a broker's description is repeated in a sentence of ours.
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
 /// A request with its answer, or with the reason why there is none.
-#[derive(Debug)]
 pub struct Exchange {
     /// What was asked.
     pub request: Request,
@@ -15,6 +15,16 @@ pub struct Exchange {
     pub outcome: Result<Answer, Unanswered>,
     /// The body, if it is JSON.
     json: Option<Value>,
+}
+
+/// Without bodies: they hold credentials. The report shows them, redacted.
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange")
+            .field("request", &self.request)
+            .field("outcome", &self.outcome)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Exchange {

@@ -25,7 +25,7 @@ impl fmt::Display for Profile {
 }
 
 /// Parameters that the caller gives for one plan, in place of derived ones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct PlanParameters {
     /// For provisions.
     pub provision: Option<Map<String, Value>>,
@@ -33,6 +33,20 @@ pub struct PlanParameters {
     pub update: Option<Map<String, Value>>,
     /// For binds.
     pub bind: Option<Map<String, Value>>,
+}
+
+/// Only names: the values may be secret.
+impl fmt::Debug for PlanParameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |it: &Option<Map<String, Value>>| -> Option<Vec<String>> {
+            Some(it.as_ref()?.keys().cloned().collect())
+        };
+        f.debug_struct("PlanParameters")
+            .field("provision", &names(&self.provision))
+            .field("update", &names(&self.update))
+            .field("bind", &names(&self.bind))
+            .finish()
+    }
 }
 
 impl PlanParameters {

@@ -6,7 +6,7 @@ use crate::case::{Case, Level, Scope};
 use crate::clean_up::LeftBehind;
 use crate::exchange::Exchange;
 use crate::ledger::Tally;
-use crate::options::Profile;
+use crate::options::{PlanParameters, Profile};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,6 +153,20 @@ fn no_form_shows_a_secret() {
         for secret in ["hush-hush", "me:hush", "1234-5678", "\u{1b}"] {
             assert!(!text.contains(secret), "{secret:?} is in:\n{text}");
         }
+    }
+}
+
+#[test]
+fn what_programs_print_of_a_report_holds_no_secret_either() {
+    let given = json!({ "pin": "1234-5678" });
+    let parameters = PlanParameters {
+        bind: given.as_object().cloned(),
+        ..PlanParameters::default()
+    };
+    let text = format!("{:?} {parameters:?}", report().redaction);
+    let text = format!("{text} {:?}", exchange());
+    for secret in ["hush-hush", "me:hush", "1234-5678"] {
+        assert!(!text.contains(secret), "{secret:?} is in:\n{text}");
     }
 }
 

@@ -86,7 +86,11 @@ mod tests {
     fn yaml_and_json_say_the_same() {
         let yaml = "data/small:\n  provision: {size: 3, name: x}\n  bind: {}\n";
         let json = r#"{"data/small": {"provision": {"size": 3, "name": "x"}, "bind": {}}}"#;
-        let read = |text: &str| format!("{:?}", given(text).expect("it is right"));
+        let read = |text: &str| {
+            let mut all = given(text).expect("it is right");
+            let one = all.remove("data/small").expect("it is there");
+            (one.provision, one.update, one.bind)
+        };
         assert_eq!(read(yaml), read(json));
         let parameters = given(yaml).expect("it is right").remove("data/small");
         let provision = parameters.and_then(|it| it.provision).expect("it is there");
