@@ -3,6 +3,7 @@
 
 mod stopped;
 mod stubborn;
+mod switches;
 
 use crate::process::{Broker, sutler};
 use crate::said::{Said, folder, said};
