@@ -16,8 +16,13 @@ use std::time::{Duration, Instant};
 use sutler_journal::{StoreError, StoreTime};
 use tokio::sync::watch;
 
-/// How many keys are read at a time at the start.
+/// How many keys are read at a time at the start: first, at least and at most. etcd 3.4 visits every
+/// key behind a page to count it, so pages are as large as their contents allow.
 const PAGE: usize = 500;
+const PAGE_MIN: usize = 50;
+const PAGE_MAX: usize = 10_000;
+/// How many bytes one of these answers should have, about.
+const PAGE_BYTES: usize = 16 * 1024 * 1024;
 /// How often everything is read if etcd is compacted meanwhile.
 const LOADS_MAX: usize = 10;
 /// How long to wait before a watch is opened again: first, and at most.
@@ -222,10 +227,13 @@ async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
 async fn read_once(client: &Client, keys: &Keys) -> Result<View, Trouble> {
     let mut view = View::default();
     let (mut from, to) = keys.followed();
-    let mut revision = None;
+    let (mut revision, mut limit) = (None, PAGE);
     loop {
-        let range = Range::between((from, to.clone())).limit(PAGE).at(revision);
+        let range = Range::between((from, to.clone())).limit(limit).at(revision);
         let page = client.range(&range).await?;
+        let bytes: usize = page.kvs.iter().map(|kv| kv.value.0.len() + 100).sum();
+        let each = (bytes / page.kvs.len().max(1)).max(1);
+        limit = (PAGE_BYTES / each).clamp(PAGE_MIN, PAGE_MAX);
         let at = *revision.get_or_insert(page.header.revision.0);
         let last = page.kvs.last().map(|kv| kv.key.0.to_vec());
         for kv in page.kvs {

@@ -81,11 +81,6 @@ impl Keys {
         self.key(DOCUMENT, key.as_bytes())
     }
 
-    /// The first key that any document with this beginning may have.
-    pub(crate) fn documents(&self, beginning: &[u8]) -> Vec<u8> {
-        self.key(DOCUMENT, beginning)
-    }
-
     pub(crate) fn format(&self) -> Vec<u8> {
         self.key(FORMAT, &[])
     }
@@ -181,24 +176,9 @@ impl Keys {
     }
 }
 
-/// The first bytes that sort behind everything with this beginning.
-pub(crate) fn end_of(beginning: &[u8]) -> Vec<u8> {
-    match beginning.iter().rposition(|byte| *byte != u8::MAX) {
-        Some(last) => {
-            let mut end = beginning.get(..=last).unwrap_or_default().to_vec();
-            if let Some(byte) = end.last_mut() {
-                *byte += 1;
-            }
-            end
-        }
-        // etcd's word for "no end".
-        None => vec![0],
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Keys, Place, end_of};
+    use super::{Keys, Place};
     use sutler_journal::{CommitId, Key, Kind, OperationId, Realm, WorkerId};
 
     #[test]
@@ -233,12 +213,5 @@ mod tests {
         let key = inner.head();
         assert!(key < from || key >= to);
         assert_eq!(outer.place(&key), None);
-    }
-
-    #[test]
-    fn the_end_of_a_beginning_is_behind_all_that_begin_so() {
-        assert_eq!(end_of(b"ab"), b"ac");
-        assert_eq!(end_of(b"a\xff\xff"), b"b");
-        assert_eq!(end_of(b"\xff"), [0]);
     }
 }

@@ -7,6 +7,9 @@
 //! decisions: those are in the crates above `sutler-journal`, whose
 //! [`Store`](sutler_journal::Store) this implements.
 //!
+//! etcd must be told to forget old revisions (`--auto-compaction-retention=1h`, say), or it fills up.
+//! A user of etcd needs a role with read and write access to the prefix, and nothing else.
+//!
 //! Reading order: `keys.rs` for what is where, `rows.rs` for what stands in it, `view.rs` for the
 //! indexes, `plan.rs` for what a commit becomes, `commit.rs` for how it is sent, `follow.rs` for how
 //! a replica keeps up, `claim.rs` for leases.

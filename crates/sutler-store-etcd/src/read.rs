@@ -5,10 +5,9 @@
 //! page is never half before and half after a commit.
 
 use crate::client::Trouble;
-use crate::keys::end_of;
 use crate::rows::{Job, Part, Parts, read_document, read_operation, read_record};
 use crate::store::EtcdStore;
-use crate::view::{TermRange, View};
+use crate::view::View;
 use crate::wire::{KeyValue, Range};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -136,66 +135,19 @@ impl EtcdStore {
         after: Option<&Position>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        match (TermRange::of(list), list) {
-            (Some(term), _) => self.page_by_term(&term, after, limit).await,
-            (None, List::Prefix(prefix)) => self.page_by_key(prefix, after, limit).await,
-            (None, List::Term { .. }) => Ok(nothing()),
-        }
-    }
-
-    async fn page_by_key(
-        &self,
-        prefix: &[u8],
-        after: Option<&Position>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
         if limit == 0 {
-            return Ok(nothing());
-        }
-        let to = end_of(&self.keys.documents(prefix));
-        let from = match after {
-            Some(after) if after.key.as_bytes() >= prefix => {
-                let mut from = self.keys.document(&after.key);
-                from.push(0);
-                from
-            }
-            Some(_) | None => self.keys.documents(prefix),
-        };
-        if from >= to {
-            return Ok(nothing());
-        }
-        let range = Range::between((from, to)).limit(limit);
-        let answer = self.client.range(&range).await?;
-        let start = self.keys.documents(&[]).len();
-        let mut documents = Vec::with_capacity(answer.kvs.len());
-        for kv in &answer.kvs {
-            let key = kv.key.0.get(start..).unwrap_or_default();
-            documents.push(document_of(key_of(key)?, kv)?);
-        }
-        let last = documents.last().filter(|_| answer.more);
-        let next = last.map(|document| Position {
-            value: Vec::new(),
-            key: document.key.clone(),
-        });
-        Ok(Page { documents, next })
-    }
-
-    async fn page_by_term(
-        &self,
-        term: &TermRange<'_>,
-        after: Option<&Position>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        if limit == 0 {
-            return Ok(nothing());
+            return Ok(Page {
+                documents: Vec::new(),
+                next: None,
+            });
         }
         for _ in 0..READS_MAX {
-            let list = |view: &View| {
-                let places = view.list(term, after, limit).into_iter();
-                let places = places.map(|(value, key)| Ok((value.to_vec(), key_of(key)?)));
+            let find = |view: &View| {
+                let places = view.list(list, after, limit).into_iter();
+                let places = places.map(|(value, key)| Ok((value.to_vec(), key_of(&key)?)));
                 places.collect::<Result<Vec<(Vec<u8>, Key)>, StoreError>>()
             };
-            let (places, revision) = self.follower.current(list).await?;
+            let (places, revision) = self.follower.current(find).await?;
             let shown = places.get(..limit.min(places.len())).unwrap_or_default();
             let keys: Vec<Vec<u8>> = shown.iter().map(|it| self.keys.document(&it.1)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
@@ -338,13 +290,6 @@ fn document_of(key: Key, kv: &KeyValue) -> Result<Document, StoreError> {
 
 fn key_of(bytes: &[u8]) -> Result<Key, StoreError> {
     Key::from_bytes(bytes).map_err(|cause| StoreError::caused("a key cannot be read back", cause))
-}
-
-fn nothing() -> Page {
-    Page {
-        documents: Vec::new(),
-        next: None,
-    }
 }
 
 fn restless() -> StoreError {

@@ -13,22 +13,22 @@ use crate::rows::{self, read_document, read_record, read_time};
 use crate::wire::{Event, EventKind, KeyValue};
 pub(crate) use operations::{Entry, Operations};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 use sutler_journal::{
-    CommitId, Key, Kind, List, OperationId, Position, Realm, StoreError, StoreTime, Version,
-    WorkerId,
+    CommitId, Key, List, OperationId, Position, StoreError, StoreTime, Version, WorkerId,
 };
 
 /// Realm, kind and name of a term, with NUL bytes between.
 type Scope = Arc<[u8]>;
-/// A term's value, and the key of a document that has it.
-type Spot = (Box<[u8]>, Box<[u8]>);
+/// A term's value, and the key of a document that has it. Both are kept once and shared.
+type Spot = (Arc<[u8]>, Arc<[u8]>);
 
 /// A document without its body.
 pub(crate) struct Sketch {
     pub(crate) revision: i64,
     pub(crate) version: Version,
-    terms: Vec<(Scope, Box<[u8]>)>,
+    terms: Vec<(Scope, Arc<[u8]>)>,
 }
 
 /// A live lease of etcd.
@@ -52,7 +52,7 @@ pub(crate) struct View {
     pub(crate) revision: i64,
     /// When the store was last changed by a replica, as opposed to the end of a lease.
     pub(crate) head: i64,
-    documents: BTreeMap<Box<[u8]>, Sketch>,
+    documents: BTreeMap<Arc<[u8]>, Sketch>,
     terms: BTreeMap<Scope, BTreeSet<Spot>>,
     pub(crate) operations: Operations,
     pub(crate) workers: BTreeMap<WorkerId, Lease>,
@@ -155,12 +155,13 @@ impl View {
 
     fn file(&mut self, key: &[u8], filed: rows::Filed, revision: i64) {
         self.discard(key);
+        let key: Arc<[u8]> = key.into();
         let mut terms = Vec::with_capacity(filed.terms.len());
         for (name, value) in filed.terms {
-            let scope = self.scope(&scope_of(key, name.as_bytes()));
-            let value: Box<[u8]> = value.into();
+            let scope = self.scope(&scope_of(&key, name.as_bytes()));
+            let value: Arc<[u8]> = value.into();
             let index = self.terms.entry(Arc::clone(&scope)).or_default();
-            index.insert((value.clone(), key.into()));
+            index.insert((Arc::clone(&value), Arc::clone(&key)));
             terms.push((scope, value));
         }
         let sketch = Sketch {
@@ -168,16 +169,16 @@ impl View {
             version: filed.version,
             terms,
         };
-        self.documents.insert(key.into(), sketch);
+        self.documents.insert(key, sketch);
     }
 
     fn discard(&mut self, key: &[u8]) {
-        let Some(sketch) = self.documents.remove(key) else {
+        let Some((key, sketch)) = self.documents.remove_entry(key) else {
             return;
         };
         for (scope, value) in sketch.terms {
             if let Some(index) = self.terms.get_mut(&scope) {
-                index.remove(&(value, key.into()));
+                index.remove(&(value, Arc::clone(&key)));
             }
         }
     }
@@ -191,29 +192,34 @@ impl View {
     }
 
     /// The first places of a list behind a position; at most `limit`, and one more if there is one.
-    pub(crate) fn list(
-        &self,
-        term: &TermRange<'_>,
-        after: Option<&Position>,
-        limit: usize,
-    ) -> Vec<&Spot> {
-        let scope = term.scope();
-        let Some(index) = self.terms.get(scope.as_slice()) else {
-            return Vec::new();
-        };
-        let (value, key, behind) = match after {
-            Some(after) if after.value.as_slice() >= term.from => {
-                (after.value.as_slice(), after.key.as_bytes(), true)
+    pub(crate) fn list(&self, list: &List, after: Option<&Position>, limit: usize) -> Vec<Spot> {
+        let most = limit.saturating_add(1);
+        match list {
+            List::Prefix(prefix) => self.list_by_key(prefix, after, most),
+            List::Term {
+                realm,
+                kind,
+                name,
+                from,
+                to,
+            } => {
+                let scope = [realm.as_str(), kind.as_str(), name].join("\0");
+                let index = self.terms.get(scope.as_bytes());
+                let index = index.map(|index| list_by_term(index, (from, to), after, most));
+                index.unwrap_or_default()
             }
-            Some(_) | None => (term.from, &[][..], false),
+        }
+    }
+
+    fn list_by_key(&self, prefix: &[u8], after: Option<&Position>, most: usize) -> Vec<Spot> {
+        let start = match after {
+            Some(after) if after.key.as_bytes() >= prefix => Bound::Excluded(after.key.as_bytes()),
+            Some(_) | None => Bound::Included(prefix),
         };
-        let first: Spot = (value.into(), key.into());
-        index
-            .range(first.clone()..)
-            .skip_while(|place| behind && **place == first)
-            .take_while(|(value, _)| &value[..] <= term.to)
-            .take(limit.saturating_add(1))
-            .collect()
+        let keys = self.documents.range::<[u8], _>((start, Bound::Unbounded));
+        let keys = keys.map(|(key, _)| key);
+        let keys = keys.take_while(|key| key.starts_with(prefix)).take(most);
+        keys.map(|key| (Arc::from([]), Arc::clone(key))).collect()
     }
 
     /// Whether a worker holds a lease, as far as is known here.
@@ -231,40 +237,21 @@ impl View {
     }
 }
 
-/// Which part of the index of terms.
-pub(crate) struct TermRange<'a> {
-    pub(crate) realm: &'a Realm,
-    pub(crate) kind: Kind,
-    pub(crate) name: &'static str,
-    pub(crate) from: &'a [u8],
-    pub(crate) to: &'a [u8],
-}
-
-impl<'a> TermRange<'a> {
-    /// The range that a list asks for; `None` if it is by key.
-    pub(crate) fn of(list: &'a List) -> Option<Self> {
-        match list {
-            List::Prefix(_) => None,
-            List::Term {
-                realm,
-                kind,
-                name,
-                from,
-                to,
-            } => Some(Self {
-                realm,
-                kind: *kind,
-                name,
-                from,
-                to,
-            }),
+fn list_by_term(
+    index: &BTreeSet<Spot>,
+    (from, to): (&[u8], &[u8]),
+    after: Option<&Position>,
+    most: usize,
+) -> Vec<Spot> {
+    let start = match after {
+        Some(after) if after.value.as_slice() >= from => {
+            Bound::Excluded((after.value.as_slice().into(), after.key.as_bytes().into()))
         }
-    }
-
-    fn scope(&self) -> Vec<u8> {
-        let parts = [self.realm.as_str(), self.kind.as_str(), self.name];
-        parts.join("\0").into_bytes()
-    }
+        Some(_) | None => Bound::Included((from.into(), Arc::from([]))),
+    };
+    let found = index.range::<Spot, _>((start, Bound::Unbounded));
+    let found = found.take_while(|(value, _)| &value[..] <= to).take(most);
+    found.cloned().collect()
 }
 
 /// The scope of a term of the document with this key.

@@ -8,8 +8,8 @@ use crate::wire::{Event, EventKind, Int, KeyValue};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{
-    Commit, CommitId, Due, Fence, Key, Kind, NewOperation, Next, OperationId, Outcome, Queue,
-    Realm, Start, StoreTime, Term, Version, Which, WorkerId, Write,
+    Commit, CommitId, Due, Fence, Key, Kind, List, NewOperation, Next, OperationId, Outcome,
+    Position, Queue, Realm, Start, StoreTime, Term, Version, Which, WorkerId, Write,
 };
 use uuid::Uuid;
 
@@ -229,16 +229,23 @@ fn a_view_lists_by_present_terms_in_order() {
         little.put(little.keys.document(&key(id)), value);
     }
     let realm = Realm::new("r").expect("a realm");
-    let list = sutler_journal::List::Term {
+    let list = List::Term {
         realm,
         kind: Kind::new("k"),
         name: "rank",
         from: b"1".to_vec(),
         to: b"3".to_vec(),
     };
-    let term = crate::view::TermRange::of(&list).expect("by term");
-    let found = little.view.list(&term, None, 10);
+    let found = little.view.list(&list, None, 10);
     let found: Vec<&[u8]> = found.iter().map(|(_, key)| &key[..]).collect();
     let expected = ["c", "b", "a"].map(key);
     assert_eq!(found, expected.each_ref().map(Key::as_bytes));
+    let all = List::Prefix(Vec::new());
+    let after = Position {
+        value: Vec::new(),
+        key: key("a"),
+    };
+    let found = little.view.list(&all, Some(&after), 1);
+    assert_eq!(found.len(), 2, "one more tells that something follows");
+    assert_eq!(&found[0].1[..], key("b").as_bytes());
 }

@@ -86,19 +86,25 @@ async fn a_server_that_demands_certificates_is_reached_with_one() {
     assert!(matches!(unknown, Err(OpenError::Unavailable(_))));
 }
 
-/// Makes a user who may do everything, and has etcd ask for users from now on.
+/// Makes a user who may use one prefix only, and has etcd ask for users from now on.
 async fn demand_passwords(endpoint: &str) {
     let http = reqwest::Client::new();
+    let user = |name: &str| serde_json::json!({"name": name, "password": PASSWORD});
+    let named = |name: &str| serde_json::json!({ "name": name });
+    let grant = |user: &str, role: &str| serde_json::json!({"user": user, "role": role});
+    // From `mine` up to but not including `minf`.
+    let prefix = serde_json::json!({
+        "name": "keeper",
+        "perm": {"permType": "READWRITE", "key": "bWluZQ==", "range_end": "bWluZg=="},
+    });
     for (path, body) in [
-        (
-            "user/add",
-            serde_json::json!({"name": "root", "password": PASSWORD}),
-        ),
-        ("role/add", serde_json::json!({"name": "root"})),
-        (
-            "user/grant",
-            serde_json::json!({"user": "root", "role": "root"}),
-        ),
+        ("user/add", user("root")),
+        ("role/add", named("root")),
+        ("user/grant", grant("root", "root")),
+        ("user/add", user("me")),
+        ("role/add", named("keeper")),
+        ("role/grant", prefix),
+        ("user/grant", grant("me", "keeper")),
         ("enable", serde_json::json!({})),
     ] {
         let url = format!("http://{endpoint}/v3/auth/{path}");
@@ -121,10 +127,12 @@ async fn a_user_is_let_in_by_password_and_again_when_the_token_is_old() {
     })
     .await;
     demand_passwords(&settings.endpoints[0]).await;
-    let url = format!("etcd://root:{PASSWORD}@{}/mine", settings.endpoints[0]);
+    let url = format!("etcd://me:{PASSWORD}@{}/mine", settings.endpoints[0]);
     let store = EtcdStore::open(&SecretString::from(url)).await;
     let store = store.expect("the password is right");
+    let worker = crate::scene::worker(&store).await;
     store.commit(&insert("a", 1)).await.expect("a commit");
+    store.release(worker).await.expect("leases work too");
     let began = std::time::Instant::now();
     until("the token is old", || async {
         began.elapsed() > std::time::Duration::from_secs(4)
@@ -132,13 +140,14 @@ async fn a_user_is_let_in_by_password_and_again_when_the_token_is_old() {
     .await;
     store.commit(&insert("b", 1)).await.expect("let in again");
 
-    for (user, password) in [("root", "wrong"), ("nobody", PASSWORD)] {
+    for (user, password) in [("me", "wrong"), ("nobody", PASSWORD), ("me", PASSWORD)] {
         let login = Login {
             user: user.to_owned(),
             password: password.to_owned().into(),
         };
         let settings = EtcdSettings {
             login: Some(login),
+            prefix: "not-mine".to_owned(),
             ..settings.clone()
         };
         let refused = EtcdStore::open_with(&settings).await.expect_err("refused");

@@ -94,6 +94,9 @@ impl Server {
         let process = own.process.lock().unwrap_or_else(PoisonError::into_inner);
         let child = process.as_ref().expect("it runs");
         kill_process(Pid::from_child(child), signal).expect("it can be signalled");
+        if signal == Signal::STOP {
+            wait_until_it_stands(child.id());
+        }
     }
 
     fn expect_own(&self) -> &Own {
@@ -152,6 +155,25 @@ fn wait_until_it_listens(port: u16, folder: &Path) {
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
         assert!(began.elapsed() < PATIENCE, "etcd does not start: {log}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// A signal is only the beginning: on a busy machine some threads go on for a while.
+fn wait_until_it_stands(process: u32) {
+    let stands = || {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+        let mut threads = threads.expect("it has threads").flatten();
+        threads.all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat"));
+            let stat = stat.unwrap_or_default();
+            let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+            state.is_none_or(|state| state == Some('T'))
+        })
+    };
+    let began = Instant::now();
+    while !stands() {
+        assert!(began.elapsed() < PATIENCE, "etcd does not stand still");
         std::thread::sleep(LOOK_EVERY);
     }
 }
