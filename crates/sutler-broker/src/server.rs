@@ -38,6 +38,7 @@ use stop::Signals;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Pause after a failed accept: out of file descriptors passes, spinning does not help.
@@ -66,15 +67,25 @@ impl Broker {
 impl Running {
     /// Serves a listener until SIGTERM or Ctrl-C, then drains. A second signal ends it at once.
     pub async fn serve_until_signalled(&self, listener: TcpListener) {
-        let both = Signals::listen().and_then(|first| Ok((first, Signals::listen()?)));
-        match both {
-            Ok((first, second)) => {
-                self.serve_or_leave(listener, first.nth(1), second.nth(2))
-                    .await;
-            }
+        let mut signals = match Signals::listen() {
+            Ok(signals) => signals,
             Err(error) => {
                 tracing::error!(%error, "signals cannot be listened for, so nothing is served");
+                return;
             }
+        };
+        let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
+        // Each signal is taken as it comes: two that nobody took in between are one.
+        let watch = async {
+            signals.next().await;
+            stop.cancel();
+            signals.next().await;
+            leave.cancel();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = watch => {}
+            () = self.serve_or_leave(listener, stop.cancelled(), leave.cancelled()) => {}
         }
     }
 

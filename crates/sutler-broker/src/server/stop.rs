@@ -16,13 +16,11 @@ impl Signals {
         })
     }
 
-    /// Waits until so many have come since.
-    pub(super) async fn nth(mut self, count: u32) {
-        for _ in 0..count {
-            tokio::select! {
-                _ = self.terminate.recv() => {}
-                _ = self.interrupt.recv() => {}
-            }
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 }
