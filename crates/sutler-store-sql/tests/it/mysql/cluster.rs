@@ -74,14 +74,25 @@ impl Cluster {
         }
         let home = Home::new(&["mysql", "nobody"]);
         let data = format!("--datadir={}/data", home.folder.display());
+        // A server that starts clears its folder for temporary tables, whoever else uses it.
+        let tables = format!("--tmpdir={}", home.folder.display());
         let program = if let Some((folder, tools)) = mariadb {
             let authentication = "--auth-root-authentication-method=normal";
-            let make = ["--no-defaults", &data, authentication, "--skip-test-db"];
+            let make = [
+                "--no-defaults",
+                &data,
+                &tables,
+                authentication,
+                "--skip-test-db",
+            ];
             home.run(&tools.join("mariadb-install-db"), &make);
             folder.join("mariadbd")
         } else {
             let program = mysql?.join("mysqld");
-            home.run(&program, &["--no-defaults", &data, "--initialize-insecure"]);
+            home.run(
+                &program,
+                &["--no-defaults", &data, &tables, "--initialize-insecure"],
+            );
             program
         };
         let own = Own {
@@ -169,6 +180,7 @@ impl Own {
             format!("--port={}", self.port),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--socket={folder}/socket"),
+            format!("--tmpdir={folder}"),
             format!("--pid-file={folder}/pid"),
             "--skip-name-resolve".to_owned(),
             "--max-connections=300".to_owned(),

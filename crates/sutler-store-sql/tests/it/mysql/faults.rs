@@ -109,7 +109,9 @@ async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once
     let id = new.id;
     store.commit(&start).await.expect("a commit");
     let patient = SqlSettings {
-        answer_timeout: Duration::from_secs(30),
+        answer_timeout: Duration::from_secs(60),
+        statement_timeout: Duration::from_secs(60),
+        lock_timeout: Duration::from_secs(60),
         ..impatient()
     };
     let store = MySqlStore::open_with(&candidate.url, patient).await;
@@ -132,6 +134,8 @@ async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once
             break;
         }
         assert!(!waiting.is_finished(), "nobody waited");
+        // Who looks more often is shown what was there before.
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     candidate.proxy.set_down(true);
     let answer = waiting.await.expect("no panic");
