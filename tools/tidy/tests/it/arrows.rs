@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("sutler-yaml", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
     ("sutler-store-sql", &["sutler-journal"]),
-    ("sutler-store-mongodb", &["sutler-journal"]),
     ("sutler-store-etcd", &["sutler-journal"]),
     (
         "sutler-broker",
@@ -28,7 +27,6 @@ const ALLOWED: [(&str, &[&str]); 11] = [
             "sutler-journal",
             "sutler-store-sqlite",
             "sutler-store-sql",
-            "sutler-store-mongodb",
             "sutler-store-etcd",
             "sutler-broker",
             "sutler-yaml",
@@ -50,7 +48,6 @@ const RESERVED: [(&str, &[&str]); 7] = [
             "sutler-journal",
             "sutler-store-sqlite",
             "sutler-store-sql",
-            "sutler-store-mongodb",
             "sutler-store-etcd",
             "sutler-broker",
             "sutler-client",

@@ -1,1 +1,0 @@
-//! The journal's store in MongoDB replica sets: queries and mapping, no decisions.
