@@ -26,7 +26,7 @@ pub use load::{Draft, Flag, Input, draft};
 pub use model::{
     Access, Admin, Audit, AuthMode, Bearer, CatalogSource, CleanupTimes, ClientAuth, Compat,
     Config, DeletedPollAnswer, Format, Inline, Limits, Log, Metrics, MissingVersionAnswer,
-    Platform, Records, StoreSource, StoreUrl, Timeouts, Tls, User,
+    Platform, Records, StoreServer, StoreSource, StoreUrl, Timeouts, Tls, User,
 };
 pub use reference::reference;
 pub use schema::schema;

@@ -4,6 +4,7 @@
 
 mod commands;
 mod demo;
+mod stores;
 mod telemetry;
 
 use clap::{Parser, Subcommand};

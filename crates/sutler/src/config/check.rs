@@ -226,9 +226,16 @@ fn sources(config: &Config, findings: &mut Findings) {
     if config.catalog.file.is_some() && config.catalog.services.is_some() {
         findings.fault("catalog", "has `file` and `services`; remove one of them");
     }
-    if config.store.url == StoreUrl::Memory && config.store.key_file.is_some() {
-        let reason = "means nothing for a store in memory; remove it";
-        findings.fault("store.key_file", reason);
+    match (&config.store.url, &config.store.key_file) {
+        (StoreUrl::Memory, Some(_)) => {
+            let reason = "means nothing for a store in memory; remove it";
+            findings.fault("store.key_file", reason);
+        }
+        (StoreUrl::Server(_), None) => {
+            let reason = "needs `key_file` beside it: every replica must have the same keys";
+            findings.fault("store.url", reason);
+        }
+        (StoreUrl::Memory, None) | (StoreUrl::Server(_), Some(_)) | (StoreUrl::Sqlite(_), _) => {}
     }
 }
 

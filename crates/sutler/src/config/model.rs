@@ -2,18 +2,21 @@
 //! reference in `docs/configuration.md`. Doc comments of fields are what operators read.
 //!
 //! Nothing is decided here: `check.rs` says what does not go together, `load.rs` where values come
-//! from. Who may come in: `model/access.rs`. What the broker does: `model/service.rs`; how much and how long: `model/bounds.rs`.
+//! from. Who may come in: `model/access.rs`. What the broker does:
+//! `model/service.rs`; where it keeps it: `model/store.rs`; how much and how long: `model/bounds.rs`.
 
 mod access;
 mod bounds;
 mod service;
+mod store;
 
 pub use access::{Access, Admin, AuthMode, Bearer, ClientAuth, Platform, Tls, User};
 pub use bounds::{Limits, Timeouts};
 pub use service::{
     Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Log, Metrics,
-    MissingVersionAnswer, Records, StoreSource, StoreUrl,
+    MissingVersionAnswer, Records,
 };
+pub use store::{StoreServer, StoreSource, StoreUrl};
 
 use super::words::{Address, Span};
 use schemars::JsonSchema;

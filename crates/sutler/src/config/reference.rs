@@ -17,7 +17,7 @@ const FORMS: [(&str, &str); 9] = [
     ("schedule", "schedule"),
     ("secret", "secret"),
     ("catalog", "list of offerings"),
-    ("store", "`sqlite:FILE` or `memory:`"),
+    ("store", "URL of a store"),
 ];
 
 /// The page.

@@ -1,7 +1,7 @@
 //! From a draft to what a broker can be started with: the half that looks at files.
 
 use super::load::{Draft, Flag, Input, catalog_faults, draft};
-use super::model::{Bearer, Config, User};
+use super::model::{Bearer, Config, StoreServer, StoreUrl, User};
 use super::secret::Secret;
 use super::sources::{ConfigFault, ConfigFaults, Sources};
 use super::words::File;
@@ -184,6 +184,11 @@ fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
             files.push((format!("{before}bearer.ca"), ca));
         }
     }
+    if let StoreUrl::Server(url) = &config.store.url
+        && let Err(reason) = names_a_server(url)
+    {
+        faults.push(sources.fault("store.url", reason));
+    }
     if let Some(tls) = &config.tls {
         let named = [
             ("tls.certificate", &tls.certificate),
@@ -217,6 +222,15 @@ fn usable(name: &str, key: &str, secret: &Secret) -> Result<(), String> {
         .map_err(|fault| format!("cannot be used: {fault}"))
 }
 
+/// Whether a URL is where it should be, and one of a server that can keep a store.
+fn names_a_server(url: &Secret) -> Result<(), String> {
+    let url = url.reveal(&variable)?;
+    match StoreServer::of(url.expose_secret()) {
+        Some(_) => Ok(()),
+        None => Err("must begin with postgres://, mysql:// or etcd:// where it is kept".to_owned()),
+    }
+}
+
 /// A variable of the environment.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -224,6 +238,9 @@ fn variable(name: &str) -> Option<String> {
 
 /// The first secret that is written as it is.
 fn plain_secret(config: &Config) -> Option<String> {
+    if let StoreUrl::Server(Secret::Plain(_)) = config.store.url {
+        return Some("store.url".to_owned());
+    }
     for (before, users, _) in accesses(config) {
         for (nth, user) in users.iter().enumerate() {
             if let Some(Secret::Plain(_)) = user.password {

@@ -2,6 +2,7 @@
 
 use super::access;
 use crate::demo::Demo;
+use crate::stores::{self, Opened};
 use crate::telemetry::{Choices, Telemetry};
 use async_trait::async_trait;
 use std::num::NonZeroU32;
@@ -50,15 +51,19 @@ pub(super) async fn broker(loaded: &Loaded, operators: Option<Auth>) -> Result<B
     if config.metrics.public {
         broker = broker.public_metrics();
     }
-    let StoreUrl::Sqlite(path) = &config.store.url else {
-        return Ok(broker.in_memory());
+    let keys = match (&config.store.key_file, &config.store.url) {
+        (Some(File(path)), _) => path.clone(),
+        (None, StoreUrl::Sqlite(path)) => path.with_extension("key"),
+        (None, StoreUrl::Memory | StoreUrl::Server(_)) => return Ok(broker.in_memory()),
     };
-    let keys = config.store.key_file.as_ref();
-    let keys = keys.map_or_else(|| path.with_extension("key"), |it| it.0.clone());
-    let store = Arc::new(SqliteStore::open(path).await?);
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let broker = broker.backup(Arc::new(Copies(store.clone())), folder);
-    Ok(broker.shared_store(store, KeyRing::file(keys)?))
+    match stores::open(&config.store.url).await? {
+        Opened::Sqlite(store, path) => {
+            let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+            let broker = broker.backup(Arc::new(Copies(store.clone())), folder);
+            Ok(broker.shared_store(store, KeyRing::file(keys)?))
+        }
+        Opened::Other(store) => Ok(broker.shared_store(store, KeyRing::file(keys)?)),
+    }
 }
 
 /// Copies of the database, for operators.

@@ -1,4 +1,4 @@
-//! What the broker offers, where it keeps it, how much and how long: everything but who may come in.
+//! What the broker offers, how it answers, and what it tells of itself.
 
 use crate::config::words::{File, Span, When};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -6,7 +6,6 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
-use std::path::PathBuf;
 use sutler_broker::CleanupSettings;
 
 /// What is offered: in a file of its own, or here.
@@ -65,73 +64,6 @@ impl JsonSchema for Inline {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "array", "format": "catalog", "items": { "type": "object" } })
-    }
-}
-
-/// Where everything is kept.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StoreSource {
-    /// `sqlite:FILE`, made if it is not there; or `memory:`, forgotten at the end.
-    pub url: StoreUrl,
-    /// The keys that seal what is kept; made if they are not there. The database's name with `.key`,
-    /// if none is given.
-    pub key_file: Option<File>,
-}
-
-impl Default for StoreSource {
-    fn default() -> Self {
-        Self {
-            url: StoreUrl::Sqlite("sutler.db".into()),
-            key_file: None,
-        }
-    }
-}
-
-/// Which store.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum StoreUrl {
-    /// A file of SQLite.
-    Sqlite(PathBuf),
-    /// Nothing that lasts.
-    Memory,
-}
-
-impl TryFrom<String> for StoreUrl {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.trim().split_once(':') {
-            Some(("sqlite", file)) if !file.is_empty() && !file.contains('\0') => {
-                Ok(Self::Sqlite(file.into()))
-            }
-            Some(("memory", "")) => Ok(Self::Memory),
-            Some(_) | None => Err("must be `sqlite:FILE` or `memory:`".to_owned()),
-        }
-    }
-}
-
-impl From<StoreUrl> for String {
-    fn from(url: StoreUrl) -> String {
-        match url {
-            StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
-            StoreUrl::Memory => "memory:".to_owned(),
-        }
-    }
-}
-
-impl JsonSchema for StoreUrl {
-    fn schema_name() -> Cow<'static, str> {
-        "StoreUrl".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "store", "examples": ["sqlite:sutler.db"] })
     }
 }
 

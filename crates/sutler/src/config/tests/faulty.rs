@@ -22,6 +22,10 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "a bad store",
+        "auth: none\nstore: {url: 'redis://me:hush@host/db'}\n",
+    ),
+    (
+        "a server without keys",
         "auth: none\nstore: {url: 'postgres://me:hush@host/db'}\n",
     ),
     (
