@@ -4,11 +4,12 @@ use super::candidate::MySql;
 use super::cluster::Cluster;
 use crate::scene::{insert, key, ready, until_ok};
 use rustix::process::Signal;
-use sqlx::{Executor as _, Row as _};
+use sqlx::{Executor as _, MySqlConnection, Row as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{Commit, CommitError, Store, settle};
 use sutler_store_sql::{MySqlStore, SqlSettings};
+use tokio::task::JoinHandle;
 
 /// Gives up soon, and has one connection, so that its session can be found.
 fn impatient() -> SqlSettings {
@@ -23,6 +24,21 @@ fn impatient() -> SqlSettings {
 
 /// How soon a lost server must be noticed: two timeouts of a second each, on a busy machine.
 const SOON: Duration = Duration::from_secs(8);
+
+/// Looks until a session waits for a lock.
+async fn until_somebody_waits<T>(looking: &mut MySqlConnection, waiting: &JoinHandle<T>) {
+    loop {
+        let look = "SELECT COUNT(*) FROM information_schema.innodb_trx
+                    WHERE trx_state = 'LOCK WAIT'";
+        let row = looking.fetch_one(look).await.expect("a count");
+        if row.get::<i64, _>(0) > 0 {
+            return;
+        }
+        assert!(!waiting.is_finished(), "nobody waited");
+        // Who looks more often is shown what was there before.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
 
 async fn own() -> Option<(Cluster, MySql, Arc<MySqlStore>)> {
     let cluster = Cluster::own().await?;
@@ -126,17 +142,7 @@ async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once
         async move { store.commit(&commit).await }
     });
     let mut looking = cluster.connect().await;
-    loop {
-        let look = "SELECT COUNT(*) FROM information_schema.innodb_trx
-                    WHERE trx_state = 'LOCK WAIT'";
-        let row = looking.fetch_one(look).await.expect("a count");
-        if row.get::<i64, _>(0) > 0 {
-            break;
-        }
-        assert!(!waiting.is_finished(), "nobody waited");
-        // Who looks more often is shown what was there before.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    until_somebody_waits(&mut looking, &waiting).await;
     candidate.proxy.set_down(true);
     let answer = waiting.await.expect("no panic");
     assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");
