@@ -3,12 +3,13 @@
 
 use crate::case::Case;
 use crate::exchange::Exchange;
-use serde_json::Value;
+use crate::params::Invalid;
+use serde_json::{Value, json};
 
 /// An id that no catalog has.
 pub(crate) const NOWHERE: &str = "sutler-check-does-not-exist";
 /// A version that no catalog has.
-pub(crate) const NO_VERSION: &str = "0.0.1-sutler-check";
+const NO_VERSION: &str = "0.0.1-sutler-check";
 
 /// How a refusal has to look.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,33 @@ impl Bad {
             body: body.to_string(),
             expected,
         }
+    }
+
+    /// Bodies whose parameters do not fit the schema, at most so many.
+    pub(crate) fn unfit(
+        case: &'static Case,
+        invalid: &[Invalid],
+        most: usize,
+        good: &Value,
+    ) -> Vec<Self> {
+        let bad = invalid.iter().take(most).map(|it| {
+            let body = with(good, "parameters", it.parameters.clone());
+            let what = format!("parameters {}", it.what);
+            Self::new(case, &what, &body, Expected::BadRequest)
+        });
+        bad.collect()
+    }
+
+    /// A body that asks for a version which the catalog does not have.
+    pub(crate) fn of_no_version(case: &'static Case, good: &Value) -> Self {
+        let body = with(good, "maintenance_info", json!({"version": NO_VERSION}));
+        let what = "a version that the catalog does not have";
+        Self::new(
+            case,
+            what,
+            &body,
+            Expected::Error("MaintenanceInfoConflict"),
+        )
     }
 
     /// Whether the answer is as it has to be.

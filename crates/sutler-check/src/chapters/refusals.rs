@@ -1,6 +1,6 @@
 //! Provisions that have to be refused, each under an id of its own: afterwards nothing may be there.
 
-use super::refusal::{Bad, Expected, NO_VERSION, NOWHERE, with, without};
+use super::refusal::{Bad, Expected, NOWHERE, with, without};
 use crate::asker::Stop;
 use crate::case::Case;
 use crate::exchange::Exchange;
@@ -218,41 +218,21 @@ fn unknown(stage: &Stage, good: &Value) -> Vec<Bad> {
 }
 
 fn unfit(stage: &Stage, good: &Value) -> Vec<Bad> {
-    let invalid = match stage.samples().provision.invalid() {
-        Ok(invalid) => invalid,
+    match stage.samples().provision.invalid() {
+        Ok(invalid) => Bad::unfit(&PARAMETERS, invalid, INVALID_PARAMETERS_MAX, good),
         Err(reason) => {
             stage.skip(&PARAMETERS, reason);
-            return Vec::new();
+            Vec::new()
         }
-    };
-    let bad = invalid.iter().take(INVALID_PARAMETERS_MAX).map(|it| {
-        let body = with(good, "parameters", it.parameters.clone());
-        let what = format!("parameters {}", it.what);
-        Bad::new(&PARAMETERS, &what, &body, Expected::BadRequest)
-    });
-    bad.collect()
+    }
 }
 
 fn maintenance(stage: &Stage, good: &Value) -> Bad {
-    let (case, other, reason) = match stage.maintenance_version() {
-        Some(_) => (
-            &CONFLICT,
-            &NO_MAINTENANCE,
-            "the plan has `maintenance_info`",
-        ),
-        None => (
-            &NO_MAINTENANCE,
-            &CONFLICT,
-            "the plan has no `maintenance_info`",
-        ),
-    };
-    stage.skip(other, reason);
-    let body = with(good, "maintenance_info", json!({"version": NO_VERSION}));
-    let expected = Expected::Error("MaintenanceInfoConflict");
-    Bad::new(
-        case,
-        "a version that the catalog does not have",
-        &body,
-        expected,
-    )
+    if stage.maintenance_version().is_some() {
+        stage.skip(&NO_MAINTENANCE, "the plan has `maintenance_info`");
+        Bad::of_no_version(&CONFLICT, good)
+    } else {
+        stage.skip(&CONFLICT, "the plan has no `maintenance_info`");
+        Bad::of_no_version(&NO_MAINTENANCE, good)
+    }
 }
