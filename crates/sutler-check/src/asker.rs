@@ -170,8 +170,7 @@ fn told_to_wait(answer: &Exchange) -> Option<Duration> {
     if !answer.is(&[429]) || answer.request.proof != Proof::Right {
         return None;
     }
-    let said = answer.header("Retry-After").and_then(|it| it.parse().ok());
-    Some(said.map_or(WAIT, Duration::from_secs).min(WAIT_MAX))
+    Some(answer.wait(WAIT, WAIT_MAX))
 }
 
 /// A sentence of a length that can be read, whatever a broker sent to be quoted in it.
@@ -231,6 +230,9 @@ mod tests {
         assert_eq!(wait(429, Some("tomorrow"), Proof::Right), seconds(1));
         assert_eq!(wait(429, Some("86400"), Proof::Right), seconds(10));
         assert_eq!(wait(429, None, Proof::Right), seconds(1));
+        assert_eq!(wait(429, Some("0"), Proof::Right), seconds(1));
+        let over = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(wait(429, over, Proof::Right), seconds(1));
         assert_eq!(wait(429, Some("3"), Proof::Wrong), None);
         assert_eq!(wait(503, Some("3"), Proof::Right), None);
     }

@@ -143,7 +143,7 @@ async fn remove(asker: &Asker, made: &Made, owner: &Owner) -> Result<(), String>
             }
             Step::GiveUp(why) => return Err(why),
         }
-        tokio::time::sleep(said(&answer).unwrap_or(pause)).await;
+        tokio::time::sleep(answer.wait(pause, RETRY_AFTER_MAX)).await;
         pause = (pause * 2).min(PAUSE_LONGEST);
     }
 }
@@ -158,7 +158,7 @@ async fn follow(asker: &Asker, made: &Made, owner: &Owner, accepted: &Exchange) 
         if let Some(step) = after_poll(&poll) {
             return step;
         }
-        tokio::time::sleep(said(&poll).unwrap_or(pause)).await;
+        tokio::time::sleep(poll.wait(pause, RETRY_AFTER_MAX)).await;
         pause = (pause * 2).min(PAUSE_LONGEST);
     }
 }
@@ -188,12 +188,6 @@ fn after_poll(poll: &Exchange) -> Option<Step> {
             poll.got()
         ))),
     }
-}
-
-/// How long the broker asks to wait, within reason.
-fn said(answer: &Exchange) -> Option<Duration> {
-    let seconds = answer.header("Retry-After")?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 use std::fmt;
+use std::time::{Duration, SystemTime};
+use sutler_client::RetryAfter;
 use sutler_client::wire::{Answer, Request, Unanswered};
 
 /// How much of a broker's description is repeated in a sentence of ours.
@@ -71,6 +73,15 @@ impl Exchange {
     /// A header of the answer.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.outcome.as_ref().ok()?.header(name)
+    }
+
+    /// How long to wait before asking again: what the broker says in `Retry-After`, but never shorter
+    /// than this pause of our own, so that nobody can have us ask without end, and never longer than
+    /// `most`.
+    pub(crate) fn wait(&self, pause: Duration, most: Duration) -> Duration {
+        let said = self.header("Retry-After").and_then(RetryAfter::parse);
+        let said = said.map(|it| it.from_now(SystemTime::now()));
+        said.unwrap_or(pause).max(pause).min(most)
     }
 
     /// Whether the status is one of these.

@@ -23,6 +23,9 @@ const POLL_LONGEST: Duration = Duration::from_secs(2);
 /// How many answers in a row may be ones that a platform cannot understand: it would go on (P-056).
 const INVALID_MAX: u32 = 3;
 
+/// How many answers to the polls of one operation are kept: the first ones, and the last.
+const ANSWERS_MAX: usize = 64;
+
 /// Longest wait between two polls that a broker can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 /// How long an operation may take once another of the plan did not end: to wait again and again for
@@ -44,7 +47,7 @@ pub(crate) struct Stage {
 
 /// What became of an asynchronous operation.
 pub(crate) struct Polled {
-    /// Every answer, in order.
+    /// The first answers and the last one, in order.
     pub answers: Vec<Arc<Exchange>>,
     pub ended: Ended,
 }
@@ -307,17 +310,16 @@ impl Stage {
         loop {
             let answer = self.poll(target, Some(accepted)).await?;
             let ended = ended(&answer);
-            let said = answer
-                .header("Retry-After")
-                .and_then(|it| it.trim().parse().ok())
-                .map(|it| Duration::from_secs(it).min(RETRY_AFTER_MAX));
+            let wait = answer.wait(pause, RETRY_AFTER_MAX);
+            if answers.len() >= ANSWERS_MAX {
+                answers.pop();
+            }
             answers.push(answer);
             match ended {
                 None => invalid = 0,
                 Some(Ended::Invalid) if invalid + 1 < INVALID_MAX => invalid += 1,
                 Some(ended) => return Ok(Polled { answers, ended }),
             }
-            let wait = said.unwrap_or(pause);
             if Instant::now() + wait > until {
                 self.overdue.store(true, Ordering::Relaxed);
                 let ended = Ended::Overdue;

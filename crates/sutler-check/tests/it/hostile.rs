@@ -7,6 +7,7 @@ mod server;
 
 use serde_json::{Value, json};
 use server::{Hostile, answered, head};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_check::{Check, Level, Options, Report, Verdict};
@@ -298,12 +299,16 @@ async fn an_operation_without_end_and_waits_without_end_are_given_up() {
         .into_iter()
         .map(async |it| (it, endless(it).await))
         .collect();
+    let mut requests = BTreeMap::new();
     while let Some(checked) = checks.join_next().await {
         let (wait, report) = checked.unwrap();
         assert!(report.failures(Level::Must).count() > 0, "{wait}");
         assert!(!report.left_behind.is_empty(), "{wait}");
         assert_eq!(report.not_walked, None, "{wait}");
+        requests.insert(wait, report.requests);
     }
+    // Who says to come back at once has nobody ask without a pause.
+    assert!(requests["0"] <= 2 * requests["soon"], "{requests:?}");
 }
 
 #[tokio::test]
