@@ -54,7 +54,10 @@ pub(super) async fn broker(loaded: &Loaded, operators: Option<Auth>) -> Result<B
     let keys = match (&config.store.key_file, &config.store.url) {
         (Some(File(path)), _) => path.clone(),
         (None, StoreUrl::Sqlite(path)) => path.with_extension("key"),
-        (None, StoreUrl::Memory | StoreUrl::Server(_)) => return Ok(broker.in_memory()),
+        (None, StoreUrl::Memory) => return Ok(broker.in_memory()),
+        (None, StoreUrl::Server(_)) => {
+            return Err("name the keys of the store with store.key_file".into());
+        }
     };
     match stores::open(&config.store.url).await? {
         Opened::Sqlite(store, path) => {
