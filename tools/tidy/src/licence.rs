@@ -3,12 +3,13 @@
 //! SPDX as cargo packages write it, with the old slash for "or".
 
 /// Licences a dependency may have. The same list is in `deny.toml`.
-pub const ACCEPTED: [&str; 12] = [
+pub const ACCEPTED: [&str; 13] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
     "BSD-3-Clause",
+    "CC0-1.0",
     "CDLA-Permissive-2.0",
     "ISC",
     "MIT",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 10] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("sutler-yaml", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
@@ -17,6 +17,12 @@ const ALLOWED: [(&str, &[&str]); 10] = [
         &["sutler-osb", "sutler-journal", "sutler-yaml"],
     ),
     ("sutler-client", &["sutler-osb"]),
+    ("sutler-servers", &[]),
+    ("sutler-store-mongodb", &["sutler-journal"]),
+    (
+        "sutler-bundle",
+        &["sutler-broker", "sutler-osb", "sutler-yaml"],
+    ),
     ("sutler-check", &["sutler-client"]),
     (
         "sutler",
@@ -28,19 +34,23 @@ const ALLOWED: [(&str, &[&str]); 10] = [
             "sutler-store-sqlite",
             "sutler-store-sql",
             "sutler-store-etcd",
+            "sutler-store-mongodb",
             "sutler-broker",
+            "sutler-bundle",
             "sutler-yaml",
         ],
     ),
 ];
 
 /// Crates of others that only some of the product may depend on: each marks a seam.
-const RESERVED: [(&str, &[&str]); 7] = [
+const RESERVED: [(&str, &[&str]); 9] = [
     ("serde-saphyr", &["sutler-yaml"]),
     ("axum", &["sutler-broker"]),
     ("hyper", &["sutler-broker"]),
     ("hyper-util", &["sutler-broker"]),
     ("rusqlite", &["sutler-store-sqlite"]),
+    ("mongodb", &["sutler-store-mongodb"]),
+    ("bollard", &["sutler-bundle"]),
     ("clap", &["sutler"]),
     (
         "tokio",
@@ -49,7 +59,9 @@ const RESERVED: [(&str, &[&str]); 7] = [
             "sutler-store-sqlite",
             "sutler-store-sql",
             "sutler-store-etcd",
+            "sutler-store-mongodb",
             "sutler-broker",
+            "sutler-bundle",
             "sutler-client",
             "sutler-check",
             "sutler",
