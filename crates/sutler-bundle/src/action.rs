@@ -1,0 +1,63 @@
+//! What a bundle can be asked to do. The words are those of Automation Broker's contract.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An action of a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    /// Makes an instance.
+    Provision,
+    /// Changes an instance.
+    Update,
+    /// Removes an instance.
+    Deprovision,
+    /// Makes a binding.
+    Bind,
+    /// Removes a binding.
+    Unbind,
+}
+
+/// There is no such action.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no action {0:?}: it is one of provision, update, deprovision, bind, unbind")]
+pub struct UnknownAction(String);
+
+impl Action {
+    /// All of them, in the order of an instance's life.
+    pub const ALL: [Self; 5] = [
+        Self::Provision,
+        Self::Update,
+        Self::Bind,
+        Self::Unbind,
+        Self::Deprovision,
+    ];
+
+    /// As the entry point is told.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Update => "update",
+            Self::Deprovision => "deprovision",
+            Self::Bind => "bind",
+            Self::Unbind => "unbind",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Action {
+    type Err = UnknownAction;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAction> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|action| action.as_str() == text)
+            .ok_or_else(|| UnknownAction(text.chars().take(64).collect()))
+    }
+}

@@ -1,0 +1,41 @@
+//! What a run gave back, as it is read from its result directory. Values may be secrets.
+
+use crate::order::Vars;
+use std::fmt;
+
+/// How far a run is, in its own words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// A sentence for whoever polls.
+    pub text: String,
+    /// From 0 to 100, where it is known.
+    pub percent: Option<u8>,
+}
+
+/// What a run gave back.
+#[derive(Clone, Default, PartialEq)]
+pub struct Given {
+    /// `credentials.json`.
+    pub credentials: Option<Vars>,
+    /// `state.json`: keys to set; those that are null are removed.
+    pub state: Option<Vars>,
+    /// `binding_state.json`: the same for the binding's own state.
+    pub binding_state: Option<Vars>,
+    /// The last progress.
+    pub progress: Option<Progress>,
+    /// `dashboard_url`.
+    pub dashboard_url: Option<String>,
+    /// `error`: a sentence for the user.
+    pub error: Option<String>,
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Given")
+            .field("credentials", &self.credentials)
+            .field("state", &self.state)
+            .field("binding_state", &self.binding_state)
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}

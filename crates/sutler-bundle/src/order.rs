@@ -1,0 +1,120 @@
+//! What is to be run, whole: a runner needs nothing else. Values may be secrets, so nothing prints them.
+//!
+//! Who makes orders: the service behind the broker, and `sutler bundle run`. Who carries them out:
+//! `runner.rs`.
+
+use crate::action::Action;
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Names a run: an operation's attempt has one run, whoever looks for it and however often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunName {
+    /// The operation.
+    pub operation: Uuid,
+    /// Its attempt, from 1.
+    pub attempt: u32,
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.operation.simple(), self.attempt)
+    }
+}
+
+/// Variables of a run. They hold parameters, credentials and state: nothing prints them.
+#[derive(Clone, Default, PartialEq)]
+pub struct Vars(pub Map<String, Value>);
+
+impl fmt::Debug for Vars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vars({} hidden)", self.0.len())
+    }
+}
+
+/// A secret as files: one per key, in a folder of the secret's name.
+#[derive(Clone, Debug)]
+pub struct SecretFiles {
+    /// The secret's name: the folder is `apb-NAME`.
+    pub name: String,
+    /// What is in it, multi-line values as they are.
+    pub keys: BTreeMap<String, SecretString>,
+}
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runnable {
+    /// A folder that nobody changes any more, as a process.
+    Folder {
+        /// Where it is.
+        path: PathBuf,
+        /// The program, relative to the folder or found on the PATH, and its first arguments.
+        entrypoint: Vec<String>,
+    },
+    /// An image, as a container.
+    Image {
+        /// Where it is, pinned: `registry/name@sha256:…`, or an image id of the engine.
+        reference: String,
+        /// Whether its entry point can only take variables inline.
+        inline_vars: bool,
+    },
+}
+
+/// What a run may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long it may take.
+    pub deadline: Duration,
+    /// Most bytes of memory.
+    pub memory: u64,
+    /// Most bytes of output that are kept.
+    pub output: u64,
+    /// Most open files of one process.
+    pub open_files: u64,
+    /// Most processes.
+    pub processes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(3600),
+            memory: 1 << 30,
+            output: 4 << 20,
+            open_files: 1024,
+            processes: 512,
+        }
+    }
+}
+
+/// A run to be made.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Its name.
+    pub name: RunName,
+    /// What the bundle is asked to do.
+    pub action: Action,
+    /// What is run.
+    pub runnable: Runnable,
+    /// `--extra-vars @FILE`.
+    pub vars: Vars,
+    /// The instance's state, as files too; `None`: there is none yet.
+    pub state: Option<Vars>,
+    /// The binding's own state, as files too.
+    pub binding_state: Option<Vars>,
+    /// Secrets as files.
+    pub secrets: Vec<SecretFiles>,
+    /// Plain variables of the environment, beside those of the contract. Never a secret.
+    pub environment: BTreeMap<String, String>,
+    /// Plain words by which a run can be found: bundle, instance, binding, action.
+    pub labels: BTreeMap<String, String>,
+    /// The same for every attempt of the operation: given as `SUTLER_IDEMPOTENCY_KEY`.
+    pub idempotency_key: String,
+    /// What it may use.
+    pub limits: Limits,
+}
