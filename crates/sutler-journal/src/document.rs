@@ -5,6 +5,7 @@
 use crate::commit::CommitId;
 use crate::key::Key;
 use bytes::Bytes;
+use std::borrow::Cow;
 
 /// Most index terms a document may declare.
 pub const TERMS_MAX: usize = 8;
@@ -18,7 +19,7 @@ pub struct Version(pub CommitId);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
     /// What is said: `plan`, `lifecycle`, `created` … at most 32 bytes.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it is; sorted as bytes, at most 512 of them.
     pub value: Vec<u8>,
 }
@@ -27,7 +28,15 @@ impl Term {
     /// A term.
     pub fn new(name: &'static str, value: impl Into<Vec<u8>>) -> Self {
         Self {
-            name,
+            name: Cow::Borrowed(name),
+            value: value.into(),
+        }
+    }
+
+    /// A term as a store gives it back.
+    pub fn read(name: String, value: impl Into<Vec<u8>>) -> Self {
+        Self {
+            name: Cow::Owned(name),
             value: value.into(),
         }
     }
@@ -42,4 +51,22 @@ pub struct Document {
     pub version: Version,
     /// The sealed content.
     pub body: Bytes,
+}
+
+/// A document with what it can be listed by; for those who copy or examine a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filed {
+    /// The document.
+    pub document: Document,
+    /// By name, then value, each once: whoever wrote them may have given them otherwise.
+    pub terms: Vec<Term>,
+}
+
+impl Filed {
+    /// Puts terms into the one order in which they are told.
+    pub fn new(document: Document, mut terms: Vec<Term>) -> Self {
+        terms.sort_unstable();
+        terms.dedup();
+        Self { document, terms }
+    }
 }

@@ -26,7 +26,7 @@ pub use commit::{
     BYTES_MAX, Commit, CommitError, CommitId, Due, EXPECTS_MAX, Expect, NewOperation, Next, Start,
     TooLarge, WRITES_MAX, Which, Write,
 };
-pub use document::{Document, TERMS_MAX, Term, Version};
+pub use document::{Document, Filed, TERMS_MAX, Term, Version};
 pub use engine::{
     Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run, Unwritten,
     catch_panic,
@@ -39,8 +39,8 @@ pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, Polled, Queue, State, WorkerId,
 };
 pub use query::{
-    Change, Changes, Cursor, List, LogChunk, OperationFilter, OperationList, Page, Position,
-    QueueStats, Renewal, Stats, Subject, Sweep,
+    Change, Changes, Cursor, Layout, List, LogChunk, OperationFilter, OperationList, Page,
+    Position, QueueStats, Renewal, Stats, Subject, Survey, Sweep,
 };
 pub use seal::{KeyId, KeyRing, KeyRingError, Place, SealError, SealedWith};
 pub use settle::settle;

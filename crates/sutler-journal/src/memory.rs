@@ -13,11 +13,11 @@ mod lists;
 
 use crate::clock::{Clock, StoreTime, SystemClock};
 use crate::commit::{Commit, CommitError};
-use crate::document::Document;
+use crate::document::{Document, Filed};
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
@@ -130,6 +130,11 @@ impl Store for MemoryStore {
         Ok(ledger.list(list, after, limit))
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        let (ledger, _) = self.lock()?;
+        Ok(ledger.filed(from, limit))
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         let (ledger, _) = self.lock()?;
         Ok(ledger.list_operations(list))
@@ -177,6 +182,11 @@ impl Store for MemoryStore {
     async fn stats(&self) -> Result<Stats, StoreError> {
         let (ledger, _) = self.lock()?;
         Ok(ledger.stats())
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        let (ledger, now) = self.lock()?;
+        Ok(ledger.survey(now))
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

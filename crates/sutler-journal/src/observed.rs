@@ -5,12 +5,12 @@
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::Document;
+use crate::document::{Document, Filed};
 use crate::key::Key;
 use crate::measure::{StoreCall, store_called};
 use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
@@ -110,6 +110,10 @@ impl Store for ObservedStore {
         timed(StoreCall::List, work, always).await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        timed(StoreCall::List, self.inner.filed(from, limit), always).await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         timed(StoreCall::Operations, self.inner.operations(list), always).await
     }
@@ -144,6 +148,10 @@ impl Store for ObservedStore {
 
     async fn stats(&self) -> Result<Stats, StoreError> {
         timed(StoreCall::Stats, self.inner.stats(), always).await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        timed(StoreCall::Other, self.inner.survey(), always).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -181,6 +181,34 @@ pub struct Stats {
     pub queues: Vec<QueueStats>,
 }
 
+/// How a store is laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// As it was found when the store was opened; 0 if there was nothing.
+    pub found: u64,
+    /// As it is since then: the newest one that this program knows.
+    pub now: u64,
+}
+
+/// What a store tells about itself, for operators. Apart from the layout, of one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// How it is laid out.
+    pub layout: Layout,
+    /// Workers that hold a lease.
+    pub leases: u64,
+    /// Workers whose lease ran out, and that are remembered so that they learn of it.
+    pub leases_over: u64,
+    /// Running operations whose worker holds no lease: the next claim takes them over.
+    pub abandoned: u64,
+    /// Commits in the feed.
+    pub feed: u64,
+    /// Operations that are not there though their log is.
+    pub stray_logs: u64,
+    /// How large it is, where the store can tell.
+    pub bytes: Option<u64>,
+}
+
 /// A piece of a run's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogChunk {

@@ -5,11 +5,11 @@
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::Document;
+use crate::document::{Document, Filed};
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -93,6 +93,10 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Page, StoreError>;
 
+    /// Documents with their terms, by key, from these bytes on, at most `limit`; for those who copy or
+    /// examine a whole store. Realms and kinds make no difference.
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError>;
+
     /// Lists operations, newest first.
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError>;
 
@@ -134,6 +138,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Counts. May visit every unfinished operation: not for a hot path.
     async fn stats(&self) -> Result<Stats, StoreError>;
+
+    /// What there is to know about the store itself. May visit everything: for operators.
+    async fn survey(&self) -> Result<Survey, StoreError>;
 
     /// The store's clock.
     async fn now(&self) -> Result<StoreTime, StoreError>;

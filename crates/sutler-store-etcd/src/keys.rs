@@ -141,6 +141,18 @@ impl Keys {
         (from, to)
     }
 
+    /// Every log: from, and up to but not including.
+    pub(crate) fn logs(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.key(LOG, &[]), self.key(LOG + 1, &[]))
+    }
+
+    /// The operation whose log, or piece of one, this key names.
+    pub(crate) fn log_of(&self, key: &[u8]) -> Option<OperationId> {
+        let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
+        let id = Uuid::from_slice(name.get(..16)?).ok()?;
+        (*letter == LOG).then_some(OperationId(id))
+    }
+
     /// Everything that replicas follow: from, and up to but not including.
     pub(crate) fn followed(&self) -> (Vec<u8>, Vec<u8>) {
         (self.key(b'A', &[]), self.key(b'Z' + 1, &[]))
@@ -203,6 +215,7 @@ mod tests {
             assert!(from <= made && made < to, "{place:?} is followed");
         }
         assert_eq!(keys.sheet_of(&keys.sheet(commit)), Some(commit));
+        assert_eq!(keys.log_of(&keys.log_chunk(operation, 7)), Some(operation));
         assert_eq!(keys.chunk_number(&keys.log_chunk(operation, 7)), Some(7));
     }
 

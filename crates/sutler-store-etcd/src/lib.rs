@@ -29,6 +29,7 @@ mod plan;
 mod read;
 mod rows;
 mod store;
+mod survey;
 mod sweep;
 mod view;
 mod watch;

@@ -17,7 +17,7 @@ use sutler_journal::{
 };
 
 /// How often something is read again that was taken away while it was read.
-const READS_MAX: usize = 5;
+pub(crate) const READS_MAX: usize = 5;
 /// Most commits that are read from the feed at a time.
 const COMMITS_MAX: usize = 500;
 
@@ -288,11 +288,11 @@ fn document_of(key: Key, kv: &KeyValue) -> Result<Document, StoreError> {
     })
 }
 
-fn key_of(bytes: &[u8]) -> Result<Key, StoreError> {
+pub(crate) fn key_of(bytes: &[u8]) -> Result<Key, StoreError> {
     Key::from_bytes(bytes).map_err(|cause| StoreError::caused("a key cannot be read back", cause))
 }
 
-fn restless() -> StoreError {
+pub(crate) fn restless() -> StoreError {
     StoreError::new("what was read kept changing under way; ask again")
 }
 

@@ -14,9 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk, Operation,
-    OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal, Stats, Store,
-    StoreError, StoreTime, Sweep, WorkerId,
+    Changes, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List, LogChunk,
+    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
+    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -47,6 +47,7 @@ pub struct EtcdStore {
     pub(crate) keys: Keys,
     pub(crate) follower: Arc<Follower>,
     pub(crate) doubts: Doubts,
+    pub(crate) layout: Layout,
     following: JoinHandle<()>,
 }
 
@@ -66,7 +67,7 @@ impl EtcdStore {
     pub async fn open_with(settings: &EtcdSettings) -> Result<Self, OpenError> {
         let client = Arc::new(Client::new(settings).map_err(OpenError::Unavailable)?);
         let keys = Keys::below(&settings.prefix);
-        agree_on_format(&client, &keys).await?;
+        let layout = agree_on_format(&client, &keys).await?;
         let follower = Follower::load(Arc::clone(&client), keys.clone(), settings.request_timeout);
         let follower = Arc::new(follower.await.map_err(OpenError::Unavailable)?);
         let following = tokio::spawn(Arc::clone(&follower).run());
@@ -75,6 +76,7 @@ impl EtcdStore {
             keys,
             follower,
             doubts: Doubts::default(),
+            layout,
             following,
         })
     }
@@ -88,8 +90,9 @@ impl EtcdStore {
 }
 
 /// Writes the number of the format if there is none, and refuses a newer one. However many replicas
-/// begin at once, one of them writes it.
-async fn agree_on_format(client: &Client, keys: &Keys) -> Result<(), OpenError> {
+/// begin at once, one of them writes it. Says what was found.
+async fn agree_on_format(client: &Client, keys: &Keys) -> Result<Layout, OpenError> {
+    let layout = |found| Layout { found, now: FORMAT };
     let place = keys.format();
     // The first answer also tells how late it is for etcd, before anything is written.
     let found = client.range(&Range::one(place.clone())).await;
@@ -107,11 +110,11 @@ async fn agree_on_format(client: &Client, keys: &Keys) -> Result<(), OpenError> 
     let answer = answer.map_err(|it| OpenError::Unavailable(it.into()))?;
     let mut found = answer.ranges().filter_map(|it| it.kvs.first());
     let Some(kv) = found.next() else {
-        return Ok(());
+        return Ok(layout(0));
     };
     let number = std::str::from_utf8(&kv.value.0).unwrap_or_default().parse();
     match number {
-        Ok(number) if number <= FORMAT => Ok(()),
+        Ok(number) if number <= FORMAT => Ok(layout(number)),
         Ok(number) => Err(OpenError::Newer(number)),
         Err(_) => Err(OpenError::Unavailable(crate::codec::damaged("the format"))),
     }
@@ -156,6 +159,10 @@ impl Store for EtcdStore {
         self.page(list, after, limit).await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        self.documents_with_terms(from, limit).await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         self.rows(list).await
     }
@@ -190,6 +197,10 @@ impl Store for EtcdStore {
 
     async fn stats(&self) -> Result<Stats, StoreError> {
         self.counts().await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.look_over().await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

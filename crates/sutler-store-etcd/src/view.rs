@@ -211,6 +211,13 @@ impl View {
         }
     }
 
+    /// Keys of documents from these bytes on.
+    pub(crate) fn keys_from(&self, from: &[u8], limit: usize) -> Vec<Arc<[u8]>> {
+        let bounds = (Bound::Included(from), Bound::Unbounded);
+        let keys = self.documents.range::<[u8], _>(bounds).take(limit);
+        keys.map(|(key, _)| Arc::clone(key)).collect()
+    }
+
     fn list_by_key(&self, prefix: &[u8], after: Option<&Position>, most: usize) -> Vec<Spot> {
         let start = match after {
             Some(after) if after.key.as_bytes() >= prefix => Bound::Excluded(after.key.as_bytes()),

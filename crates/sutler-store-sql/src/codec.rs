@@ -6,7 +6,7 @@
 use crate::trouble::{Trouble, odd};
 use std::time::Duration;
 use sutler_journal::{
-    Change, CommitId, Cursor, Key, OperationId, Outcome, State, StoreError, Subject,
+    Change, CommitId, Cursor, Key, Layout, OperationId, Outcome, State, StoreError, Subject, Term,
 };
 use uuid::Uuid;
 
@@ -71,6 +71,22 @@ pub(crate) fn limit(limit: usize) -> i64 {
 /// What a term belongs to.
 pub(crate) fn scope(realm: &str, kind: &str, name: &str) -> Vec<u8> {
     [realm.as_bytes(), kind.as_bytes(), name.as_bytes()].join(&0)
+}
+
+/// A term as it stands in a scope and its value.
+pub(crate) fn term(scope: &[u8], value: &[u8]) -> Result<Term, Trouble> {
+    let name = scope.rsplit(|byte| *byte == 0).next().unwrap_or_default();
+    let name = std::str::from_utf8(name).map_err(odd)?;
+    Ok(Term::read(name.to_owned(), value))
+}
+
+/// What a migration found, and what it made of it.
+pub(crate) fn layout(found: i64, known: i64) -> Layout {
+    let number = |n: i64| u64::try_from(n).unwrap_or_default();
+    Layout {
+        found: number(found),
+        now: number(known),
+    }
 }
 
 /// The first bytes that sort behind every key with this prefix. Keys are UTF-8, so nothing in them

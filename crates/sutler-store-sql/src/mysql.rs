@@ -14,6 +14,7 @@ mod read;
 mod rows;
 mod schema;
 mod sql;
+mod survey;
 mod work;
 
 use crate::committing::{self, Unresolved};
@@ -28,9 +29,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk, Operation,
-    OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal, Stats, Store,
-    StoreError, StoreTime, Sweep, WorkerId,
+    Changes, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List, LogChunk,
+    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
+    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -48,6 +49,7 @@ struct Shared {
 pub struct MySqlStore {
     shared: Arc<Shared>,
     server: String,
+    layout: Layout,
     reminder: JoinHandle<()>,
 }
 
@@ -67,7 +69,7 @@ impl MySqlStore {
     /// As [`MySqlStore::open`].
     pub async fn open_with(url: &SecretString, settings: SqlSettings) -> Result<Self, OpenError> {
         let server = Server::at(url, &settings)?;
-        schema::migrate(&server, settings.connect_timeout).await?;
+        let layout = schema::migrate(&server, settings.connect_timeout).await?;
         let name = server.name();
         let shared = Arc::new(Shared {
             pool: Pool::new(server, settings.clone()),
@@ -79,6 +81,7 @@ impl MySqlStore {
             reminder: tokio::spawn(remind(Arc::clone(&shared))),
             shared,
             server: name,
+            layout,
         })
     }
 }
@@ -135,6 +138,10 @@ impl Store for MySqlStore {
         self.shared.list(list, after, limit).await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        self.shared.filed(from, limit).await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         self.shared.operations(list).await
     }
@@ -169,6 +176,10 @@ impl Store for MySqlStore {
 
     async fn stats(&self) -> Result<Stats, StoreError> {
         self.shared.stats().await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.shared.survey(self.layout).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -12,6 +12,7 @@ mod read;
 mod rows;
 mod schema;
 mod sql;
+mod survey;
 mod wake;
 mod work;
 
@@ -30,9 +31,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk, Operation,
-    OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal, Stats, Store,
-    StoreError, StoreTime, Sweep, WorkerId,
+    Changes, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List, LogChunk,
+    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
+    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
 };
 use tokio::sync::watch;
 use wake::Wakers;
@@ -49,6 +50,7 @@ struct Shared {
 pub struct PostgresStore {
     shared: Arc<Shared>,
     server: String,
+    layout: Layout,
     _wakers: Wakers,
 }
 
@@ -68,7 +70,7 @@ impl PostgresStore {
     /// As [`PostgresStore::open`].
     pub async fn open_with(url: &SecretString, settings: SqlSettings) -> Result<Self, OpenError> {
         let server = Server::at(url, &settings)?;
-        schema::migrate(&server, settings.connect_timeout).await?;
+        let layout = schema::migrate(&server, settings.connect_timeout).await?;
         let name = server.name();
         let listening = server.for_listening();
         let shared = Arc::new(Shared {
@@ -81,6 +83,7 @@ impl PostgresStore {
             _wakers: wake::start(&shared, listening),
             shared,
             server: name,
+            layout,
         })
     }
 }
@@ -120,6 +123,10 @@ impl Store for PostgresStore {
         self.shared.list(list, after, limit).await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        self.shared.filed(from, limit).await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         self.shared.operations(list).await
     }
@@ -154,6 +161,10 @@ impl Store for PostgresStore {
 
     async fn stats(&self) -> Result<Stats, StoreError> {
         self.shared.stats().await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.shared.survey(self.layout).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -292,7 +292,7 @@ fn import(operation: &Operation) -> Row<'_> {
 fn scoped<'c>(realm: &str, kind: &str, terms: &'c [Term]) -> Vec<(Vec<u8>, &'c [u8])> {
     let mut terms: Vec<(Vec<u8>, &[u8])> = terms
         .iter()
-        .map(|term| (codec::scope(realm, kind, term.name), term.value.as_slice()))
+        .map(|term| (codec::scope(realm, kind, &term.name), term.value.as_slice()))
         .collect();
     terms.sort_unstable();
     terms.dedup();

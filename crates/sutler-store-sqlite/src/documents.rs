@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::iter::Peekable;
 use std::ops::Bound;
 use std::vec::IntoIter;
-use sutler_journal::{Document, Key, List, Page, Position, StoreError};
+use sutler_journal::{Document, Filed, Key, List, Page, Position, StoreError, Term};
 
 type Read<T> = Result<T, StoreError>;
 
@@ -83,9 +83,28 @@ pub(crate) fn list(
             }
         }
     };
+    let whole = |document, _: &rusqlite::Row<'_>| Ok(document);
     loop {
-        if let Some(page) = walk.page(view, limit)? {
-            return Ok(page);
+        if let Some(found) = walk.find(view, limit, sql::LISTED, &whole)? {
+            return Ok(Page {
+                documents: found.items,
+                next: found.next,
+            });
+        }
+    }
+}
+
+pub(crate) fn filed(view: &View<'_>, from: &[u8], limit: usize) -> Read<Vec<Filed>> {
+    let with_terms = |document, row: &rusqlite::Row<'_>| {
+        let terms = codec::terms(rows::blob(row, 3)?).map(|(scope, value)| {
+            let scope = rows::text(scope, view.words, view.db)?;
+            Ok(Term::read(words::term_of(&scope).to_owned(), value))
+        });
+        Ok(Filed::new(document, terms.collect::<Read<_>>()?))
+    };
+    loop {
+        if let Some(found) = Walk::From(from).find(view, limit, sql::LISTED_FILED, &with_terms)? {
+            return Ok(found.items);
         }
     }
 }
@@ -110,6 +129,7 @@ fn scope_number(view: &View<'_>, word: Vec<u8>) -> Read<Option<i64>> {
 
 /// Which index, from where.
 enum Walk<'w> {
+    From(&'w [u8]),
     Keys {
         prefix: &'w [u8],
         after: Option<&'w [u8]>,
@@ -122,19 +142,33 @@ enum Walk<'w> {
     },
 }
 
+/// Some of a walk, and where to go on.
+struct Found<T> {
+    items: Vec<T>,
+    next: Option<Position>,
+}
+
+/// What is made of a document and its row.
+type Make<'m, T> = &'m dyn Fn(Document, &rusqlite::Row<'_>) -> Read<T>;
+
 impl Walk<'_> {
     /// One page; `None` if so many young documents went away meanwhile that it must be read again.
-    fn page(&self, view: &View<'_>, limit: usize) -> Read<Option<Page>> {
+    fn find<T>(
+        &self,
+        view: &View<'_>,
+        limit: usize,
+        text: &str,
+        make: Make<'_, T>,
+    ) -> Read<Option<Found<T>>> {
         let one_more = limit.saturating_add(1);
         let young = self.young(view.young, one_more);
         let all_young = young.len() < one_more;
         let snapshot = view.db.unchecked_transaction().map_err(unreadable)?;
         let mut statement = snapshot.prepare_cached(self.text()).map_err(unreadable)?;
         let filed = self.filed(&mut statement)?;
-        let mut read = snapshot.prepare_cached(sql::LISTED).map_err(unreadable)?;
-        let mut documents = Vec::new();
-        let mut value = Vec::new();
-        let mut more = false;
+        let mut read = snapshot.prepare_cached(text).map_err(unreadable)?;
+        let mut items = Vec::new();
+        let (mut last, mut next) = (None, None);
         let mut merged = Merged::of(young, filed, self);
         while let Some(place) = merged.next()? {
             let mut found = read.query([place.number]).map_err(unreadable)?;
@@ -144,24 +178,25 @@ impl Walk<'_> {
                 }
                 continue;
             };
-            if documents.len() == limit {
-                more = true;
+            if items.len() == limit {
+                next = last;
                 break;
             }
             let key = codec::key(rows::blob(row, 2)?)?;
-            documents.push(rows::document(key, row, 0)?);
-            value = place.value;
+            if items.len() + 1 == limit {
+                last = Some(Position {
+                    value: place.value,
+                    key: key.clone(),
+                });
+            }
+            items.push(make(rows::document(key, row, 0)?, row)?);
         }
-        let last = documents.last().filter(|_| more);
-        let next = last.map(|document: &Document| Position {
-            value,
-            key: document.key.clone(),
-        });
-        Ok(Some(Page { documents, next }))
+        Ok(Some(Found { items, next }))
     }
 
     fn young(&self, young: &Young, limit: usize) -> Vec<Place> {
         match self {
+            Walk::From(from) => young.with_prefix(&[], Bound::Included(from), limit),
             Walk::Keys { prefix, after } => {
                 let start = after.map_or(Bound::Included(*prefix), Bound::Excluded);
                 young.with_prefix(prefix, start, limit)
@@ -177,7 +212,7 @@ impl Walk<'_> {
 
     fn text(&self) -> &'static str {
         match self {
-            Walk::Keys { after: None, .. } => sql::LIST_BY_KEY_FROM,
+            Walk::From(_) | Walk::Keys { after: None, .. } => sql::LIST_BY_KEY_FROM,
             Walk::Keys { after: Some(_), .. } => sql::LIST_BY_KEY_AFTER,
             Walk::Term { after: None, .. } => sql::LIST_BY_TERM_FROM,
             Walk::Term { after: Some(_), .. } => sql::LIST_BY_TERM_AFTER,
@@ -186,6 +221,7 @@ impl Walk<'_> {
 
     fn filed<'s>(&self, statement: &'s mut rusqlite::Statement<'_>) -> Read<Rows<'s>> {
         match self {
+            Walk::From(from) => statement.query([from]),
             Walk::Keys { prefix, after } => statement.query([after.unwrap_or(prefix)]),
             Walk::Term {
                 scope,
@@ -204,7 +240,7 @@ impl Walk<'_> {
         let key = rows::blob(row, 0)?;
         let value = match self {
             Walk::Keys { prefix, .. } if !key.starts_with(prefix) => return Ok(None),
-            Walk::Keys { .. } => Vec::new(),
+            Walk::From(_) | Walk::Keys { .. } => Vec::new(),
             Walk::Term { .. } => rows::blob(row, 2)?.to_vec(),
         };
         Ok(Some(Place {

@@ -9,12 +9,13 @@ use crate::documents::View;
 use crate::rows::{self, unreadable};
 use crate::sql;
 use crate::words::Words;
+use crate::writer::LeaseCounts;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
 use sutler_journal::{
-    Changes, CommitId, Cursor, Key, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, Polled, Queue, QueueStats, Stats, StoreError, StoreTime,
+    Changes, CommitId, Cursor, Key, Layout, LogChunk, Operation, OperationFilter, OperationId,
+    OperationList, OperationRow, Polled, Queue, QueueStats, Stats, StoreError, StoreTime, Survey,
 };
 
 type Read<T> = Result<T, StoreError>;
@@ -155,6 +156,22 @@ pub(crate) fn stats(db: &Connection, words: &Words) -> Read<Stats> {
         cleaned,
         queues,
     })
+}
+
+/// What the store is, apart from its layout.
+pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<Survey> {
+    let read = db.query_row(sql::SURVEY, [], |row| {
+        Ok(Survey {
+            layout: Layout::default(),
+            leases: leases.live,
+            leases_over: leases.over,
+            abandoned: leases.abandoned + counted(row, 0)?,
+            feed: counted(row, 1)?,
+            stray_logs: counted(row, 2)?,
+            bytes: Some(counted(row, 3)?),
+        })
+    });
+    read.map_err(unreadable)
 }
 
 fn counted(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {

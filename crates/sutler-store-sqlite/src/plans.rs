@@ -18,7 +18,7 @@ const KIND: Kind = Kind::new("thing");
 fn store_with(documents: usize) -> (TempDir, PathBuf, Connection) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("store.db");
-    let mut db = schema::open_writer(&path, 4096).expect("a file");
+    let (mut db, _) = schema::open_writer(&path, 4096).expect("a file");
     let word = words::scope("r", "thing", "plan");
     let change = db.transaction().expect("a transaction");
     change.execute(sql::WORD_ADD, [word]).expect("a word");
@@ -129,6 +129,7 @@ fn every_hot_statement_searches_an_index_and_sorts_nothing() {
         sql::LIST_BY_KEY_AFTER,
         sql::LIST_BY_TERM_FROM,
         sql::LIST_BY_TERM_AFTER,
+        sql::LISTED_FILED,
         sql::OPS_ALL,
         sql::OPS_OF_LANE,
         sql::FEED_AFTER,

@@ -6,6 +6,7 @@
 use crate::settings::OpenError;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
+use sutler_journal::Layout;
 
 /// `SUTL`: says whose file this is.
 const APPLICATION_ID: i64 = 0x5355_544C;
@@ -118,8 +119,9 @@ CREATE TABLE tally (
 INSERT INTO tally VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0);
 ";
 
-/// Opens the file for the writer: makes it if it is new, brings it up to date if it is old.
-pub(crate) fn open_writer(path: &Path, cache_kib: u32) -> Result<Connection, OpenError> {
+/// Opens the file for the writer: makes it if it is new, brings it up to date if it is old. Says what
+/// was found.
+pub(crate) fn open_writer(path: &Path, cache_kib: u32) -> Result<(Connection, Layout), OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -127,8 +129,8 @@ pub(crate) fn open_writer(path: &Path, cache_kib: u32) -> Result<Connection, Ope
         .map_err(|cause| OpenError::failed(path, "opening", cause))?;
     claim_file(&db, path)?;
     set_up(&db, cache_kib).map_err(|cause| OpenError::failed(path, "its settings", cause))?;
-    migrate(&mut db, path)?;
-    Ok(db)
+    let layout = migrate(&mut db, path)?;
+    Ok((db, layout))
 }
 
 /// Opens the file for reading beside the writer.
@@ -179,7 +181,7 @@ fn set_up(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     ))
 }
 
-fn migrate(db: &mut Connection, path: &Path) -> Result<(), OpenError> {
+fn migrate(db: &mut Connection, path: &Path) -> Result<Layout, OpenError> {
     let failed = |cause| OpenError::failed(path, "bringing its layout up to date", cause);
     let found: i64 = db
         .query_row("PRAGMA user_version", [], |row| row.get(0))
@@ -202,5 +204,8 @@ fn migrate(db: &mut Connection, path: &Path) -> Result<(), OpenError> {
             .map_err(failed)?;
         change.commit().map_err(failed)?;
     }
-    Ok(())
+    Ok(Layout {
+        found: u64::try_from(found).unwrap_or_default(),
+        now: LAYOUTS.len() as u64,
+    })
 }

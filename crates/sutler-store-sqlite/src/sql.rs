@@ -134,6 +134,7 @@ pub(crate) const LIST_BY_TERM_AFTER: &str =
     "SELECT key, doc, value FROM term WHERE scope = ?1 AND (value, key) > (?2, ?4) AND value <= ?3
      ORDER BY value, key";
 pub(crate) const LISTED: &str = "SELECT version, body, key FROM doc WHERE no = ?1";
+pub(crate) const LISTED_FILED: &str = "SELECT version, body, key, terms FROM doc WHERE no = ?1";
 pub(crate) const OPS_ALL: &str =
     "SELECT id, state, queue, verb, due, fence, attempt, takeovers, cancel, pinned, accepted,
             finished, lane_key, detail
@@ -157,6 +158,14 @@ pub(crate) const QUEUES: &str =
      FROM op INDEXED BY op_unfinished WHERE state < 3 GROUP BY queue";
 
 // Beside the data
+
+pub(crate) const SURVEY: &str =
+    "SELECT (SELECT count(*) FROM op INDEXED BY op_unfinished WHERE state < 3 AND state = 2
+                AND boot < (SELECT boot FROM tally)),
+            (SELECT count(*) FROM feed),
+            (SELECT count(DISTINCT op) FROM log
+                WHERE NOT EXISTS (SELECT 1 FROM op AS o WHERE o.no = log.op)),
+            (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())";
 
 pub(crate) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub(crate) const CHECKPOINT_ALL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";

@@ -45,7 +45,7 @@ pub(crate) fn stage(commit: &Commit, known: &Words) -> Result<Box<Staged>, Vec<W
         .iter()
         .map(|write| match write {
             Write::Put { key, terms, .. } => {
-                let scope = |term: &Term| words::scope(key.realm(), key.kind(), term.name);
+                let scope = |term: &Term| words::scope(key.realm(), key.kind(), &term.name);
                 Extra::Terms(encode(terms, |term| number(scope(term))))
             }
             Write::Start(NewOperation { queue, verb, .. }) => Extra::Words {

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Clock, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk,
-    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
-    Stats, Store, StoreError, StoreTime, Sweep, WorkerId,
+    Changes, Clock, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List,
+    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue,
+    Renewal, Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task;
@@ -54,6 +54,7 @@ impl Shared {
 /// The journal in one SQLite file. One process owns the file; closing ends with the drop.
 pub struct SqliteStore {
     pub(crate) shared: Arc<Shared>,
+    layout: Layout,
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
 }
@@ -110,9 +111,10 @@ impl SqliteStore {
             hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
-        let writer = writer::start(Arc::clone(&shared), waiting)?;
+        let (writer, layout) = writer::start(Arc::clone(&shared), waiting)?;
         Ok(Self {
             shared,
+            layout,
             jobs: Some(jobs),
             writer: Some(writer),
         })
@@ -261,6 +263,12 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        let from = from.to_vec();
+        self.read_many(move |view| documents::filed(view, &from, limit))
+            .await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         let list = list.clone();
         self.read_many(move |view| lists::operations(view, &list))
@@ -306,6 +314,16 @@ impl Store for SqliteStore {
     async fn stats(&self) -> Result<Stats, StoreError> {
         self.read_many(|view| lists::stats(view.db, view.words))
             .await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        let leases = self.ask(|desk, now| Ok(desk.leases(now))).await?;
+        let read = self.read_many(move |view| lists::survey(view.db, leases));
+        let layout = self.layout;
+        Ok(Survey {
+            layout,
+            ..read.await?
+        })
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -23,6 +23,12 @@ pub(crate) fn scope(realm: &str, kind: &str, term: &str) -> Word {
     word
 }
 
+/// The name of the term, in the text of a scope.
+pub(crate) fn term_of(scope: &str) -> &str {
+    let parts = scope.strip_suffix('\0').unwrap_or(scope);
+    parts.rsplit('\0').next().unwrap_or_default()
+}
+
 /// The word for a queue.
 pub(crate) fn queue(name: &str) -> Word {
     [&[QUEUE], name.as_bytes()].concat()

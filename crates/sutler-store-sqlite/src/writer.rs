@@ -21,6 +21,7 @@ mod sweeps;
 
 pub(crate) use desk::Desk;
 pub(crate) use job::{Job, Trouble};
+pub(crate) use leases::LeaseCounts;
 
 use crate::checkpoint::{self, Checkpoints};
 use crate::polls::Touched;
@@ -34,7 +35,7 @@ use group::Flow;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use sutler_journal::StoreError;
+use sutler_journal::{Layout, StoreError};
 use tokio::sync::mpsc;
 
 /// Most jobs in one transaction; bounds the answers that wait for one sync.
@@ -46,9 +47,9 @@ pub(crate) const WAITING_MAX: usize = 4096;
 pub(crate) fn start(
     shared: Arc<Shared>,
     jobs: mpsc::Receiver<Job>,
-) -> Result<JoinHandle<()>, OpenError> {
+) -> Result<(JoinHandle<()>, Layout), OpenError> {
     let path = shared.path.clone();
-    let db = schema::open_writer(&path, shared.settings.writer_cache_kib)?;
+    let (db, layout) = schema::open_writer(&path, shared.settings.writer_cache_kib)?;
     let failed = |cause| OpenError::failed(&path, "reading its counters", cause);
     shared.settings.faults.set_up(&db).map_err(failed)?;
     let memory = Memory::of_new_boot(&db).map_err(failed)?;
@@ -64,6 +65,7 @@ pub(crate) fn start(
     thread::Builder::new()
         .name("sutler-sqlite-writer".to_owned())
         .spawn(move || thread.run(db))
+        .map(|thread| (thread, layout))
         .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))
 }
 
@@ -130,7 +132,7 @@ impl WriterThread {
     fn reopen(&mut self) -> Result<Connection, OpenError> {
         let path = &self.shared.path;
         let failed = |cause| OpenError::failed(path, "verifying it", cause);
-        let db = schema::open_writer(path, self.shared.settings.writer_cache_kib)?;
+        let (db, _) = schema::open_writer(path, self.shared.settings.writer_cache_kib)?;
         self.shared.settings.faults.set_up(&db).map_err(failed)?;
         let busy: i64 = db
             .query_row(sql::CHECKPOINT_ALL, [], |row| row.get(0))

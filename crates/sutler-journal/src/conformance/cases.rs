@@ -47,6 +47,7 @@ macro_rules! store_conformance {
                 a_document_is_found_by_its_present_terms,
                 paging_goes_on_from_a_place_that_is_gone,
                 operations_are_listed_newest_first,
+                documents_are_told_with_their_terms,
             }
             volume {
                 pages_among_100_000_documents_are_exact,
@@ -115,6 +116,7 @@ macro_rules! store_conformance {
                 a_sweep_is_limited,
                 a_sweep_takes_the_log_along,
                 the_counts_are_by_queue,
+                a_survey_tells_what_is_there,
             }
             logs {
                 a_log_is_read_in_order,

@@ -5,7 +5,8 @@ use super::scene::{
     Scene, THING, bytes, finish, ids, insert, insert_with, key, new_operation, only, realm, things,
 };
 use crate::commit::{Commit, Start, Write};
-use crate::document::Term;
+use crate::document::{Filed, Term};
+use crate::key::{Key, Kind, Realm};
 use crate::operation::{OperationId, Outcome};
 use crate::query::{List, OperationFilter, OperationList, Position};
 
@@ -187,4 +188,51 @@ async fn page_through(scene: &Scene, filter: &OperationFilter, limit: usize) -> 
             found.push(row.id);
         }
     }
+}
+
+/// From any bytes on, documents come with their terms: whole, by key, across realms and kinds, as they
+/// are now. Whoever copies a store sees everything.
+pub async fn documents_are_told_with_their_terms(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let terms = || vec![Term::new("plan", "small"), Term::new("age", vec![0, 255])];
+    let elsewhere = Realm::new("zone").expect("a realm");
+    let mut expected: Vec<(Key, Vec<Term>)> = Vec::new();
+    for (key, terms) in [
+        (key("a"), terms()),
+        (key("b"), Vec::new()),
+        (key("b/c"), [terms(), terms()].concat()),
+        (
+            Key::new(&elsewhere, Kind::new("other"), &["a", "b"]).expect("a key"),
+            vec![Term::new("plan", "large")],
+        ),
+    ] {
+        let commit = Commit::new().insert(key.clone(), terms.clone(), bytes("first"));
+        scene.commit(commit).await;
+        expected.push((key, terms));
+    }
+    let read = scene.version("a").await;
+    let newer = vec![Term::new("plan", "large")];
+    let commit = Commit::new().replace(key("a"), read, newer.clone(), bytes("second"));
+    scene.commit(commit).await;
+    expected[0].1 = newer;
+    expected.sort();
+    for limit in 1..6 {
+        let mut from = Vec::new();
+        let mut found: Vec<Filed> = Vec::new();
+        loop {
+            let page = scene.store.filed(&from, limit).await.expect("documents");
+            assert!(page.len() <= limit, "a page over its limit");
+            let Some(last) = page.last() else { break };
+            from = [last.document.key.as_bytes(), &[0]].concat();
+            found.extend(page);
+        }
+        assert_eq!(found.len(), expected.len());
+        for (filed, (key, terms)) in found.into_iter().zip(&expected) {
+            let document = scene.store.get(key).await.expect("a document");
+            let document = document.expect("it is there");
+            assert_eq!(filed, Filed::new(document, terms.clone()));
+        }
+    }
+    let from = scene.store.filed(key("b").as_bytes(), 1).await;
+    assert_eq!(from.expect("one")[0].document.key, key("b"), "itself first");
 }

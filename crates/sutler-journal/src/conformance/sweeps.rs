@@ -1,7 +1,10 @@
 //! Sweeping what is done, and counting what was ever accepted.
 
 use super::Candidate;
-use super::scene::{LASTING, NEVER, Scene, bytes, finish, key, new_operation, only, realm, things};
+use super::scene::{
+    AFTER_BRIEF, BRIEF, LASTING, NEVER, Scene, bytes, finish, key, new_operation, only, realm,
+    things,
+};
 use crate::clock::StoreTime;
 use crate::commit::{Commit, Due, Next, Start, Write};
 use crate::key::{Key, Kind};
@@ -286,4 +289,27 @@ pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
     let retried = Commit::new().advance(first, Next::Retry(Due::Now), None, None);
     scene.commit(retried).await;
     assert_eq!(scene.stats().await.accepted, 7, "a retry is no new one");
+}
+
+/// A survey counts who works and who did, what dead workers left, and the commits of the feed.
+pub async fn a_survey_tells_what_is_there(candidate: &dyn Candidate) {
+    let scene = Scene::of(candidate).await;
+    let survey = async || scene.store.survey().await.expect("a survey");
+    let empty = survey().await;
+    assert!(empty.layout.now > 0 && empty.layout.found <= empty.layout.now);
+    assert_eq!((empty.leases, empty.feed, empty.abandoned), (0, 0, 0));
+    let brief = scene.worker(BRIEF).await;
+    let dead = scene.start(Start::Claimed(brief)).await;
+    candidate.pass(AFTER_BRIEF).await;
+    let worker = scene.worker(LASTING).await;
+    let alive = scene.start(Start::Claimed(worker)).await;
+    for id in [dead, alive] {
+        let appended = scene.store.append_log(id, bytes("said")).await;
+        appended.expect("a log");
+    }
+    let after = survey().await;
+    assert_eq!((after.leases, after.leases_over), (1, 1));
+    assert_eq!((after.abandoned, after.feed), (1, 2));
+    assert_eq!(after.stray_logs, 0, "each log has its operation");
+    assert_eq!(after.layout, empty.layout);
 }

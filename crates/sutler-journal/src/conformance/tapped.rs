@@ -5,11 +5,11 @@
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::Document;
+use crate::document::{Document, Filed};
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
@@ -176,6 +176,10 @@ impl Store for Tapped {
         self.read("list", self.far.list(list, after, limit)).await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        self.read("filed", self.far.filed(from, limit)).await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         self.read("operations", self.far.operations(list)).await
     }
@@ -213,6 +217,10 @@ impl Store for Tapped {
 
     async fn stats(&self) -> Result<Stats, StoreError> {
         self.read("stats", self.far.stats()).await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.read("survey", self.far.survey()).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

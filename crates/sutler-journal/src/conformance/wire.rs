@@ -4,11 +4,11 @@
 use super::{Cut, Stalled};
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::Document;
+use crate::document::{Document, Filed};
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
@@ -114,6 +114,10 @@ impl Store for Wire {
         self.far.list(list, after, limit).await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        self.far.filed(from, limit).await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         self.far.operations(list).await
     }
@@ -148,6 +152,10 @@ impl Store for Wire {
 
     async fn stats(&self) -> Result<Stats, StoreError> {
         self.far.stats().await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.far.survey().await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -4,10 +4,10 @@
 //! cannot fail: so a commit is whole or has not happened. `Commit::check` has made sure that no two
 //! writes contend for one thing, so looking at the state before the commit is enough.
 
-use super::ledger::{Filed, Job, Ledger};
+use super::ledger::{Job, Ledger};
 use crate::clock::StoreTime;
 use crate::commit::{Commit, Due, Expect, NewOperation, Next, Start, Which, Write};
-use crate::document::{Document, Version};
+use crate::document::{Document, Filed, Version};
 use crate::operation::{Fence, Operation, OperationId, OperationRow, State, WorkerId};
 use crate::query::Subject;
 use bytes::Bytes;
@@ -99,10 +99,7 @@ impl Ledger {
                     version,
                     body: body.clone(),
                 };
-                self.file(Filed {
-                    document,
-                    terms: terms.clone(),
-                });
+                self.file(Filed::new(document, terms.clone()));
                 Some(Subject::Put(key.clone()))
             }
             Write::Remove(key) => self.discard(key).then(|| Subject::Removed(key.clone())),

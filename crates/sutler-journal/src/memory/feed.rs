@@ -42,6 +42,11 @@ impl Feed {
         self.records.insert(self.last, record);
     }
 
+    /// How many commits it has.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
     /// Whole commits after a cursor, until there are `limit` changes; at least one commit.
     pub(super) fn after(&self, cursor: &Cursor, limit: usize) -> Result<Changes, StoreError> {
         let asked = number(cursor)?;

@@ -7,26 +7,21 @@
 use super::feed::Feed;
 use super::leases::{Held, Lease};
 use crate::clock::StoreTime;
-use crate::document::{Document, Term};
+use crate::document::{Document, Filed, Term};
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, Outcome, Queue, State, WorkerId};
 use crate::query::{LogChunk, Sweep};
 use crate::store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX};
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A document and what it can be listed by.
-pub(super) struct Filed {
-    pub(super) document: Document,
-    pub(super) terms: Vec<Term>,
-}
 
 /// One place in the index of terms; the field order is the order of the list.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TermEntry {
     pub(super) realm: String,
     pub(super) kind: String,
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) value: Vec<u8>,
     pub(super) key: Box<[u8]>,
 }
@@ -39,7 +34,7 @@ pub(super) struct Job {
 
 /// The log of one operation.
 #[derive(Default)]
-struct Log {
+pub(super) struct Log {
     chunks: Vec<Bytes>,
     bytes: usize,
 }
@@ -59,7 +54,7 @@ pub(super) struct Ledger {
     /// Done and unpinned, by the time of their end.
     pub(super) sweepable: BTreeSet<(StoreTime, OperationId)>,
     pub(super) feed: Feed,
-    logs: BTreeMap<OperationId, Log>,
+    pub(super) logs: BTreeMap<OperationId, Log>,
     pub(super) accepted: u64,
     pub(super) cleaned: u64,
 }
@@ -255,7 +250,7 @@ fn term_entry(key: &Key, term: &Term) -> TermEntry {
     TermEntry {
         realm: key.realm().to_owned(),
         kind: key.kind().to_owned(),
-        name: term.name,
+        name: term.name.clone(),
         value: term.value.clone(),
         key: key.as_bytes().into(),
     }

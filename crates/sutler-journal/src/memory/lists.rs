@@ -4,9 +4,13 @@
 //! exception is the count of the queues, which visits what is unfinished.
 
 use super::ledger::{Ledger, TermEntry};
-use crate::document::Document;
-use crate::operation::{OperationId, OperationRow, Queue, State};
-use crate::query::{List, OperationFilter, OperationList, Page, Position, QueueStats, Stats};
+use crate::clock::StoreTime;
+use crate::document::{Document, Filed};
+use crate::operation::{OperationId, OperationRow, Queue, State, WorkerId};
+use crate::query::{
+    Layout, List, OperationFilter, OperationList, Page, Position, QueueStats, Stats, Survey,
+};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use uuid::Uuid;
@@ -25,7 +29,7 @@ impl Ledger {
                 let first = TermEntry {
                     realm: realm.as_str().to_owned(),
                     kind: kind.as_str().to_owned(),
-                    name,
+                    name: Cow::Borrowed(name),
                     value: from.clone(),
                     key: Box::default(),
                 };
@@ -78,6 +82,28 @@ impl Ledger {
                 Some((entry.value.clone(), &filed.document))
             });
         page(found, limit)
+    }
+
+    pub(super) fn filed(&self, from: &[u8], limit: usize) -> Vec<Filed> {
+        let bounds = (Bound::Included(from), Bound::Unbounded);
+        let found = self.documents.range::<[u8], _>(bounds).take(limit);
+        found.map(|(_, filed)| filed.clone()).collect()
+    }
+
+    pub(super) fn survey(&self, now: StoreTime) -> Survey {
+        let alive = |worker: &&WorkerId| self.holds_lease(**worker, now);
+        let leases = self.leases.keys().filter(alive).count();
+        let dead = self.held.iter().filter(|(worker, _)| !alive(worker));
+        let strays = self.logs.keys().filter(|id| !self.jobs.contains_key(id));
+        Survey {
+            layout: Layout { found: 1, now: 1 },
+            leases: leases as u64,
+            leases_over: (self.leases.len() - leases) as u64,
+            abandoned: dead.map(|(_, held)| held.operations.len() as u64).sum(),
+            feed: self.feed.len() as u64,
+            stray_logs: strays.count() as u64,
+            bytes: None,
+        }
     }
 
     pub(super) fn list_operations(&self, list: &OperationList) -> Vec<OperationRow> {

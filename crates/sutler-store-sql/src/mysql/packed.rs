@@ -11,6 +11,8 @@ use std::io::Write as _;
 const BUCKETS: i64 = 16_384;
 /// Stands for a length where there is nothing.
 const NONE: i64 = -1;
+/// How many characters a number has.
+const DIGITS: usize = 20;
 
 /// The row that is locked in the place of a name, by the number of its lock.
 pub(super) fn bucket(lock: i64) -> i64 {
@@ -99,9 +101,27 @@ fn pack_terms(row: &Row<'_>) -> Vec<u8> {
     [packed.head, packed.data].concat()
 }
 
+/// Reads back what `pack_terms` wrote: scopes and values.
+pub(super) fn unpack_terms(packed: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let number = |at: usize| -> Option<usize> {
+        let digits = packed.get(at * DIGITS..(at + 1) * DIGITS)?;
+        std::str::from_utf8(digits).ok()?.trim().parse().ok()
+    };
+    let count = number(0)?;
+    let mut rest = packed.get(count.checked_mul(2)?.checked_add(1)?.checked_mul(DIGITS)?..)?;
+    let mut terms = Vec::new();
+    for n in 0..count {
+        let (scope, behind) = rest.split_at_checked(number(2 * n + 1)?)?;
+        let (value, behind) = behind.split_at_checked(number(2 * n + 2)?)?;
+        terms.push((scope, value));
+        rest = behind;
+    }
+    Some(terms)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Packed, bucket, pack};
+    use super::{Packed, bucket, pack, pack_terms, unpack_terms};
     use crate::staged::Staged;
     use bytes::Bytes;
     use sutler_journal::{Commit, Key, Kind, Realm, Term};
@@ -134,6 +154,21 @@ mod tests {
             with(vec![one.clone(), other.clone()]),
             with(vec![other, one])
         );
+    }
+
+    #[test]
+    fn terms_come_back_as_they_were_packed() {
+        let key = Key::new(&Realm::new("r").unwrap(), Kind::new("k"), &["a"]).unwrap();
+        let two = vec![Term::new("one", "1"), Term::new("two", vec![0, 255])];
+        let values: [&[&[u8]]; 2] = [&[], &[b"1", &[0, 255]]];
+        for (terms, values) in [Vec::new(), two].into_iter().zip(values) {
+            let commit = Commit::new().insert(key.clone(), terms, Bytes::new());
+            let packed = pack_terms(&Staged::of(&commit).writes[0]);
+            let back = unpack_terms(&packed).expect("terms");
+            let back: Vec<&[u8]> = back.into_iter().map(|(_, value)| value).collect();
+            assert_eq!(back, values);
+            assert_eq!(unpack_terms(&packed[..packed.len() - 1]), None);
+        }
     }
 
     #[test]

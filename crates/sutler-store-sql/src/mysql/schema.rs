@@ -12,6 +12,7 @@ use crate::trouble::Trouble;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection, Executor, Row};
 use std::time::Duration;
+use sutler_journal::Layout;
 use tokio::time::timeout;
 
 /// Each takes the tables from the layout before it to its own number, counted from 1.
@@ -34,8 +35,8 @@ const VERSION: &str = "SELECT CAST(VERSION() AS CHAR),
 /// The oldest servers that pass over locked rows.
 const NEEDED: &str = "MySQL 8 or later, or MariaDB 10.6 or later";
 
-/// Makes the tables or brings them up to date; nothing is written if they are.
-pub(super) async fn migrate(server: &Server, within: Duration) -> Result<(), OpenError> {
+/// Makes the tables or brings them up to date; nothing is written if they are. Says what was found.
+pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, OpenError> {
     let unreachable = |said: String| OpenError::Unreachable {
         server: server.name(),
         said,
@@ -60,7 +61,7 @@ pub(super) async fn migrate(server: &Server, within: Duration) -> Result<(), Ope
         });
     }
     drop(db.close().await);
-    Ok(())
+    Ok(crate::codec::layout(found, known))
 }
 
 /// Refuses a server that is too old.
@@ -106,12 +107,11 @@ fn is_fit(version: &str) -> bool {
     }
 }
 
-/// Does what is missing, under the lock; the layout that was found, or made.
+/// Does what is missing, under the lock; the layout that was found.
 async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
     db.execute(LOCK).await?;
     db.execute(MAKE_LAYOUT).await?;
     let found: i64 = db.fetch_one(FIND_LAYOUT).await?.try_get_unchecked(0)?;
-    let mut reached = found;
     for (number, parts) in (1..).zip(LAYOUTS).filter(|(number, _)| *number > found) {
         for part in parts {
             db.execute(sqlx::raw_sql(*part)).await?;
@@ -120,9 +120,8 @@ async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
             .bind(number)
             .execute(&mut *db)
             .await?;
-        reached = number;
     }
-    Ok(reached)
+    Ok(found)
 }
 
 /// The server's words.

@@ -8,6 +8,8 @@ pub(super) const FIND_SESSION: &str = "SELECT CAST(IS_USED_LOCK(?) AS SIGNED)";
 pub(super) const GET: &str = "SELECT version, body FROM sutler_doc WHERE `key` = ?";
 pub(super) const LIST_BY_KEY: &str = "SELECT `key`, version, body FROM sutler_doc
     WHERE `key` >= ? AND `key` < ? ORDER BY `key` LIMIT ?";
+pub(super) const FILED: &str = "SELECT `key`, version, body, terms FROM sutler_doc
+    WHERE `key` >= ? ORDER BY `key` LIMIT ?";
 /// The rest of one value, then the values behind it: one range each, because rows of values are not
 /// looked up in an index as one.
 pub(super) const LIST_BY_TERM: &str = "SELECT t.`key`, d.version, d.body, t.value FROM (
@@ -45,6 +47,19 @@ pub(super) const APPEND_LOG: &str = "CALL sutler_append_log_v1(?, ?, ?)";
 pub(super) const READ_LOG: &str = "SELECT number, text FROM sutler_log
     WHERE op = ? AND number >= ? ORDER BY number LIMIT ?";
 pub(super) const NOW: &str = "SELECT micros FROM sutler_clock";
+pub(super) const SURVEY: &str = "SELECT
+        CAST((SELECT COUNT(*) FROM sutler_lease l WHERE l.expires > c.micros) AS SIGNED),
+        CAST((SELECT COUNT(*) FROM sutler_lease l WHERE l.expires <= c.micros) AS SIGNED),
+        CAST((SELECT COUNT(*) FROM sutler_op o WHERE o.state = 2 AND NOT EXISTS (
+            SELECT 1 FROM sutler_lease l WHERE l.worker = o.worker AND l.expires > c.micros))
+            AS SIGNED),
+        CAST((SELECT COUNT(*) FROM sutler_feed) AS SIGNED),
+        CAST((SELECT COUNT(DISTINCT g.op) FROM sutler_log g
+            WHERE NOT EXISTS (SELECT 1 FROM sutler_op o WHERE o.id = g.op)) AS SIGNED),
+        CAST((SELECT COALESCE(SUM(t.DATA_LENGTH + t.INDEX_LENGTH), 0)
+            FROM information_schema.TABLES t
+            WHERE t.TABLE_SCHEMA = DATABASE() AND LEFT(t.TABLE_NAME, 7) = 'sutler_') AS SIGNED)
+    FROM sutler_clock c";
 /// One statement, so one view of everything: what is live and what ended is counted at one moment.
 pub(super) const STATS: &str = "SELECT t.accepted, t.terminal, t.cleaned, q.queue,
         CAST(q.waiting AS SIGNED), CAST(q.ready AS SIGNED), CAST(q.running AS SIGNED), q.oldest

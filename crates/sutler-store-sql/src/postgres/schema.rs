@@ -10,6 +10,7 @@ use crate::settings::OpenError;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Row};
 use std::time::Duration;
+use sutler_journal::Layout;
 use tokio::time::timeout;
 
 /// Each takes the tables from the layout before it to its own number, counted from 1.
@@ -33,8 +34,8 @@ const VERSION: &str = "SELECT current_setting('server_version_num')::integer,
     current_setting('server_version'), current_setting('fsync') = 'off',
     to_regclass('sutler_layout') IS NOT NULL";
 
-/// Makes the tables or brings them up to date; nothing is written if they are.
-pub(super) async fn migrate(server: &Server, within: Duration) -> Result<(), OpenError> {
+/// Makes the tables or brings them up to date; nothing is written if they are. Says what was found.
+pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, OpenError> {
     let unreachable = |said: String| OpenError::Unreachable {
         server: server.name(),
         said,
@@ -66,7 +67,7 @@ pub(super) async fn migrate(server: &Server, within: Duration) -> Result<(), Ope
         });
     }
     drop(db.close().await);
-    Ok(())
+    Ok(crate::codec::layout(found, known))
 }
 
 /// Whether there is a layout already; refuses a server that is too old.

@@ -10,6 +10,8 @@ pub(super) const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_s
 pub(super) const GET: &str = "SELECT version, body FROM sutler_doc WHERE key = $1";
 pub(super) const LIST_BY_KEY: &str = "SELECT key, version, body FROM sutler_doc
     WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
+pub(super) const FILED: &str = "SELECT key, version, body, scopes, vals FROM sutler_doc
+    WHERE key >= $1 ORDER BY key LIMIT $2";
 pub(super) const LIST_BY_TERM: &str = "SELECT t.key, d.version, d.body, t.value FROM (
         SELECT value, key FROM sutler_term
         WHERE scope = $1 AND (value, key) >= ($2, $3) AND value <= $4
@@ -49,6 +51,18 @@ pub(super) const READ_LOG: &str = "SELECT number, text FROM sutler_log
 pub(super) const NOW: &str = "SELECT sutler_now()";
 pub(super) const NOTIFY: &str = "SELECT pg_notify('sutler_hint', $1)";
 pub(super) const FOLD: &str = "SELECT sutler_fold_v1(sutler_horizon_v1())";
+pub(super) const SURVEY: &str = "SELECT
+        (SELECT count(*) FROM sutler_lease l WHERE l.expires > n.micros),
+        (SELECT count(*) FROM sutler_lease l WHERE l.expires <= n.micros),
+        (SELECT count(*) FROM sutler_op o WHERE o.state = 2 AND NOT EXISTS (
+            SELECT 1 FROM sutler_lease l WHERE l.worker = o.worker AND l.expires > n.micros)),
+        (SELECT count(*) FROM sutler_feed),
+        (SELECT count(DISTINCT g.op) FROM sutler_log g
+            WHERE NOT EXISTS (SELECT 1 FROM sutler_op o WHERE o.id = g.op)),
+        (SELECT coalesce(sum(pg_total_relation_size(t.name::regclass)), 0)::bigint
+            FROM unnest(ARRAY['sutler_doc', 'sutler_term', 'sutler_op', 'sutler_lease',
+                              'sutler_feed', 'sutler_log']) AS t (name))
+    FROM (SELECT sutler_now() AS micros OFFSET 0) n";
 /// One statement, so one view of everything: what is live and what ended is counted at one moment.
 pub(super) const STATS: &str = "SELECT t.ended + e.ended, t.cleaned, e.commits, q.queue, q.waiting,
         q.ready, q.running, q.oldest

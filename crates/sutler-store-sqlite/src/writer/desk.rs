@@ -4,7 +4,7 @@
 //! rolled back ([`Memory::reload`]). Only the leases' ends are nowhere else.
 
 use super::filing::Run;
-use super::leases::{Leases, Running};
+use super::leases::{LeaseCounts, Leases, Running};
 use super::recent::Recent;
 use super::statements::Statements;
 use crate::codec::{self, Subjects};
@@ -247,6 +247,11 @@ impl<'c> Desk<'c> {
         if std::mem::take(&mut self.hint) {
             self.shared.hints.send_modify(|hints| *hints += 1);
         }
+    }
+
+    /// Who works.
+    pub(crate) fn leases(&self, now: StoreTime) -> LeaseCounts {
+        self.memory.leases.counts(now)
     }
 
     /// A document that is young for this group, if it is.

@@ -24,6 +24,14 @@ struct Lease {
     running: HashMap<i64, Running>,
 }
 
+/// Workers of this boot, counted.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LeaseCounts {
+    pub(crate) live: u64,
+    pub(crate) over: u64,
+    pub(crate) abandoned: u64,
+}
+
 /// All workers of this boot.
 #[derive(Default)]
 pub(super) struct Leases(HashMap<WorkerId, Lease>);
@@ -98,6 +106,20 @@ impl Leases {
             let of_queue = lease.running.iter().filter(move |(_, r)| r.queue == queue);
             of_queue.map(|(number, running)| (running.due, running.id, *number, *worker))
         })
+    }
+
+    /// How many workers hold a lease, how many held one, and what these still have.
+    pub(super) fn counts(&self, now: StoreTime) -> LeaseCounts {
+        let mut counts = LeaseCounts::default();
+        for lease in self.0.values() {
+            if now < lease.expires {
+                counts.live += 1;
+            } else {
+                counts.over += 1;
+                counts.abandoned += lease.running.len() as u64;
+            }
+        }
+        counts
     }
 
     /// Forgets who runs what, before it is read from the file again.

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Key, LeaseError, List, LogChunk, Next,
+    Changes, Commit, CommitError, Cursor, Document, Filed, Key, LeaseError, List, LogChunk, Next,
     Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
-    Stats, Store, StoreError, StoreTime, Sweep, WorkerId, Write,
+    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId, Write,
 };
 use sutler_store_sqlite::SqliteStore;
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
@@ -177,6 +177,10 @@ impl Store for Witness {
         self.inner.list(list, after, limit).await
     }
 
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        self.inner.filed(from, limit).await
+    }
+
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
         self.inner.operations(list).await
     }
@@ -211,6 +215,10 @@ impl Store for Witness {
 
     async fn stats(&self) -> Result<Stats, StoreError> {
         self.inner.stats().await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.inner.survey().await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

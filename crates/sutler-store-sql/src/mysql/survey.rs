@@ -1,0 +1,57 @@
+//! What only those ask for who copy or examine the whole store. Not here: what a broker asks (`read.rs`).
+
+use super::rows::{self, column, number};
+use super::{Shared, packed, sql};
+use crate::codec;
+use crate::trouble::{Trouble, odd};
+use sqlx::Arguments;
+use sqlx::mysql::MySqlRow;
+use sutler_journal::{Filed, Layout, StoreError, Survey};
+
+impl Shared {
+    pub(super) async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        let answer = self
+            .ask(sql::FILED, &|a| {
+                a.add(from)?;
+                a.add(codec::limit(limit))
+            })
+            .await;
+        answer
+            .and_then(|found| found.iter().map(filed).collect())
+            .map_err(Trouble::into_store_error)
+    }
+
+    pub(super) async fn survey(&self, layout: Layout) -> Result<Survey, StoreError> {
+        let answer = self.ask(sql::SURVEY, &|_| Ok(())).await;
+        answer
+            .and_then(|found| survey(layout, &found))
+            .map_err(Trouble::into_store_error)
+    }
+}
+
+fn filed(row: &MySqlRow) -> Result<Filed, Trouble> {
+    let terms = packed::unpack_terms(column(row, 3)?)
+        .ok_or_else(|| odd("the terms of a document are damaged"))?;
+    let terms = terms
+        .into_iter()
+        .map(|(scope, value)| codec::term(scope, value));
+    Ok(Filed::new(
+        rows::document(rows::key(row, 0)?, row, 1)?,
+        terms.collect::<Result<_, _>>()?,
+    ))
+}
+
+fn survey(layout: Layout, found: &[MySqlRow]) -> Result<Survey, Trouble> {
+    let row = found
+        .first()
+        .ok_or_else(|| odd("an answer without a row"))?;
+    Ok(Survey {
+        layout,
+        leases: number(row, 0)?,
+        leases_over: number(row, 1)?,
+        abandoned: number(row, 2)?,
+        feed: number(row, 3)?,
+        stray_logs: number(row, 4)?,
+        bytes: Some(number(row, 5)?),
+    })
+}
