@@ -2,70 +2,28 @@
 
 use crate::candidate::open;
 use crate::scene::{insert, key, until};
-use crate::server::Server;
-use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
+use crate::server::settings_of;
 use secrecy::SecretString;
-use std::path::Path;
+use std::path::PathBuf;
 use sutler_journal::Store;
+use sutler_servers::{Demands, PASSWORD, etcd};
 use sutler_store_etcd::{EtcdSettings, EtcdStore, Login, OpenError, Tls};
-
-const PASSWORD: &str = "canary-3b9f";
-
-/// Writes a certificate authority, and a certificate of it for both sides.
-fn write_certificates(folder: &Path) {
-    let write = |name: &str, text: String| {
-        std::fs::write(folder.join(name), text).expect("a file");
-    };
-    let mut params = CertificateParams::new(Vec::<String>::new()).expect("parameters");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
-    let key = KeyPair::generate().expect("a key");
-    let authority = params.self_signed(&key).expect("a certificate");
-    write("ca.pem", authority.pem());
-    let issuer = Issuer::new(params, key);
-    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let mut params = CertificateParams::new(names).expect("parameters");
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    // etcd's gateway is a client of its own server.
-    params.extended_key_usages = vec![
-        ExtendedKeyUsagePurpose::ServerAuth,
-        ExtendedKeyUsagePurpose::ClientAuth,
-    ];
-    let key = KeyPair::generate().expect("a key");
-    let certificate = params.signed_by(&key, &issuer).expect("a certificate");
-    write("cert.pem", certificate.pem());
-    write("key.pem", key.serialize_pem());
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_demands_certificates_is_reached_with_one() {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    write_certificates(folder.path());
-    let file = |name: &str| folder.path().join(name);
-    let url = "https://127.0.0.1:PORT";
-    let mut arguments = vec!["--client-cert-auth".to_owned()];
-    for (flag, value) in [
-        ("--listen-client-urls", url.to_owned()),
-        ("--advertise-client-urls", url.to_owned()),
-        ("--cert-file", file("cert.pem").display().to_string()),
-        ("--key-file", file("key.pem").display().to_string()),
-        ("--trusted-ca-file", file("ca.pem").display().to_string()),
-    ] {
-        arguments.extend([flag.to_owned(), value]);
-    }
-    let Some(server) = Server::with(&arguments) else {
+    let demands = Demands {
+        tls: sutler_servers::Tls::Both,
+        ..Demands::default()
+    };
+    let Some(server) = etcd::own(demands) else {
         return;
     };
-    let mut settings = server.settings();
+    let files = server.certificates();
+    let authority = PathBuf::from(&files.authority);
+    let mut settings = settings_of(&server);
     settings.tls = Some(Tls {
-        ca: Some(file("ca.pem")),
-        identity: Some((file("cert.pem"), file("key.pem"))),
+        ca: Some(authority.clone()),
+        identity: Some(((&files.certificate).into(), (&files.key).into())),
     });
     until("etcd takes connections", || async {
         EtcdStore::open_with(&settings).await.is_ok()
@@ -76,7 +34,7 @@ async fn a_server_that_demands_certificates_is_reached_with_one() {
     assert!(store.get(&key("a")).await.expect("a read").is_some());
 
     settings.tls = Some(Tls {
-        ca: Some(file("ca.pem")),
+        ca: Some(authority),
         identity: None,
     });
     let refused = EtcdStore::open_with(&settings).await;
@@ -86,48 +44,17 @@ async fn a_server_that_demands_certificates_is_reached_with_one() {
     assert!(matches!(unknown, Err(OpenError::Unavailable(_))));
 }
 
-/// Makes a user who may use one prefix only, and has etcd ask for users from now on.
-async fn demand_passwords(endpoint: &str) {
-    let http = reqwest::Client::new();
-    let user = |name: &str| serde_json::json!({"name": name, "password": PASSWORD});
-    let named = |name: &str| serde_json::json!({ "name": name });
-    let grant = |user: &str, role: &str| serde_json::json!({"user": user, "role": role});
-    // From `mine` up to but not including `minf`.
-    let prefix = serde_json::json!({
-        "name": "keeper",
-        "perm": {"permType": "READWRITE", "key": "bWluZQ==", "range_end": "bWluZg=="},
-    });
-    for (path, body) in [
-        ("user/add", user("root")),
-        ("role/add", named("root")),
-        ("user/grant", grant("root", "root")),
-        ("user/add", user("me")),
-        ("role/add", named("keeper")),
-        ("role/grant", prefix),
-        ("user/grant", grant("me", "keeper")),
-        ("enable", serde_json::json!({})),
-    ] {
-        let url = format!("http://{endpoint}/v3/auth/{path}");
-        let answer = http.post(url).json(&body).send().await;
-        assert!(answer.expect("an answer").status().is_success(), "{path}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_is_let_in_by_password_and_again_when_the_token_is_old() {
-    let short = ["--auth-token-ttl", "2"].map(str::to_owned);
-    let url = ["--listen-client-urls", "http://127.0.0.1:PORT"].map(str::to_owned);
-    let known = ["--advertise-client-urls", "http://127.0.0.1:PORT"].map(str::to_owned);
-    let Some(server) = Server::with(&[url, known, short].concat()) else {
+    let demands = Demands {
+        arguments: ["--auth-token-ttl", "2"].map(str::to_owned).into(),
+        ..Demands::default()
+    };
+    let Some(server) = etcd::own(demands) else {
         return;
     };
-    let settings = server.settings();
-    until("etcd answers", || async {
-        EtcdStore::open_with(&settings).await.is_ok()
-    })
-    .await;
-    demand_passwords(&settings.endpoints[0]).await;
-    let url = format!("etcd://me:{PASSWORD}@{}/mine", settings.endpoints[0]);
+    let settings = settings_of(&server);
+    let url = etcd::demand_passwords(&server, "me", "mine").url();
     let store = EtcdStore::open(&SecretString::from(url)).await;
     let store = store.expect("the password is right");
     let worker = crate::scene::worker(&store).await;

@@ -3,13 +3,13 @@
 //! Every test has a prefix and a proxy of its own: cuts happen on the wire, and a commit that is
 //! under way is one whose transaction the proxy keeps. Time is the server's, so it must be waited for.
 
-use crate::proxy::{Held, Proxy};
-use crate::server::Server;
+use crate::server::settings_of;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sutler_journal::conformance::{Candidate, Cut, Stalled};
 use sutler_journal::{Commit, CommitError, Store, StoreError};
+use sutler_servers::{EtcdDialect, Held, Proxy, Server, etcd};
 use sutler_store_etcd::{EtcdSettings, EtcdStore};
 use tokio::task::JoinHandle;
 
@@ -18,37 +18,52 @@ pub(crate) struct Etcd {
     pub(crate) proxy: Proxy,
     pub(crate) settings: EtcdSettings,
     store: Mutex<Arc<EtcdStore>>,
-    server: Arc<Server>,
+    behind: Vec<String>,
 }
 
 impl Etcd {
     /// An empty store on the shared server; `None` if there is no server, which is said.
     pub(crate) async fn fresh() -> Option<Self> {
-        Some(Self::on(Server::shared()?).await)
+        Some(Self::on(etcd::shared()?).await)
     }
 
     /// An empty store on this server.
-    pub(crate) async fn on(server: Arc<Server>) -> Self {
-        let mut settings = server.settings();
-        let proxy = Proxy::to(settings.endpoints[0].clone()).await;
-        settings.endpoints = vec![proxy.address.to_string()];
+    pub(crate) async fn on(server: &Server) -> Self {
+        let mut settings = settings_of(server);
+        let behind = settings.endpoints.clone();
+        let proxy = Proxy::to::<EtcdDialect>(server.address()).await;
+        settings.endpoints = vec![endpoint(&proxy)];
         settings.prefix = format!("test/{}", uuid::Uuid::now_v7());
         let store = Mutex::new(open(&settings).await);
         Self {
             proxy,
             settings,
             store,
-            server,
+            behind,
         }
     }
 
     /// The server itself, past the proxy.
     pub(crate) fn behind(&self) -> Vec<String> {
-        self.server.settings().endpoints
+        self.behind.clone()
     }
 
     pub(crate) fn current(&self) -> Arc<EtcdStore> {
         Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Where a proxy listens, as settings name it.
+pub(crate) fn endpoint(proxy: &Proxy) -> String {
+    format!("127.0.0.1:{}", proxy.port())
+}
+
+/// Where the wire breaks when the suite wants it to.
+pub(crate) fn point_of(cut: Cut) -> sutler_servers::Cut {
+    match cut {
+        Cut::BeforeCommit => sutler_servers::Cut::Before,
+        Cut::DuringCommit => sutler_servers::Cut::During,
+        Cut::AfterCommit => sutler_servers::Cut::After,
     }
 }
 
@@ -74,7 +89,7 @@ impl Candidate for Etcd {
     }
 
     async fn cut(&self, cut: Cut) {
-        self.proxy.cut(cut);
+        self.proxy.cut(point_of(cut));
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {

@@ -4,18 +4,16 @@
 //! Afterwards the store must agree: every acknowledged addition is there and no other, every operation
 //! ended once, and nothing is stuck. Bounded: a few seconds of blows, then everything must settle.
 
-use crate::candidate::Etcd;
-use crate::proxy::Proxy;
+use crate::candidate::{Etcd, endpoint};
 use crate::scene::{WORK, bytes, key, new_operation, until};
-use crate::server::Server;
-use rustix::process::Signal;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use sutler_journal::conformance::Cut;
 use sutler_journal::{
     Commit, CommitError, Document, Due, Next, Operation, Outcome, Start, Store, WorkerId, settle,
 };
+use sutler_servers::{Cut, EtcdDialect, Proxy, Server};
 use sutler_store_etcd::{EtcdSettings, EtcdStore};
 use tokio::task::JoinSet;
 
@@ -36,10 +34,10 @@ struct Replica {
 }
 
 impl Replica {
-    async fn of(settings: &EtcdSettings, server: &str) -> Arc<Self> {
-        let proxy = Proxy::to(server.to_owned()).await;
+    async fn of(settings: &EtcdSettings, server: SocketAddr) -> Arc<Self> {
+        let proxy = Proxy::to::<EtcdDialect>(server).await;
         let mut settings = settings.clone();
-        settings.endpoints = vec![proxy.address.to_string()];
+        settings.endpoints = vec![endpoint(&proxy)];
         settings.request_timeout = Duration::from_secs(1);
         let store = EtcdStore::open_with(&settings).await.expect("a store");
         Arc::new(Self {
@@ -144,20 +142,20 @@ fn number(document: &Document) -> u64 {
 /// Breaks something.
 async fn strike(n: usize, replica: &Replica, server: &Server) {
     match n % 6 {
-        0 => replica.proxy.cut(Cut::BeforeCommit),
-        1 => replica.proxy.cut(Cut::DuringCommit),
-        2 => replica.proxy.cut(Cut::AfterCommit),
-        3 => replica.proxy.shut(true),
+        0 => replica.proxy.cut(Cut::Before),
+        1 => replica.proxy.cut(Cut::During),
+        2 => replica.proxy.cut(Cut::After),
+        3 => replica.proxy.set_down(true),
         4 => {
             server.kill();
             server.start();
         }
-        _ => server.signal(Signal::STOP),
+        _ => server.freeze(),
     }
     pause_until_it_hurts().await;
     match n % 6 {
-        3 => replica.proxy.shut(false),
-        5 => server.signal(Signal::CONT),
+        3 => replica.proxy.set_down(false),
+        5 => server.thaw(),
         _ => {}
     }
 }
@@ -168,10 +166,10 @@ async fn pause_until_it_hurts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_was_acknowledged_is_there_once_whatever_breaks() {
-    let Some(server) = Server::own().map(Arc::new) else {
+    let Some(server) = crate::server::own() else {
         return;
     };
-    let etcd = Etcd::on(Arc::clone(&server)).await;
+    let etcd = Etcd::on(&server).await;
     let calm = etcd.current();
     for n in 0..COUNTERS {
         let zero = Commit::new().insert(key(&format!("{n}")), Vec::new(), bytes("0"));
@@ -179,7 +177,7 @@ async fn what_was_acknowledged_is_there_once_whatever_breaks() {
     }
     let mut replicas = Vec::new();
     for _ in 0..REPLICAS {
-        replicas.push(Replica::of(&etcd.settings, &etcd.behind()[0]).await);
+        replicas.push(Replica::of(&etcd.settings, server.address()).await);
     }
     let (stop_load, stop_work) = (
         Arc::new(AtomicBool::new(false)),

@@ -2,22 +2,20 @@
 
 use crate::candidate::Etcd;
 use crate::scene::{insert, key, new_operation, until, worker};
-use rustix::process::Signal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutler_journal::conformance::Cut;
 use sutler_journal::{
     Commit, CommitError, Fence, LeaseError, Next, Outcome, Start, Store, WorkerId, settle,
 };
 
-use crate::server::Server;
+use sutler_servers::{Cut, Server};
 
 /// Longer than any answer may take.
 const SOON: Duration = Duration::from_secs(12);
 
-async fn own() -> Option<(Arc<Server>, Etcd)> {
-    let server = Arc::new(Server::own()?);
-    let etcd = Etcd::on(Arc::clone(&server)).await;
+async fn own() -> Option<(Server, Etcd)> {
+    let server = crate::server::own()?;
+    let etcd = Etcd::on(&server).await;
     Some((server, etcd))
 }
 
@@ -74,7 +72,7 @@ async fn a_frozen_server_is_not_waited_for_and_what_it_did_is_found_out() {
     };
     let store = etcd.current();
     store.commit(&insert("a", 0)).await.expect("accepted");
-    server.signal(Signal::STOP);
+    server.freeze();
     let began = Instant::now();
     let commit = insert("b", 0).start(new_operation("b", Start::Waiting));
     let unknown = store.commit(&commit).await;
@@ -88,7 +86,7 @@ async fn a_frozen_server_is_not_waited_for_and_what_it_did_is_found_out() {
         "quickly, not in {:?}",
         began.elapsed()
     );
-    server.signal(Signal::CONT);
+    server.thaw();
     until("the server goes on", || async {
         store.stats().await.is_ok()
     })
@@ -112,7 +110,7 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     let new = new_operation("a", Start::Claimed(worker));
     let id = new.id;
     store.commit(&Commit::new().start(new)).await.expect("it");
-    etcd.proxy.shut(true);
+    etcd.proxy.set_down(true);
     let (near, began) = (open_behind(&etcd).await, Instant::now());
     until("the lease ran out", || async {
         let heir = crate::scene::worker(&*near).await;
@@ -124,7 +122,7 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     })
     .await;
     assert!(began.elapsed() < SOON);
-    etcd.proxy.shut(false);
+    etcd.proxy.set_down(false);
     let done = Next::Done(Outcome::Succeeded);
     let late = Commit::new()
         .advance(id, done, None, None)
@@ -152,7 +150,7 @@ async fn a_dead_member_is_left_for_one_that_lives() {
     settings.endpoints.extend(etcd.behind());
     let store = crate::candidate::open(&settings).await;
     store.commit(&insert("a", 0)).await.expect("a commit");
-    etcd.proxy.shut(true);
+    etcd.proxy.set_down(true);
     let commit = insert("b", 0);
     until("another member answers", || async {
         settle(&*store, &commit).await.is_ok()
@@ -207,7 +205,7 @@ async fn no_sentence_of_a_broken_connection_names_what_was_sent() {
         return;
     };
     let store = etcd.current();
-    etcd.proxy.cut(Cut::AfterCommit);
+    etcd.proxy.cut(Cut::After);
     let lost = store.commit(&insert("canary", 0)).await;
     let error = lost.expect_err("it was cut");
     let said = format!("{error} {error:?}");

@@ -6,7 +6,6 @@ mod candidate;
 mod chaos;
 mod counts;
 mod faults;
-mod proxy;
 mod replicas;
 mod scene;
 mod server;

@@ -2,8 +2,6 @@
 
 use crate::candidate::{Etcd, open};
 use crate::scene::{WORK, bytes, insert, key, new_operation, realm, until, worker};
-use crate::server::Server;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{
     Commit, CommitError, Cursor, Due, Kind, List, OperationFilter, OperationList, Start, Store,
@@ -94,20 +92,22 @@ async fn a_newer_format_is_refused_with_a_sentence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_was_cut_off_over_a_compaction_reads_everything_anew() {
-    let Some(server) = Server::own() else { return };
-    let etcd = Etcd::on(Arc::new(server)).await;
+    let Some(server) = crate::server::own() else {
+        return;
+    };
+    let etcd = Etcd::on(&server).await;
     let far = etcd.current();
     let mut settings = etcd.settings.clone();
     settings.endpoints = etcd.behind();
     let near = open(&settings).await;
-    etcd.proxy.shut(true);
+    etcd.proxy.set_down(true);
     let gone = far.get(&key("a")).await;
     gone.expect_err("it is cut off");
     for n in 0..20 {
         near.commit(&insert(&format!("{n}"), 1)).await.expect("it");
     }
     compact(&settings.endpoints[0]).await;
-    etcd.proxy.shut(false);
+    etcd.proxy.set_down(false);
     until("the replica is back", || async {
         far.stats().await.is_ok() && far.commit(&insert("0", 0)).await.is_err()
     })
@@ -119,8 +119,10 @@ async fn a_replica_that_was_cut_off_over_a_compaction_reads_everything_anew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_store_can_be_read_though_others_had_etcd_compacted() {
-    let Some(server) = Server::own() else { return };
-    let etcd = Etcd::on(Arc::new(server)).await;
+    let Some(server) = crate::server::own() else {
+        return;
+    };
+    let etcd = Etcd::on(&server).await;
     let store = etcd.current();
     let operation = new_operation("a", Start::Waiting);
     let commit = insert("a", 1).start(operation);

@@ -1,9 +1,7 @@
 //! Tests of the SQL stores from outside, against real servers: the public suite, then what only a
 //! server can suffer.
 
-mod proxy;
 mod scene;
-mod server;
 
 #[cfg(feature = "mysql")]
 mod mysql;

@@ -2,7 +2,6 @@
 
 mod candidate;
 mod cluster;
-mod dialect;
 mod faults;
 mod opening;
 mod trips;

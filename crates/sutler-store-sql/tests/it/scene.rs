@@ -60,3 +60,12 @@ where
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
+
+/// Where the wire breaks when the suite wants it to.
+pub(crate) fn point_of(cut: sutler_journal::conformance::Cut) -> sutler_servers::Cut {
+    match cut {
+        sutler_journal::conformance::Cut::BeforeCommit => sutler_servers::Cut::Before,
+        sutler_journal::conformance::Cut::DuringCommit => sutler_servers::Cut::During,
+        sutler_journal::conformance::Cut::AfterCommit => sutler_servers::Cut::After,
+    }
+}

@@ -3,11 +3,9 @@
 //! Where it is killed is no matter of luck: the test holds a lock that the server needs, looks until the
 //! server waits for it, and kills then.
 
-use crate::cluster::Cluster;
-use crate::estate::Estate;
+use crate::estate::{self, Estate};
 use crate::program::{LOOK_EVERY, PATIENCE, Start};
 use crate::sql::Session;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Waits until the server carries a statement out for the broker and cannot go on with it.
@@ -26,17 +24,17 @@ async fn until_it_is_stuck(operator: &mut Session, statement: &str) {
 impl Estate {
     fn kill_and_start_again(&mut self) {
         self.broker.kill_and_wait();
-        let start = Start::new(&self.cluster, self.prefix, self.folder.path());
+        let start = Start::new(&self.server, self.prefix, self.folder.path());
         self.broker = start.run();
     }
 }
 
 #[tokio::test]
 async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinished_statement() {
-    let Some(cluster) = Cluster::own() else {
+    let Some(server) = estate::own() else {
         return;
     };
-    let mut estate = Estate::on(Arc::new(cluster), "killed");
+    let mut estate = Estate::on(server, "killed");
     let mut operator = estate.operator().await;
     operator
         .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")
@@ -59,10 +57,10 @@ async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinishe
 
 #[tokio::test]
 async fn a_broker_killed_while_a_login_is_made_hands_out_credentials_that_work() {
-    let Some(cluster) = Cluster::own() else {
+    let Some(server) = estate::own() else {
         return;
     };
-    let mut estate = Estate::on(Arc::new(cluster), "login");
+    let mut estate = Estate::on(server, "login");
     estate.provision("one").await;
     let mut operator = estate.operator().await;
     operator
@@ -89,10 +87,10 @@ async fn a_broker_killed_while_a_login_is_made_hands_out_credentials_that_work()
 
 #[tokio::test]
 async fn a_delete_during_a_creation_that_was_killed_leaves_nothing() {
-    let Some(cluster) = Cluster::own() else {
+    let Some(server) = estate::own() else {
         return;
     };
-    let mut estate = Estate::on(Arc::new(cluster), "undone");
+    let mut estate = Estate::on(server, "undone");
     let mut operator = estate.operator().await;
     operator
         .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")

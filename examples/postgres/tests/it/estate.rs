@@ -1,14 +1,45 @@
 //! One test's part of a server: a broker with a prefix of its own, and a look at what it left there.
 
-use crate::cluster::Cluster;
 use crate::program::{Program, Start};
 use crate::sql::Session;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use sutler_servers::{Demands, Server, postgres};
 use tempfile::TempDir;
 
+/// A server, one's own or the one that tests share.
+pub(crate) enum Held {
+    Own(Box<Server>),
+    Shared(&'static Server),
+}
+
+impl std::ops::Deref for Held {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        match self {
+            Self::Own(server) => server,
+            Self::Shared(server) => server,
+        }
+    }
+}
+
+/// A server for one test, which may stop it. Its log holds every statement: what must not be there is
+/// looked for there.
+pub(crate) fn own() -> Option<Held> {
+    let demands = Demands {
+        arguments: ["-c", "log_statement=all"].map(str::to_owned).into(),
+        ..Demands::default()
+    };
+    Some(Held::Own(Box::new(postgres::own(demands)?)))
+}
+
+/// The server that tests share.
+pub(crate) fn shared() -> Option<Held> {
+    postgres::shared().map(Held::Shared)
+}
+
 pub(crate) struct Estate {
-    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) server: Held,
     pub(crate) folder: TempDir,
     pub(crate) prefix: &'static str,
     pub(crate) broker: Program,
@@ -17,14 +48,14 @@ pub(crate) struct Estate {
 impl Estate {
     /// On the server that the tests share. The prefix belongs to one test.
     pub(crate) fn shared(prefix: &'static str) -> Option<Self> {
-        Some(Self::on(Cluster::shared()?, prefix))
+        Some(Self::on(shared()?, prefix))
     }
 
-    pub(crate) fn on(cluster: Arc<Cluster>, prefix: &'static str) -> Self {
+    pub(crate) fn on(server: Held, prefix: &'static str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let broker = Start::new(&cluster, prefix, folder.path()).run();
+        let broker = Start::new(&server, prefix, folder.path()).run();
         Self {
-            cluster,
+            server,
             folder,
             prefix,
             broker,
@@ -33,7 +64,7 @@ impl Estate {
 
     /// The server's operator.
     pub(crate) async fn operator(&self) -> Session {
-        let session = Session::open(&self.cluster.url()).await;
+        let session = Session::open(&self.server.place().url()).await;
         session.expect("the operator may come in")
     }
 

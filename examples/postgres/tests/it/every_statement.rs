@@ -1,8 +1,7 @@
 //! The broker dies after every single statement once, in the worst moment: the server has carried it
 //! out, and the broker has not heard of it. It goes on, and nothing is left at the end.
 
-use crate::cluster::Cluster;
-use crate::estate::Estate;
+use crate::estate::{self, Estate};
 use crate::program::{LOOK_EVERY, PATIENCE, Program, SERVICE, SMALL, Start};
 use crate::sql::Session;
 use crate::wire::Wire;
@@ -108,11 +107,11 @@ async fn die_after(n: usize, wire: &Arc<Wire>, address: &str, folder: &Path, url
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_may_die_after_every_statement_and_leaves_nothing() {
-    let Some(cluster) = Cluster::own() else {
+    let Some(server) = estate::own() else {
         return;
     };
-    let estate = Estate::on(Arc::new(cluster), PREFIX);
-    let url = estate.cluster.url();
+    let estate = Estate::on(server, PREFIX);
+    let url = estate.server.place().url();
     let (_, server) = login_and_server(&url);
     let (wire, address) = Wire::to(server.to_owned()).await;
     let folder = tempfile::tempdir().expect("a folder");

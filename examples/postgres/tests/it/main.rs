@@ -1,10 +1,9 @@
 //! The broker as its users run it: the real program, against a real PostgreSQL server.
 //!
-//! `cluster.rs` starts a server with throw-away data, `program.rs` the broker, `sql.rs` logs in. Without
+//! `estate.rs` is one test's part of a server, `program.rs` the broker, `sql.rs` logs in. Without
 //! PostgreSQL the tests say loudly that they were skipped; with `CI=true` they fail.
 
 mod check;
-mod cluster;
 mod crash;
 mod estate;
 mod every_statement;

@@ -1,12 +1,10 @@
 //! The server is away: operations wait for it, fail visibly when it does not come back, and never lose
 //! what they began.
 
-use crate::cluster::Cluster;
-use crate::estate::Estate;
+use crate::estate::{self, Estate};
 use crate::program::{LOOK_EVERY, PATIENCE, Start};
 use crate::sql::Session;
 use serde_json::json;
-use std::sync::Arc;
 use std::time::Instant;
 
 const NO_ANSWER: &str = "does not answer";
@@ -21,14 +19,14 @@ async fn until_it_was_tried(estate: &Estate) {
 
 #[tokio::test]
 async fn operations_wait_for_a_server_that_comes_back() {
-    let Some(cluster) = Cluster::own() else {
+    let Some(server) = estate::own() else {
         return;
     };
-    let estate = Estate::on(Arc::new(cluster), "wait");
-    estate.cluster.stop();
+    let estate = Estate::on(server, "wait");
+    estate.server.kill();
     assert_eq!(estate.broker.start_provision("one").await.0, 202);
     until_it_was_tried(&estate).await;
-    estate.cluster.start();
+    estate.server.start();
     let (_, ended) = estate.broker.until_it_ends("one").await;
     assert_eq!(ended["state"], "succeeded", "{ended}");
     Session::with(&estate.bind("one", "app").await).await;
@@ -38,16 +36,16 @@ async fn operations_wait_for_a_server_that_comes_back() {
 
 #[tokio::test]
 async fn a_server_that_stays_away_fails_the_operation_with_a_sentence_and_a_way_on() {
-    let Some(cluster) = Cluster::own() else {
+    let Some(server) = estate::own() else {
         return;
     };
-    let mut estate = Estate::on(Arc::new(cluster), "away");
-    let mut start = Start::new(&estate.cluster, "away", estate.folder.path());
+    let mut estate = Estate::on(server, "away");
+    let mut start = Start::new(&estate.server, "away", estate.folder.path());
     start.attempts = 2;
     estate.broker.kill_and_wait();
     estate.broker = start.run();
     estate.provision("there").await;
-    estate.cluster.stop();
+    estate.server.kill();
     // One that must be made, and one that must be removed.
     let (status, body) = estate.broker.provision("one", json!({})).await;
     assert_eq!(status, 500);
@@ -57,7 +55,7 @@ async fn a_server_that_stays_away_fails_the_operation_with_a_sentence_and_a_way_
     assert_eq!(status, 500);
     let said = body["description"].as_str().expect("a sentence");
     assert!(said.contains(NO_ANSWER), "{said}");
-    estate.cluster.start();
+    estate.server.start();
     // The way on: delete what failed, or ask for it again.
     estate.deprovision("there").await;
     assert_eq!(estate.broker.provision("one", json!({})).await.0, 201);

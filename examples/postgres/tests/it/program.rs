@@ -1,6 +1,5 @@
 //! The broker's program at work, and a platform that talks to it.
 
-use crate::cluster::Cluster;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -8,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+use sutler_servers::Server;
 
 /// How long anything may take, on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,9 +39,9 @@ pub(crate) struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    pub(crate) fn new(cluster: &Cluster, prefix: &'a str, folder: &'a Path) -> Self {
+    pub(crate) fn new(server: &Server, prefix: &'a str, folder: &'a Path) -> Self {
         Self {
-            url: cluster.url(),
+            url: server.place().url(),
             prefix,
             folder,
             attempts: 8,

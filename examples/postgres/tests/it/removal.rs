@@ -87,7 +87,7 @@ async fn another_prefix_later_orphans_nothing() {
     estate.provision("one").await;
     let credentials = estate.bind("one", "app").await;
     estate.broker.kill_and_wait();
-    let start = Start::new(&estate.cluster, "after", estate.folder.path());
+    let start = Start::new(&estate.server, "after", estate.folder.path());
     estate.broker = start.run();
     Session::with(&credentials).await;
     assert_eq!(estate.left().await, (1, 2));

@@ -1,7 +1,6 @@
 //! Who may do what: a binding everything in its own database, and nothing elsewhere.
 
-use crate::cluster::Cluster;
-use crate::estate::Estate;
+use crate::estate::{self, Estate};
 use crate::program::Start;
 use crate::sql::Session;
 
@@ -104,16 +103,18 @@ async fn what_one_binding_makes_the_others_can_use_and_change() {
 
 #[tokio::test]
 async fn the_broker_needs_no_superuser() {
-    let Some(cluster) = Cluster::shared() else {
+    let Some(server) = estate::shared() else {
         return;
     };
-    let mut operator = Session::open(&cluster.url()).await.expect("the operator");
+    let mut operator = Session::open(&server.place().url())
+        .await
+        .expect("the operator");
     let role = "CREATE ROLE plain_admin LOGIN CREATEDB CREATEROLE PASSWORD 'modest'";
     operator.run(role).await.expect("it may");
-    let mut estate = Estate::on(cluster, "modest");
-    let url = estate.cluster.url();
+    let mut estate = Estate::on(server, "modest");
+    let url = estate.server.place().url();
     let (_, place) = url.rsplit_once('@').expect("a login and a place");
-    let mut start = Start::new(&estate.cluster, "modest", estate.folder.path());
+    let mut start = Start::new(&estate.server, "modest", estate.folder.path());
     start.url = format!("postgres://plain_admin:modest@{place}");
     estate.broker.kill_and_wait();
     estate.broker = start.run();

@@ -1,20 +1,18 @@
 //! Passwords are in the credentials, and nowhere else: not in a log at any level, not in the records,
 //! not in the process list, and not in the log of the server.
 
-use crate::cluster::{ADMIN_PASSWORD, Cluster};
-use crate::estate::Estate;
+use crate::estate::{self, Estate};
 use crate::program::PLATFORM_PASSWORD;
 use crate::sql::Session;
 use serde_json::json;
 use std::fs;
-use std::sync::Arc;
 
 #[tokio::test]
 async fn no_password_is_written_anywhere() {
-    let Some(cluster) = Cluster::own() else {
+    let Some(server) = estate::own() else {
         return;
     };
-    let estate = Estate::on(Arc::new(cluster), "canary");
+    let estate = Estate::on(server, "canary");
     estate.provision("one").await;
     let credentials = estate.bind("one", "app").await;
     Session::with(&credentials).await;
@@ -23,10 +21,10 @@ async fn no_password_is_written_anywhere() {
     // What fails is explained, and explanations quote.
     let greedy = json!({ "connection_limit": 6 });
     assert_eq!(estate.broker.provision("two", greedy).await.0, 400);
-    estate.cluster.stop();
+    estate.server.kill();
     let (status, started) = estate.broker.start_provision("three").await;
     assert_eq!(status, 202, "{started}");
-    estate.cluster.start();
+    estate.server.start();
     assert_eq!(
         estate.broker.until_it_ends("three").await.1["state"],
         "succeeded"
@@ -40,7 +38,7 @@ async fn no_password_is_written_anywhere() {
         ),
         (
             "the server's log".to_owned(),
-            estate.cluster.log().into_bytes(),
+            estate.server.log().into_bytes(),
         ),
     ];
     for entry in fs::read_dir(estate.folder.path()).expect("a folder") {
@@ -49,7 +47,7 @@ async fn no_password_is_written_anywhere() {
     }
     assert!(written.iter().any(|(name, _)| name.ends_with(".db")));
     for (name, bytes) in &written {
-        for secret in [password, ADMIN_PASSWORD, PLATFORM_PASSWORD] {
+        for secret in [password, sutler_servers::PASSWORD, PLATFORM_PASSWORD] {
             let found = bytes
                 .windows(secret.len())
                 .any(|it| it == secret.as_bytes());
@@ -57,7 +55,7 @@ async fn no_password_is_written_anywhere() {
         }
     }
     // They were looked for in the right places: the server did log the statement.
-    assert!(estate.cluster.log().contains("SCRAM-SHA-256$4096"));
+    assert!(estate.server.log().contains("SCRAM-SHA-256$4096"));
     estate.deprovision("three").await;
     estate.deprovision("one").await;
     assert_eq!(estate.left().await, (0, 0));

@@ -64,6 +64,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-bundle",
             "sutler-client",
             "sutler-check",
+            "sutler-servers",
             "sutler",
         ],
     ),

@@ -4,9 +4,8 @@
 //! clock is the server's, put forward in the database where the suite lets time pass. Commits take their
 //! number one after the other, inside one call: one that is under way is held back before it is sent.
 
-use super::cluster::{Cluster, Place};
-use super::dialect::MySqlDialect;
-use crate::proxy::Proxy;
+use super::cluster::{self, Place};
+use crate::scene::point_of;
 use async_trait::async_trait;
 use secrecy::SecretString;
 use sqlx::Executor as _;
@@ -14,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_journal::conformance::{Candidate, Cut, Stalled};
 use sutler_journal::{Commit, CommitError, Store};
+use sutler_servers::{MySqlDialect, Proxy, Server};
 use sutler_store_sql::MySqlStore;
 
 /// Takes the place of the store's clock in this database.
@@ -35,14 +35,13 @@ pub(crate) struct MySql {
 impl MySql {
     /// `None` if there is no server, which was said.
     pub(crate) async fn fresh() -> Option<Self> {
-        let cluster = Cluster::shared().await?;
-        Some(Self::on(cluster).await)
+        Some(Self::on(cluster::shared()?).await)
     }
 
-    pub(crate) async fn on(cluster: &Cluster) -> Self {
-        let mut place = cluster.place().await;
-        let proxy = Proxy::to::<MySqlDialect>(cluster.address()).await;
-        let url = cluster.url(&place.name, proxy.port());
+    pub(crate) async fn on(server: &Server) -> Self {
+        let mut place = Place::on(server).await;
+        let proxy = Proxy::to::<MySqlDialect>(server.address()).await;
+        let url = cluster::url(server, &place.name, proxy.port());
         let store = open(&url).await;
         place
             .db
@@ -87,7 +86,7 @@ impl Candidate for MySql {
     }
 
     async fn cut(&self, cut: Cut) {
-        self.proxy.cut(cut);
+        self.proxy.cut(point_of(cut));
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {

@@ -1,13 +1,13 @@
 //! Servers that stop, freeze and come back.
 
 use super::candidate::MySql;
-use super::cluster::Cluster;
+use super::cluster;
 use crate::scene::{insert, key, ready, until_ok};
-use rustix::process::Signal;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{Commit, CommitError, Store, settle};
+use sutler_servers::Server;
 use sutler_store_sql::{MySqlStore, SqlSettings};
 use tokio::task::JoinHandle;
 
@@ -40,11 +40,11 @@ async fn until_somebody_waits<T>(looking: &mut MySqlConnection, waiting: &JoinHa
     }
 }
 
-async fn own() -> Option<(Cluster, MySql, Arc<MySqlStore>)> {
-    let cluster = Cluster::own().await?;
-    let candidate = MySql::on(&cluster).await;
+async fn own() -> Option<(Server, MySql, Arc<MySqlStore>)> {
+    let server = cluster::own()?;
+    let candidate = MySql::on(&server).await;
     let store = MySqlStore::open_with(&candidate.url, impatient()).await;
-    Some((cluster, candidate, Arc::new(store.expect("a store"))))
+    Some((server, candidate, Arc::new(store.expect("a store"))))
 }
 
 /// A lost server is noticed soon, by readers and writers; and nothing that was acknowledged is lost.
@@ -72,26 +72,26 @@ async fn goes_on(store: &dyn Store, lost: &Commit) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_of_the_server_everything_goes_on() {
-    let Some((cluster, _candidate, store)) = own().await else {
+    let Some((server, _candidate, store)) = own().await else {
         return;
     };
     store.commit(&insert("before")).await.expect("a commit");
     let lost = insert("lost");
-    cluster.stop();
+    server.kill();
     is_noticed(&*store, &lost).await;
-    cluster.start();
+    server.start();
     goes_on(&*store, &lost).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_between_two_requests_is_not_noticed() {
-    let Some((cluster, _candidate, store)) = own().await else {
+    let Some((server, _candidate, store)) = own().await else {
         return;
     };
     store.commit(&insert("before")).await.expect("a commit");
     for n in 0..3 {
-        cluster.stop();
-        cluster.start();
+        server.kill();
+        server.start();
         match n {
             0 => drop(store.get(&key("before")).await.expect("a read")),
             1 => store.commit(&insert("x")).await.expect("a commit"),
@@ -102,20 +102,20 @@ async fn a_restart_between_two_requests_is_not_noticed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_server_is_noticed_and_goes_on() {
-    let Some((cluster, _candidate, store)) = own().await else {
+    let Some((server, _candidate, store)) = own().await else {
         return;
     };
     store.commit(&insert("before")).await.expect("a commit");
     let lost = insert("lost");
-    cluster.freeze(Signal::STOP);
+    server.freeze();
     is_noticed(&*store, &lost).await;
-    cluster.freeze(Signal::CONT);
+    server.thaw();
     goes_on(&*store, &lost).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once() {
-    let Some((cluster, candidate, store)) = own().await else {
+    let Some((server, candidate, store)) = own().await else {
         return;
     };
     let start = ready("a");
@@ -141,7 +141,7 @@ async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once
         let (store, commit) = (Arc::clone(&store), commit.clone());
         async move { store.commit(&commit).await }
     });
-    let mut looking = cluster.connect().await;
+    let mut looking = cluster::connect(&server).await;
     until_somebody_waits(&mut looking, &waiting).await;
     candidate.proxy.set_down(true);
     let answer = waiting.await.expect("no panic");

@@ -1,7 +1,7 @@
 //! Opening: several at once, tables of a later version, URLs that lead nowhere.
 
 use super::candidate::MySql;
-use super::cluster::Cluster;
+use super::cluster::{self, Place};
 use crate::scene::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
@@ -10,11 +10,11 @@ use sutler_store_sql::{MySqlStore, OpenError};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_may_start_at_once_over_nothing() {
-    let Some(cluster) = Cluster::shared().await else {
+    let Some(server) = cluster::shared() else {
         return;
     };
-    let mut place = cluster.place().await;
-    let url = cluster.url(&place.name, cluster.address().port());
+    let mut place = Place::on(server).await;
+    let url = cluster::url(server, &place.name, server.address().port());
     let opening = [(); 3].map(|()| {
         let url = url.clone();
         tokio::spawn(async move { MySqlStore::open(&url).await })
@@ -51,7 +51,7 @@ async fn tables_of_a_later_version_are_refused_with_a_sentence() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
-    let port = crate::server::free_port();
+    let port = sutler_servers::free_port();
     let url = format!("mysql://user:canary-of-a-password@127.0.0.1:{port}/db");
     let refused = MySqlStore::open(&SecretString::from(url)).await;
     let error = refused.expect_err("nobody there");

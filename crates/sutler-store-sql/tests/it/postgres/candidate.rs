@@ -3,9 +3,8 @@
 //! Each test has a schema of its own on the one server of the run, and a wire that can be cut. The
 //! clock is the server's, put forward in the schema where the suite lets time pass.
 
-use super::cluster::{Cluster, Place};
-use super::dialect::PgDialect;
-use crate::proxy::Proxy;
+use super::cluster::{self, Place};
+use crate::scene::point_of;
 use async_trait::async_trait;
 use secrecy::SecretString;
 use sqlx::Executor as _;
@@ -13,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_journal::conformance::{Candidate, Cut, Stalled};
 use sutler_journal::{Commit, CommitError, Store};
+use sutler_servers::{PostgresDialect, Proxy, Server};
 use sutler_store_sql::PostgresStore;
 use sutler_store_sql::faults::OpenCommit;
 
@@ -36,15 +36,14 @@ pub(crate) struct Postgres {
 impl Postgres {
     /// `None` if there is no server, which was said.
     pub(crate) async fn fresh() -> Option<Self> {
-        let cluster = Cluster::shared().await?;
-        Some(Self::on(cluster).await)
+        Some(Self::on(cluster::shared()?).await)
     }
 
-    pub(crate) async fn on(cluster: &Cluster) -> Self {
-        let mut place = cluster.place().await;
-        let proxy = Proxy::to::<PgDialect>(cluster.address()).await;
-        let url = cluster.url(&place.schema, proxy.port());
-        let direct = cluster.url(&place.schema, cluster.address().port());
+    pub(crate) async fn on(server: &Server) -> Self {
+        let mut place = Place::on(server).await;
+        let proxy = Proxy::to::<PostgresDialect>(server.address()).await;
+        let url = cluster::url(server, &place.schema, proxy.port());
+        let direct = cluster::url(server, &place.schema, server.address().port());
         let store = open(&url).await;
         let schema = sqlx::AssertSqlSafe(format!("SET search_path TO {}", place.schema));
         place.db.execute(schema).await.expect("the schema");
@@ -92,7 +91,7 @@ impl Candidate for Postgres {
     }
 
     async fn cut(&self, cut: Cut) {
-        self.proxy.cut(cut);
+        self.proxy.cut(point_of(cut));
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {

@@ -1,13 +1,14 @@
 //! Servers that stop, freeze and come back; commits that are overtaken on their way.
 
 use super::candidate::Postgres;
-use super::cluster::Cluster;
+use super::cluster;
 use crate::scene::{insert, key, until_ok};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Executor as _, Row as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{Commit, CommitError, Store, settle};
+use sutler_servers::Server;
 use sutler_store_sql::{PostgresStore, SqlSettings};
 
 /// Gives up soon, and has one connection, so that its session can be found.
@@ -24,11 +25,11 @@ fn impatient() -> SqlSettings {
 /// How soon a lost server must be noticed: two timeouts of a second each, on a busy machine.
 const SOON: Duration = Duration::from_secs(8);
 
-async fn own() -> Option<(Cluster, Postgres, Arc<PostgresStore>)> {
-    let cluster = Cluster::own().await?;
-    let candidate = Postgres::on(&cluster).await;
+async fn own() -> Option<(Server, Postgres, Arc<PostgresStore>)> {
+    let server = cluster::own()?;
+    let candidate = Postgres::on(&server).await;
     let store = PostgresStore::open_with(&candidate.url, impatient()).await;
-    Some((cluster, candidate, Arc::new(store.expect("a store"))))
+    Some((server, candidate, Arc::new(store.expect("a store"))))
 }
 
 /// A lost server is noticed soon, by readers and writers; and nothing that was acknowledged is lost.
@@ -56,26 +57,26 @@ async fn goes_on(store: &dyn Store, lost: &Commit) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_of_the_server_everything_goes_on() {
-    let Some((cluster, _candidate, store)) = own().await else {
+    let Some((server, _candidate, store)) = own().await else {
         return;
     };
     store.commit(&insert("before")).await.expect("a commit");
     let lost = insert("lost");
-    cluster.stop();
+    server.kill();
     is_noticed(&*store, &lost).await;
-    cluster.start();
+    server.start();
     goes_on(&*store, &lost).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_between_two_requests_is_not_noticed() {
-    let Some((cluster, _candidate, store)) = own().await else {
+    let Some((server, _candidate, store)) = own().await else {
         return;
     };
     store.commit(&insert("before")).await.expect("a commit");
     for n in 0..3 {
-        cluster.stop();
-        cluster.start();
+        server.kill();
+        server.start();
         match n {
             0 => drop(store.get(&key("before")).await.expect("a read")),
             1 => store.commit(&insert("x")).await.expect("a commit"),
@@ -86,14 +87,14 @@ async fn a_restart_between_two_requests_is_not_noticed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_server_is_noticed_and_goes_on() {
-    let Some((cluster, _candidate, store)) = own().await else {
+    let Some((server, _candidate, store)) = own().await else {
         return;
     };
     store.commit(&insert("before")).await.expect("a commit");
     let lost = insert("lost");
-    cluster.freeze(Signal::STOP);
+    server.freeze();
     is_noticed(&*store, &lost).await;
-    cluster.freeze(Signal::CONT);
+    server.thaw();
     goes_on(&*store, &lost).await;
 }
 

@@ -1,7 +1,7 @@
 //! Opening: several at once, tables of a later version, URLs that lead nowhere.
 
 use super::candidate::Postgres;
-use super::cluster::Cluster;
+use super::cluster::{self, Place};
 use crate::scene::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
@@ -10,11 +10,11 @@ use sutler_store_sql::{OpenError, PostgresStore};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_may_start_at_once_over_nothing() {
-    let Some(cluster) = Cluster::shared().await else {
+    let Some(server) = cluster::shared() else {
         return;
     };
-    let mut place = cluster.place().await;
-    let url = cluster.url(&place.schema, cluster.address().port());
+    let mut place = Place::on(server).await;
+    let url = cluster::url(server, &place.schema, server.address().port());
     let opening = [(); 3].map(|()| {
         let url = url.clone();
         tokio::spawn(async move { PostgresStore::open(&url).await })
@@ -51,10 +51,10 @@ async fn tables_of_a_later_version_are_refused_with_a_sentence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_make_tables_is_told_what_is_missing() {
-    let Some(cluster) = Cluster::shared().await else {
+    let Some(server) = cluster::shared() else {
         return;
     };
-    let url = cluster.url("no_such_schema", cluster.address().port());
+    let url = cluster::url(server, "no_such_schema", server.address().port());
     let error = PostgresStore::open(&url).await.expect_err("no schema");
     assert!(matches!(error, OpenError::Layout { .. }), "{error:?}");
     assert!(
@@ -65,7 +65,7 @@ async fn who_may_not_make_tables_is_told_what_is_missing() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
-    let port = crate::server::free_port();
+    let port = sutler_servers::free_port();
     let url = format!("postgres://user:canary-of-a-password@127.0.0.1:{port}/db");
     let refused = PostgresStore::open(&SecretString::from(url)).await;
     let error = refused.expect_err("nobody there");

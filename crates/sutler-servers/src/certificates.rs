@@ -1,0 +1,56 @@
+//! Certificates for one server and its clients, made for one test.
+
+use crate::Home;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+
+/// Paths of an authority's certificate, and of a certificate with its key that both sides may use.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    /// Whom to trust.
+    pub authority: String,
+    /// For 127.0.0.1 and localhost; of clients, too.
+    pub certificate: String,
+    /// The key of the certificate.
+    pub key: String,
+    /// Certificate and key in one file, which some servers want.
+    pub both: String,
+}
+
+impl Certificates {
+    /// Makes them in a server's home.
+    ///
+    /// # Panics
+    /// If they cannot be made.
+    #[must_use]
+    pub fn write(home: &Home) -> Self {
+        let mut params = CertificateParams::new(Vec::<String>::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let key = KeyPair::generate().expect("a key");
+        let authority = params.self_signed(&key).expect("a certificate").pem();
+        let issuer = Issuer::new(params, key);
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).expect("parameters");
+        params.distinguished_name = DistinguishedName::new();
+        // etcd's gateway is a client of its own server.
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &issuer).expect("a certificate");
+        let (certificate, key) = (certificate.pem(), key.serialize_pem());
+        Self {
+            authority: home.private("ca.pem", &authority),
+            certificate: home.private("cert.pem", &certificate),
+            key: home.private("key.pem", &key),
+            both: home.private("both.pem", &format!("{certificate}{key}")),
+        }
+    }
+}

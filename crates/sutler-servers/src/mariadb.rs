@@ -1,0 +1,177 @@
+//! MariaDB; or MySQL, where that is what is installed.
+//!
+//! `SUTLER_TEST_MYSQL_URL` names one to share instead; its user must be allowed to create databases.
+
+use crate::find::{Missing, programs};
+use crate::place::Place;
+use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+const PORT: u16 = 3306;
+const ROOTS: [&str; 2] = ["/usr/sbin", "/usr/libexec"];
+const USER: &str = "sutler";
+/// How long it may take from taking a connection to saying something.
+const GREETS_WITHIN: Duration = Duration::from_secs(30);
+
+/// The server that all tests of this process share; `None` if there is none here, which is said.
+pub fn shared() -> Option<&'static Server> {
+    static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+    let start = || match std::env::var("SUTLER_TEST_MYSQL_URL") {
+        Ok(url) => Some(Server::given(Box::new(find()?), &url, PORT)),
+        Err(_) => own(Demands::default()),
+    };
+    SHARED.get_or_init(start).as_ref()
+}
+
+/// A server for one test, which may stop it.
+#[must_use]
+pub fn own(demands: Demands) -> Option<Server> {
+    Some(Server::start_own(Box::new(find()?), demands))
+}
+
+fn find() -> Option<MariaDb> {
+    let found = find_mariadb().or_else(find_mysql);
+    if found.is_none() {
+        let missing = Missing {
+            name: "mariadb",
+            program: "mariadbd or mysqld",
+            how: "apt-get install mariadb-server, or set SUTLER_TEST_MYSQL_URL",
+            may_be: false,
+        };
+        missing.tell();
+    }
+    found
+}
+
+fn find_mariadb() -> Option<MariaDb> {
+    let folder = programs(&["mariadbd"], &ROOTS)?;
+    let tools = programs(&["mariadb-install-db", "mariadb"], &[])?;
+    Some(MariaDb {
+        name: "mariadb",
+        server: folder.join("mariadbd"),
+        installer: Some(tools.join("mariadb-install-db")),
+        client: tools.join("mariadb"),
+    })
+}
+
+fn find_mysql() -> Option<MariaDb> {
+    Some(MariaDb {
+        name: "mysql",
+        server: programs(&["mysqld"], &ROOTS)?.join("mysqld"),
+        installer: None,
+        client: programs(&["mysql"], &[])?.join("mysql"),
+    })
+}
+
+/// Its programs. MySQL makes its data itself.
+struct MariaDb {
+    name: &'static str,
+    server: PathBuf,
+    installer: Option<PathBuf>,
+    client: PathBuf,
+}
+
+impl Recipe for MariaDb {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        &["mysql", "nobody"]
+    }
+
+    fn prepare(&self, ground: &Ground<'_>) {
+        let home = ground.home;
+        let data = format!("--datadir={}", home.path("data"));
+        // A server that starts clears its folder for temporary tables, whoever else uses it.
+        let tables = format!("--tmpdir={}", home.folder().display());
+        let mut arguments = vec!["--no-defaults", &data, &tables];
+        match &self.installer {
+            Some(installer) => {
+                arguments.push("--auth-root-authentication-method=normal");
+                arguments.push("--skip-test-db");
+                home.run(installer, &arguments);
+            }
+            None => {
+                arguments.push("--initialize-insecure");
+                home.run(&self.server, &arguments);
+            }
+        }
+    }
+
+    fn line(&self, ground: &Ground<'_>) -> Line {
+        let home = ground.home;
+        // Carried out at every start, so it must be repeatable; one statement a line.
+        let first = format!(
+            "CREATE USER IF NOT EXISTS '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';\n\
+             GRANT ALL ON *.* TO '{USER}'@'%' WITH GRANT OPTION;\n"
+        );
+        let mut arguments = vec![
+            "--no-defaults".to_owned(),
+            format!("--datadir={}", home.path("data")),
+            format!("--port={}", ground.port),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--socket={}", home.path("socket")),
+            format!("--tmpdir={}", home.folder().display()),
+            format!("--pid-file={}", home.path("pid")),
+            format!("--init-file={}", home.private("first.sql", &first)),
+            "--skip-name-resolve".to_owned(),
+            "--max-connections=300".to_owned(),
+            "--innodb-flush-log-at-trx-commit=2".to_owned(),
+            "--skip-log-bin".to_owned(),
+        ];
+        if let Some(files) = ground.certificates {
+            arguments.push(format!("--ssl-cert={}", files.certificate));
+            arguments.push(format!("--ssl-key={}", files.key));
+        }
+        if let (Some(files), Tls::Both) = (ground.certificates, ground.demands.tls) {
+            arguments.push(format!("--ssl-ca={}", files.authority));
+        }
+        Line {
+            program: self.server.clone(),
+            arguments,
+            variables: Vec::new(),
+            signal: "KILL",
+        }
+    }
+
+    /// It listens before it lets anybody in; then it speaks first.
+    fn answers(&self, ground: &Ground<'_>) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", ground.port)) else {
+            return false;
+        };
+        let patient = stream.set_read_timeout(Some(GREETS_WITHIN));
+        patient.is_ok() && stream.read_exact(&mut [0]).is_ok()
+    }
+
+    fn place(&self, ground: &Ground<'_>) -> Place {
+        let query = match ground.demands.tls {
+            Tls::Off => "?ssl-mode=DISABLED",
+            Tls::Server | Tls::Both => "",
+        };
+        let port = ground.port;
+        let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{port}/mysql{query}");
+        Place::of(&url, PORT)
+    }
+
+    fn make(&self, at: &Place, name: &str) -> String {
+        let mut client = Command::new(&self.client);
+        client.args(["--no-defaults", "--protocol=TCP", "-h", &at.host]);
+        client.args(["-P", &at.port.to_string()]);
+        if let Some((name, password)) = &at.user {
+            client.args(["-u", name]);
+            client.env("MYSQL_PWD", password.as_deref().unwrap_or_default());
+        }
+        let make = format!("CREATE DATABASE {name}");
+        let ended = client.args(["-e", &make]).stdin(Stdio::null()).output();
+        let ended = ended.expect("the client runs");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{}: {said}", self.name);
+        name.to_owned()
+    }
+}

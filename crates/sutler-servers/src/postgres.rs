@@ -1,0 +1,139 @@
+//! PostgreSQL: any installed version. It asks for passwords, and is reached by TCP only.
+//!
+//! `SUTLER_TEST_POSTGRES_URL` names one to share instead; its user must be allowed to create databases.
+
+use crate::find::{Missing, programs};
+use crate::place::Place;
+use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const PORT: u16 = 5432;
+const PROGRAMS: [&str; 4] = ["initdb", "postgres", "pg_isready", "psql"];
+const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/usr"];
+
+/// The server that all tests of this process share; `None` if there is none here, which is said.
+pub fn shared() -> Option<&'static Server> {
+    static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+    let start = || match std::env::var("SUTLER_TEST_POSTGRES_URL") {
+        Ok(url) => Some(Server::given(Box::new(find()?), &url, PORT)),
+        Err(_) => own(Demands::default()),
+    };
+    SHARED.get_or_init(start).as_ref()
+}
+
+/// A server for one test, which may stop it.
+#[must_use]
+pub fn own(demands: Demands) -> Option<Server> {
+    Some(Server::start_own(Box::new(find()?), demands))
+}
+
+fn find() -> Option<Postgres> {
+    let programs = programs(&PROGRAMS, &ROOTS);
+    if programs.is_none() {
+        let missing = Missing {
+            name: "postgres",
+            program: "postgres",
+            how: "apt-get install postgresql, or set SUTLER_TEST_POSTGRES_URL",
+            may_be: false,
+        };
+        missing.tell();
+    }
+    programs.map(|programs| Postgres { programs })
+}
+
+/// The folder of its programs.
+struct Postgres {
+    programs: PathBuf,
+}
+
+impl Recipe for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        &["postgres", "nobody"]
+    }
+
+    fn prepare(&self, ground: &Ground<'_>) {
+        let password = ground.home.private("password", PASSWORD);
+        let mut arguments = vec!["-A", "scram-sha-256", "-U", "postgres", "--no-sync"];
+        arguments.extend(["-E", "UTF8", "--locale=C.UTF-8", "-D", "data"]);
+        arguments.extend(["--pwfile", &password]);
+        ground.home.run(&self.programs.join("initdb"), &arguments);
+    }
+
+    fn line(&self, ground: &Ground<'_>) -> Line {
+        let mut settings: Vec<String> = [
+            "listen_addresses=127.0.0.1",
+            "fsync=off",
+            "unix_socket_directories=",
+            "max_connections=300",
+        ]
+        .map(str::to_owned)
+        .into();
+        if let Some(files) = ground.certificates {
+            settings.push("ssl=on".to_owned());
+            settings.push(format!("ssl_cert_file={}", files.certificate));
+            settings.push(format!("ssl_key_file={}", files.key));
+        }
+        if let (Some(files), Tls::Both) = (ground.certificates, ground.demands.tls) {
+            settings.push(format!("ssl_ca_file={}", files.authority));
+        }
+        let port = ground.port.to_string();
+        let mut arguments = ["-D", "data", "-p", &port].map(str::to_owned).to_vec();
+        for setting in settings {
+            arguments.extend(["-c".to_owned(), setting]);
+        }
+        Line {
+            program: self.programs.join("postgres"),
+            arguments,
+            variables: Vec::new(),
+            // Its sessions end with it; after SIGKILL they would hold on to the data for a while.
+            signal: "QUIT",
+        }
+    }
+
+    fn answers(&self, ground: &Ground<'_>) -> bool {
+        let mut asks = ground.home.command(&self.programs.join("pg_isready"));
+        asks.args(["-q", "-h", "127.0.0.1", "-p", &ground.port.to_string()]);
+        asks.status().expect("pg_isready runs").success()
+    }
+
+    fn place(&self, ground: &Ground<'_>) -> Place {
+        let query = match ground.demands.tls {
+            Tls::Off => "?sslmode=disable",
+            Tls::Server | Tls::Both => "",
+        };
+        let port = ground.port;
+        let url = format!("postgres://postgres:{PASSWORD}@127.0.0.1:{port}/postgres{query}");
+        Place::of(&url, PORT)
+    }
+
+    fn make(&self, at: &Place, name: &str) -> String {
+        self.ask(at, &format!("CREATE DATABASE {name}"));
+        name.to_owned()
+    }
+}
+
+impl Postgres {
+    /// Has a statement carried out.
+    fn ask(&self, at: &Place, statement: &str) {
+        let mut psql = Command::new(self.programs.join("psql"));
+        if let Some((name, password)) = &at.user {
+            psql.args(["-U", name]);
+            psql.env("PGPASSWORD", password.as_deref().unwrap_or_default());
+        }
+        let ended = psql
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", &at.host])
+            .args(["-p", &at.port.to_string(), "-d", &at.path])
+            .args(["-c", statement])
+            .stdin(Stdio::null())
+            .output()
+            .expect("psql runs");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "psql: {said}");
+    }
+}

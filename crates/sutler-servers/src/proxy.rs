@@ -1,0 +1,307 @@
+//! A wire to a server that can be watched and cut: it understands where a statement begins and where
+//! its answer ends.
+//!
+//! What is cut or held is the next statement that is a commit of a store. What is counted is how often
+//! the client waits for the server. Not here: what messages of a protocol mean, which a [`Dialect`]
+//! knows (`proxy/`).
+
+mod etcd;
+mod mysql;
+mod postgres;
+
+pub use etcd::EtcdDialect;
+pub use mysql::MySqlDialect;
+pub use postgres::PostgresDialect;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+/// Where a connection breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Before the commit reaches the server.
+    Before,
+    /// In the middle. Every other one arrives.
+    During,
+    /// After the server has carried it out: the answer is lost.
+    After,
+}
+
+/// A message of the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// How many bytes it has.
+    pub length: usize,
+    /// It is the one message without which a commit does not happen.
+    pub commits: bool,
+    /// The client waits for an answer after this; what it asked, in a few words.
+    pub asks: Option<String>,
+}
+
+/// A protocol, for one connection.
+pub trait Dialect: Send + 'static {
+    /// A connection's own.
+    fn fresh() -> Self;
+    /// Takes the first whole message of the client from these bytes.
+    fn client(&mut self, bytes: &[u8]) -> Option<Message>;
+    /// Takes the first whole message of the server: its length, and whether an answer ends with it.
+    fn server(&mut self, bytes: &[u8]) -> Option<(usize, bool)>;
+}
+
+/// A commit that is kept on its way.
+pub struct Held {
+    /// It is here.
+    pub arrived: oneshot::Receiver<()>,
+    /// Lets it go on.
+    pub go: oneshot::Sender<()>,
+}
+
+enum Order {
+    Cut(Cut),
+    /// Tell when the commit is here, and keep it until told.
+    Hold(oneshot::Sender<()>, oneshot::Receiver<()>),
+}
+
+/// What all connections of a wire share.
+#[derive(Default)]
+struct Wires {
+    orders: Mutex<VecDeque<Order>>,
+    halves: AtomicU64,
+    asked: Mutex<Vec<String>>,
+    last_commit: Mutex<Vec<u8>>,
+    late_answers: AtomicU64,
+    /// Connections are refused, and those there are were cut.
+    down: AtomicBool,
+    falling: Notify,
+}
+
+/// A wire.
+pub struct Proxy {
+    wires: Arc<Wires>,
+    port: u16,
+    task: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// A wire to this server.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub async fn to<D: Dialect>(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let wires = Arc::new(Wires::default());
+        let shared = Arc::clone(&wires);
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                if shared.down.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let wires = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    if let Ok(server) = TcpStream::connect(server).await {
+                        carry::<D>(client, server, &wires).await;
+                    }
+                });
+            }
+        });
+        Self { wires, port, task }
+    }
+
+    /// Where it listens, on this machine.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Cuts the next commit about which nothing was ordered yet.
+    pub fn cut(&self, cut: Cut) {
+        lock(&self.wires.orders).push_back(Order::Cut(cut));
+    }
+
+    /// Keeps the next commit about which nothing was ordered yet.
+    #[must_use]
+    pub fn hold(&self) -> Held {
+        let ((tell, arrived), (go, wait)) = (oneshot::channel(), oneshot::channel());
+        lock(&self.wires.orders).push_back(Order::Hold(tell, wait));
+        Held { arrived, go }
+    }
+
+    /// How often clients waited for the server so far.
+    #[must_use]
+    pub fn waits(&self) -> usize {
+        lock(&self.wires.asked).len()
+    }
+
+    /// What clients waited for, from the n-th on.
+    #[must_use]
+    pub fn asked_since(&self, n: usize) -> Vec<String> {
+        lock(&self.wires.asked).split_off(n)
+    }
+
+    /// The bytes of the last commit's message.
+    #[must_use]
+    pub fn last_commit(&self) -> Vec<u8> {
+        lock(&self.wires.last_commit).clone()
+    }
+
+    /// How many answers there were to commits that had been kept.
+    #[must_use]
+    pub fn late_answers(&self) -> u64 {
+        self.wires.late_answers.load(Ordering::SeqCst)
+    }
+
+    /// Cuts everything and lets nobody through, or does so again.
+    pub fn set_down(&self, down: bool) {
+        self.wires.down.store(down, Ordering::SeqCst);
+        if down {
+            self.wires.falling.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.set_down(true);
+    }
+}
+
+impl Wires {
+    /// What is to become of this commit.
+    fn next_order(&self) -> Option<Order> {
+        let order = lock(&self.orders).pop_front()?;
+        let Order::Cut(Cut::During) = order else {
+            return Some(order);
+        };
+        let even = self.halves.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        Some(Order::Cut(if even { Cut::During } else { Cut::After }))
+    }
+}
+
+/// What both directions of one connection share.
+#[derive(Default)]
+struct Ends {
+    /// Nothing of the server's goes to the client any more; when the answer ends, so does everything.
+    swallow: AtomicBool,
+    /// The next answer is one to a commit that was kept.
+    late: AtomicBool,
+    over: Notify,
+    answered: Notify,
+}
+
+async fn carry<D: Dialect>(client: TcpStream, server: TcpStream, wires: &Wires) {
+    drop(client.set_nodelay(true));
+    drop(server.set_nodelay(true));
+    let (client_reads, client_writes) = client.into_split();
+    let (server_reads, server_writes) = server.into_split();
+    let dialect = Mutex::new(D::fresh());
+    let ends = Ends::default();
+    let falling = wires.falling.notified();
+    tokio::select! {
+        _ = forth(client_reads, server_writes, &dialect, wires, &ends) => {}
+        _ = back(server_reads, client_writes, &dialect, wires, &ends) => {}
+        () = ends.over.notified() => {}
+        () = falling => {}
+    }
+}
+
+async fn forth<D: Dialect>(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    dialect: &Mutex<D>,
+    wires: &Wires,
+    ends: &Ends,
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while from.read_buf(&mut bytes).await? > 0 {
+        loop {
+            let next = lock(dialect).client(&bytes);
+            let Some(message) = next else {
+                break;
+            };
+            let content: Vec<u8> = bytes.drain(..message.length).collect();
+            lock(&wires.asked).extend(message.asks);
+            let mut order = None;
+            if message.commits {
+                lock(&wires.last_commit).clone_from(&content);
+                order = wires.next_order();
+            }
+            if !pass_on(&content, order, &mut to, ends).await? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Passes a message on as ordered; whether the connection is still whole.
+async fn pass_on(
+    message: &[u8],
+    order: Option<Order>,
+    to: &mut OwnedWriteHalf,
+    ends: &Ends,
+) -> io::Result<bool> {
+    match order {
+        None => to.write_all(message).await?,
+        Some(Order::Hold(tell, wait)) => {
+            let _ = tell.send(());
+            let _ = wait.await;
+            ends.late.store(true, Ordering::SeqCst);
+            to.write_all(message).await?;
+            // Whoever gave up meanwhile is not to end it by leaving.
+            ends.answered.notified().await;
+        }
+        Some(Order::Cut(Cut::Before)) => return Ok(false),
+        Some(Order::Cut(Cut::During)) => {
+            to.write_all(&message[..message.len() / 2]).await?;
+            return Ok(false);
+        }
+        Some(Order::Cut(Cut::After)) => {
+            ends.swallow.store(true, Ordering::SeqCst);
+            to.write_all(message).await?;
+        }
+    }
+    Ok(true)
+}
+
+async fn back<D: Dialect>(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    dialect: &Mutex<D>,
+    wires: &Wires,
+    ends: &Ends,
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while from.read_buf(&mut bytes).await? > 0 {
+        loop {
+            let next = lock(dialect).server(&bytes);
+            let Some((length, ends_answer)) = next else {
+                break;
+            };
+            let message: Vec<u8> = bytes.drain(..length).collect();
+            if ends.late.swap(false, Ordering::SeqCst) {
+                wires.late_answers.fetch_add(1, Ordering::SeqCst);
+                ends.answered.notify_one();
+            }
+            if !ends.swallow.load(Ordering::SeqCst) {
+                to.write_all(&message).await?;
+            } else if ends_answer {
+                ends.over.notify_one();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
