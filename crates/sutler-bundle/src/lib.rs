@@ -1,14 +1,32 @@
 //! Bundles: a service offered without writing a broker, by a manifest and scripts or an image.
 //!
+//! What a bundle says about itself is its [`Manifest`]; what a platform sees of it is made by [`offering`].
 //! A bundle is run once per action of an operation. What is to be run is an [`Order`], who runs it a
 //! [`Runner`], what it gave back [`Given`]. Nothing here answers a platform: that is `sutler-broker`.
 
 mod action;
+
+mod manifest;
+
+mod catalog;
+mod form;
+mod ids;
+mod schema;
+
 mod given;
 mod order;
 mod runner;
 
 pub use action::{Action, UnknownAction};
+pub use catalog::{Collision, Offer, offering, side_by_side};
 pub use given::{Given, Progress};
+pub use ids::IdScheme;
+pub use manifest::{
+    ActionRules, Bound, Condition, Dashboard, DashboardOf, Entry, Example, ExampleUpdate, Faults,
+    Form, InlineVars, Kind, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestFault, Occasion,
+    OnLost, Parameter, Pattern, PlanEntry, Range, SecretWish, Shape, accepts, duration_text,
+    refuse_reserved, with_defaults,
+};
 pub use order::{Limits, Order, RunName, Runnable, SecretFiles, Vars};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
+pub use schema::{Dialect, schema};

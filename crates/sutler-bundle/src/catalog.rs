@@ -1,0 +1,209 @@
+//! What a platform sees of a bundle: an offering with its plans and schemas, and no two alike.
+//!
+//! Pure. Reading manifests is `manifest.rs`, schemas are `schema.rs`, ids are `ids.rs`; who looks for
+//! bundles and swaps catalogs knows nothing of what is made here.
+
+use crate::form;
+use crate::ids::IdScheme;
+use crate::manifest::{Manifest, Occasion, Parameter, PlanEntry};
+use crate::schema::{Dialect, schema};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use sutler_broker::ParameterSchemas;
+use sutler_osb::{
+    BindingSchemas, Catalog, InstanceSchemas, OperationSchema, PlanSpec, Schemas, ServiceSpec,
+};
+
+/// How bundles are offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Where ids come from.
+    pub ids: IdScheme,
+    /// In which JSON Schema parameters are described.
+    pub dialect: Dialect,
+    /// Whether plans carry forms for OpenShift's console.
+    pub forms: bool,
+    /// Parameters that the operator answers by a secret: no user is asked for them.
+    pub answered: BTreeSet<String>,
+}
+
+impl Offer {
+    /// As Automation Broker offered the bundles of a registry: its ids, its draft of JSON Schema, its forms.
+    #[must_use]
+    pub fn compatible(registry: &str) -> Self {
+        Self {
+            ids: IdScheme::Md5 {
+                registry: registry.to_owned(),
+            },
+            dialect: Dialect::Draft4,
+            forms: true,
+            answered: BTreeSet::new(),
+        }
+    }
+}
+
+/// The offering of a bundle.
+#[must_use]
+pub fn offering(manifest: &Manifest, offer: &Offer) -> ServiceSpec {
+    let changes = |plan: &PlanEntry| !plan.updates_to.is_empty();
+    let plan_updateable = manifest.plans.iter().any(changes);
+    let mut metadata = manifest.metadata.clone();
+    if let Some(version) = &manifest.bundle_version {
+        let entry = metadata.entry("bundleVersion");
+        entry.or_insert_with(|| Value::String(version.clone()));
+    }
+    let bindable = manifest.plans.iter().any(|plan| manifest.is_bindable(plan));
+    let plans = manifest.plans.iter();
+    ServiceSpec {
+        name: Some(offer.ids.service_name(manifest)),
+        id: Some(offer.ids.service_id(manifest)),
+        description: Some(manifest.description.clone()),
+        tags: (!manifest.tags.is_empty()).then(|| manifest.tags.clone()),
+        bindable: Some(manifest.bindable),
+        instances_retrievable: Some(true),
+        bindings_retrievable: Some(bindable),
+        metadata: (!metadata.is_empty()).then_some(metadata),
+        plan_updateable: Some(plan_updateable),
+        plans: Some(plans.map(|plan| plan_spec(manifest, plan, offer)).collect()),
+        ..ServiceSpec::default()
+    }
+}
+
+fn plan_spec(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> PlanSpec {
+    let mut metadata: Map<String, Value> = plan.metadata.clone();
+    if offer.forms {
+        metadata.insert("schemas".to_owned(), form::definitions(plan));
+    }
+    let any_changes = manifest.plans.iter().any(|it| !it.updates_to.is_empty());
+    let stays = any_changes && plan.updates_to.is_empty();
+    let polling = plan.maximum_polling_duration;
+    PlanSpec {
+        id: Some(offer.ids.plan_id(manifest, plan)),
+        name: Some(plan.name.clone()),
+        description: Some(plan.description.clone()),
+        metadata: (!metadata.is_empty()).then_some(metadata),
+        free: plan.free,
+        bindable: plan.bindable,
+        plan_updateable: stays.then_some(false),
+        schemas: Some(schemas(manifest, plan, offer)),
+        maximum_polling_duration: polling.and_then(|seconds| i64::try_from(seconds).ok()),
+        ..PlanSpec::default()
+    }
+}
+
+fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {
+    let of = |parameters: &[Parameter], occasion: Occasion| {
+        let asked = unanswered(parameters, &offer.answered);
+        let parameters = Some(schema(&asked, occasion, offer.dialect));
+        Some(OperationSchema { parameters })
+    };
+    let bindable = manifest.is_bindable(plan);
+    Schemas {
+        service_instance: Some(InstanceSchemas {
+            create: of(&plan.parameters, Occasion::Create),
+            update: of(&plan.parameters, Occasion::Update),
+        }),
+        service_binding: bindable.then(|| BindingSchemas {
+            create: of(&plan.bind_parameters, Occasion::Create),
+        }),
+    }
+}
+
+/// The parameters that users are asked for. What depends on an answered one is left out with it: which
+/// answer was given is nobody's business.
+fn unanswered(parameters: &[Parameter], answered: &BTreeSet<String>) -> Vec<Parameter> {
+    let asked = |it: &&Parameter| {
+        let depends = it.conditions.iter().any(|one| answered.contains(&one.key));
+        !answered.contains(&it.name) && !depends
+    };
+    parameters.iter().filter(asked).cloned().collect()
+}
+
+/// Why a manifest would make no offering that can be served: where, and what.
+pub(crate) fn unservable(manifest: &Manifest, offer: &Offer) -> Vec<(String, String)> {
+    let below = |path: &str| path.trim_start_matches("services[0].").to_owned();
+    let catalog = match Catalog::load(vec![offering(manifest, offer)]) {
+        Ok(catalog) => catalog,
+        Err(faults) => {
+            let faults = faults.faults.into_iter();
+            return faults.map(|it| (below(&it.path), it.reason)).collect();
+        }
+    };
+    let mut faults = Vec::new();
+    for (nth, plan) in catalog.plans().enumerate() {
+        if let Err(fault) = ParameterSchemas::compile(&plan.pin()) {
+            faults.push((format!("plans[{nth}].{}", fault.path), fault.reason));
+        }
+    }
+    faults
+}
+
+/// Two bundles want the same id or name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collision {
+    /// What is the same, e.g. `the service id 1dda…`.
+    pub what: String,
+    /// The bundle that has it.
+    pub first: String,
+    /// The bundle that is left out for it.
+    pub second: String,
+}
+
+impl fmt::Display for Collision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            first,
+            second,
+        } = self;
+        write!(
+            f,
+            "{first} and {second} both have {what}: {second} is not offered until one of them has another"
+        )
+    }
+}
+
+impl std::error::Error for Collision {}
+
+/// Offerings side by side: of those that collide the first stays. Each comes with what its bundle is called
+/// by, e.g. its folder.
+#[must_use]
+pub fn side_by_side(
+    bundles: impl IntoIterator<Item = (String, ServiceSpec)>,
+) -> (Vec<(String, ServiceSpec)>, Vec<Collision>) {
+    let mut taken: BTreeMap<String, String> = BTreeMap::new();
+    let mut kept = Vec::new();
+    let mut collisions = Vec::new();
+    for (bundle, spec) in bundles {
+        let wanted = wanted(&spec);
+        let same = wanted.iter().find_map(|what| {
+            let first = taken.get(what)?.clone();
+            Some((what.clone(), first))
+        });
+        match same {
+            Some((what, first)) => collisions.push(Collision {
+                what,
+                first,
+                second: bundle,
+            }),
+            None => {
+                taken.extend(wanted.into_iter().map(|what| (what, bundle.clone())));
+                kept.push((bundle, spec));
+            }
+        }
+    }
+    (kept, collisions)
+}
+
+/// What an offering must have alone.
+fn wanted(spec: &ServiceSpec) -> Vec<String> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut wanted = vec![
+        format!("the service name {}", text(&spec.name)),
+        format!("the service id {}", text(&spec.id)),
+    ];
+    let plans = spec.plans.iter().flatten();
+    wanted.extend(plans.map(|plan| format!("the plan id {}", text(&plan.id))));
+    wanted
+}

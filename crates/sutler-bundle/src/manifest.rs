@@ -1,0 +1,371 @@
+//! The manifest of a bundle: `bundle.yml`, or an `apb.yml` as it is.
+//!
+//! [`Manifest::load`] is the way in: text to tree (`sutler-yaml`), tree to this type, every fault at once
+//! (`manifest/fault.rs`). Plans are in `manifest/plan.rs`, parameters in `manifest/parameter.rs`, how it is
+//! run in `manifest/settings.rs`. What a platform sees of it is made in `catalog.rs`.
+
+mod accept;
+mod dashboard;
+mod example;
+mod fault;
+mod fields;
+mod parameter;
+mod pattern;
+mod plan;
+mod reserved;
+mod settings;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub(crate) use accept::same;
+pub use accept::{Occasion, accepts, with_defaults};
+pub use dashboard::{Dashboard, DashboardOf};
+pub use example::{Example, ExampleUpdate};
+pub use fault::{Faults, Form, ManifestFault};
+pub use parameter::{Condition, Parameter};
+pub use pattern::Pattern;
+pub use plan::PlanEntry;
+pub use reserved::refuse_reserved;
+pub use settings::{ActionRules, Entry, InlineVars, OnLost, SecretWish};
+pub use shape::{Bound, Kind, Range, Shape};
+pub use words::duration_text;
+
+use crate::action::Action;
+use crate::catalog::{self, Offer};
+use crate::order::Limits;
+use fault::Findings;
+use fields::Fields;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+use sutler_yaml::{Kind as Yaml, Node, Place};
+
+/// The names of manifests, in the order in which a folder is searched for one.
+pub const MANIFEST_FILES: [&str; 4] = ["bundle.yml", "bundle.yaml", "apb.yml", "apb.yaml"];
+
+/// Longest manifest, in bytes. It must fit into a label of an image.
+pub const MANIFEST_BYTES_MAX: usize = 256 * 1024;
+
+/// The highest runtime of the contract: how a bundle and its broker talk.
+const RUNTIME_MAX: u64 = 2;
+
+/// Longest name of a bundle, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+
+const KEYS: [&str; 27] = [
+    "version",
+    "name",
+    "id",
+    "bundle_version",
+    "description",
+    "bindable",
+    "async",
+    "tags",
+    "metadata",
+    "plans",
+    "alpha",
+    "runtime",
+    "image",
+    "delete",
+    "parameters",
+    "required",
+    "entrypoint",
+    "inline_vars",
+    "actions",
+    "deadline",
+    "on_lost",
+    "limits",
+    "secrets",
+    "share_provision_credentials",
+    "dashboard_url",
+    "examples",
+    "$schema",
+];
+
+/// What a bundle says about itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// Which file it was.
+    pub form: Form,
+    /// The bundle's name.
+    pub name: String,
+    /// The offering's id, where the author chose one.
+    pub id: Option<String>,
+    /// The author's own version: pinned in instances, and given to every later action.
+    pub bundle_version: Option<String>,
+    /// For the user.
+    pub description: String,
+    /// Whether instances can be bound, unless a plan says otherwise.
+    pub bindable: bool,
+    /// Free words.
+    pub tags: Vec<String>,
+    /// For the platform's pages.
+    pub metadata: Map<String, Value>,
+    /// At least one.
+    pub plans: Vec<PlanEntry>,
+    /// The image it is run from; `None`: its folder, as processes.
+    pub image: Option<String>,
+    /// What is started.
+    pub entry: Entry,
+    /// How bundle and broker talk: 1 or 2.
+    pub runtime: u8,
+    /// Whether variables may stand on a command line.
+    pub inline_vars: InlineVars,
+    /// What the operator must give it.
+    pub secrets: Vec<SecretWish>,
+    /// Whether a binding without credentials of its own gets those of the provision.
+    pub share_provision_credentials: bool,
+    /// Where users manage instances.
+    pub dashboard: Option<Dashboard>,
+    /// `alpha.dashboard_redirect`: the bundle tells its dashboard's URL while it runs.
+    pub dashboard_redirect: bool,
+    /// Parameters that work.
+    pub examples: Vec<Example>,
+    /// What is probably not meant.
+    pub warnings: Vec<ManifestFault>,
+    actions: BTreeMap<Action, ActionRules>,
+    limits: Limits,
+}
+
+impl Manifest {
+    /// Reads a manifest. The file's name says which form it has: `apb.yml` is taken as it always was.
+    ///
+    /// # Errors
+    /// Every fault there is, each with its place.
+    pub fn load(bytes: &[u8], file: &str) -> Result<Self, Faults> {
+        let mut findings = Findings::new(form_of(file));
+        let manifest = read(bytes, &mut findings);
+        let Findings {
+            form: _,
+            mut faults,
+            mut warnings,
+        } = findings;
+        faults.sort_by_key(|fault| fault.place);
+        warnings.sort_by_key(|warning| warning.place);
+        match manifest {
+            Some(manifest) if faults.is_empty() => Ok(Self {
+                warnings,
+                ..manifest
+            }),
+            Some(_) | None => Err(Faults {
+                file: file.to_owned(),
+                faults,
+                warnings,
+            }),
+        }
+    }
+
+    /// How an action is run.
+    #[must_use]
+    pub fn rules(&self, action: Action) -> ActionRules {
+        self.actions[&action]
+    }
+
+    /// What a run of an action may use.
+    #[must_use]
+    pub fn limits(&self, action: Action) -> Limits {
+        Limits {
+            deadline: self.rules(action).deadline,
+            ..self.limits.clone()
+        }
+    }
+
+    /// The plan of this name.
+    #[must_use]
+    pub fn plan(&self, name: &str) -> Option<&PlanEntry> {
+        self.plans.iter().find(|plan| plan.name == name)
+    }
+
+    /// Whether instances of a plan can be bound.
+    #[must_use]
+    pub fn is_bindable(&self, plan: &PlanEntry) -> bool {
+        plan.bindable.unwrap_or(self.bindable)
+    }
+}
+
+fn form_of(file: &str) -> Form {
+    let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
+    match stem {
+        Some("apb") => Form::Apb,
+        Some(_) | None => Form::Bundle,
+    }
+}
+
+fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
+    let document = document(bytes, findings)?;
+    let top = Fields::read(&document, "", &KEYS, findings)?;
+    contract_version(&top, findings);
+    let plans = plan::list(&top, findings);
+    let examples = example::list(&top, &plans, findings);
+    let name = name(&top, findings);
+    let manifest = Manifest {
+        form: findings.form,
+        id: top.text("id", findings).filter(|id| !id.trim().is_empty()),
+        bundle_version: bundle_version(&top, findings),
+        description: plan::described(&top, "A service without a description.", findings),
+        bindable: top.boolean("bindable", findings).unwrap_or(false),
+        tags: top.texts("tags", findings).unwrap_or_default(),
+        metadata: plan::metadata(&top, findings),
+        image: image(&top, findings),
+        entry: settings::entry(&top, findings),
+        runtime: runtime(&top, findings),
+        inline_vars: settings::inline_vars(&top, findings),
+        secrets: settings::secrets(&top, findings),
+        share_provision_credentials: top
+            .boolean("share_provision_credentials", findings)
+            .unwrap_or(false),
+        dashboard: dashboard(&top, findings),
+        dashboard_redirect: dashboard_redirect(&top, findings),
+        examples,
+        plans,
+        warnings: Vec::new(),
+        actions: settings::actions(&top, findings),
+        limits: settings::limits(&top, findings),
+        name: name?,
+    };
+    check_offering(&manifest, &document, findings);
+    Some(manifest)
+}
+
+/// The one document of the file.
+fn document(bytes: &[u8], findings: &mut Findings) -> Option<Node> {
+    let nowhere = Place { line: 0, column: 0 };
+    if bytes.len() > MANIFEST_BYTES_MAX {
+        let reason = format!("must not be longer than {MANIFEST_BYTES_MAX} bytes");
+        findings.fault(nowhere, "", reason);
+        return None;
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        findings.fault(nowhere, "", "must be text in UTF-8");
+        return None;
+    };
+    match sutler_yaml::parse(text) {
+        Err(fault) => {
+            let reason = format!("is no YAML: {}", fault.reason);
+            findings.fault(fault.place.unwrap_or(nowhere), "", reason);
+            None
+        }
+        Ok(documents) => {
+            let count = documents.len();
+            let mut documents = documents.into_iter();
+            if let (Some(document), 1) = (documents.next(), count) {
+                return Some(document);
+            }
+            let reason = format!("must be one document, but the file has {count}");
+            findings.fault(nowhere, "", reason);
+            None
+        }
+    }
+}
+
+/// `version` is the version of the contract, and there is only one.
+fn contract_version(top: &Fields<'_>, findings: &mut Findings) {
+    let version = top.text("version", findings);
+    let known = |version: &str| matches!(version, "1.0" | "1.0.0" | "1");
+    match version {
+        Some(version) if known(version.trim()) => (),
+        Some(_) => {
+            let reason = "must be `1.0`, the version of the contract; the bundle's own version is \
+                          `bundle_version`";
+            findings.fault(top.place_of("version"), "version", reason);
+        }
+        None if findings.form == Form::Apb && top.get("version").is_none() => {
+            findings.warn(top.place, "version", "should be there: `version: 1.0`");
+        }
+        None => (),
+    }
+}
+
+fn name(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+    let name = top.required_text("name", findings)?;
+    let place = top.place_of("name");
+    let simple = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        let reason = format!("must have at most {NAME_BYTES_MAX} bytes, on one line");
+        findings.fault(place, "name", reason);
+    } else if !(name.chars().all(simple) && name.starts_with(edge) && name.ends_with(edge)) {
+        let reason = "must consist of small letters, digits, `-` and `.`, and begin and end with \
+                      a letter or a digit";
+        findings.doubt(place, "name", reason, "it is taken as it is");
+    }
+    Some(name)
+}
+
+fn bundle_version(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+    let version = top.text("bundle_version", findings)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-+_".contains(c);
+    if version.len() > 64 || version.is_empty() || !version.chars().all(fits) {
+        let reason = "must be a version such as `1.4.2`, of at most 64 characters";
+        findings.fault(top.place_of("bundle_version"), "bundle_version", reason);
+    }
+    Some(version)
+}
+
+/// `image` of an old manifest is what it was built as; what is run was always told by the registry.
+fn image(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+    let image = top.text("image", findings)?;
+    let place = top.place_of("image");
+    if findings.form == Form::Apb {
+        findings.warn(
+            place,
+            "image",
+            "is passed over: the folder or registry tells",
+        );
+        return None;
+    }
+    let fits = |c: char| c.is_ascii_graphic();
+    if image.is_empty() || image.len() > 512 || !image.chars().all(fits) {
+        let reason = "must be a reference such as `registry.example.com/name@sha256:…`";
+        findings.fault(place, "image", reason);
+    }
+    Some(image)
+}
+
+fn runtime(top: &Fields<'_>, findings: &mut Findings) -> u8 {
+    match top.count("runtime", findings) {
+        None => 2,
+        Some(runtime @ 1..=RUNTIME_MAX) => runtime as u8,
+        Some(_) => {
+            findings.fault(top.place_of("runtime"), "runtime", "must be 1 or 2");
+            2
+        }
+    }
+}
+
+fn dashboard(top: &Fields<'_>, findings: &mut Findings) -> Option<Dashboard> {
+    let text = top.text("dashboard_url", findings)?;
+    let parsed = Dashboard::parse(&text);
+    if let Err(reason) = &parsed {
+        findings.fault(top.place_of("dashboard_url"), "dashboard_url", reason);
+    }
+    parsed.ok()
+}
+
+fn dashboard_redirect(top: &Fields<'_>, findings: &mut Findings) -> bool {
+    let alpha = top.fields("alpha", &["dashboard_redirect"], findings);
+    let flag = alpha.and_then(|alpha| alpha.boolean("dashboard_redirect", findings));
+    flag.unwrap_or(false)
+}
+
+/// What the manifest becomes must be an offering that a broker can serve.
+fn check_offering(manifest: &Manifest, document: &Node, findings: &mut Findings) {
+    if manifest.plans.is_empty() || !findings.faults.is_empty() {
+        return;
+    }
+    for (path, reason) in catalog::unservable(manifest, &Offer::default()) {
+        let nth = path
+            .strip_prefix("plans[")
+            .and_then(|it| it.split(']').next());
+        let nth: Option<usize> = nth.and_then(|nth| nth.parse().ok());
+        let plans = document.get("plans").map(|plans| &plans.kind);
+        let plan = match (plans, nth) {
+            (Some(Yaml::List(plans)), Some(nth)) => plans.get(nth),
+            _ => None,
+        };
+        let place = plan.map_or(document.place, |plan| plan.place);
+        findings.fault(place, &path, reason);
+    }
+}

@@ -1,0 +1,264 @@
+//! How a bundle is run: its actions, its limits, what it needs and how it starts.
+
+use super::fault::{Findings, Form};
+use super::fields::Fields;
+use crate::action::Action;
+use crate::order::Limits;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use sutler_broker::Asynchrony;
+use sutler_yaml::{Kind as Yaml, Node};
+
+/// How long an action may take, if nobody says.
+const DEADLINE_DEFAULT: Duration = Duration::from_secs(3600);
+
+/// Most secrets of one bundle.
+const SECRETS_MAX: usize = 32;
+
+/// Most words of an entry point.
+const WORDS_MAX: usize = 64;
+
+const ASYNC: [(&str, Asynchrony); 3] = [
+    ("optional", Asynchrony::Preferred),
+    ("required", Asynchrony::Required),
+    ("unsupported", Asynchrony::Never),
+];
+
+const ON_LOST: [(&str, OnLost); 2] = [("fail", OnLost::Fail), ("rerun", OnLost::Rerun)];
+
+/// What is done about a run of which nobody can tell how it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLost {
+    /// The operation has failed.
+    #[default]
+    Fail,
+    /// It is run again, with the same idempotency key: the bundle promises that this does no harm.
+    Rerun,
+}
+
+/// How one action is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActionRules {
+    /// Whether the bundle has it at all.
+    pub offered: bool,
+    /// At once or later.
+    pub asynchrony: Asynchrony,
+    /// How long it may take.
+    pub deadline: Duration,
+    /// What is done about a lost run.
+    pub on_lost: OnLost,
+}
+
+/// What is started for an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// One program for all actions, with its first arguments.
+    Program(Vec<String>),
+    /// A script for each action, `actions/ACTION`. One that is missing is an action that is not there.
+    Scripts,
+    /// A playbook for each action: `playbooks/ACTION.yaml` or `.yml`, run by `ansible-playbook`.
+    Playbooks,
+}
+
+/// Whether variables may stand on a command line, where everybody on the host can read them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum InlineVars {
+    /// Never: they are in a file.
+    #[default]
+    No,
+    /// The image can take them no other way. Refused for what is secret, but for these: names of secret
+    /// parameters and of secrets, or `state`.
+    Yes {
+        /// What may be seen nevertheless.
+        despite: BTreeSet<String>,
+    },
+}
+
+/// A secret that the operator must give to the bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretWish {
+    /// Its name: the folder is `apb-NAME`.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether the bundle cannot work without it.
+    pub required: bool,
+    /// The keys that it must have.
+    pub keys: Vec<String>,
+}
+
+/// The rules of all actions.
+pub(super) fn actions(top: &Fields<'_>, findings: &mut Findings) -> BTreeMap<Action, ActionRules> {
+    let rules = ActionRules {
+        offered: true,
+        asynchrony: top.word("async", &ASYNC, findings).unwrap_or_default(),
+        deadline: top
+            .duration("deadline", findings)
+            .unwrap_or(DEADLINE_DEFAULT),
+        on_lost: top.word("on_lost", &ON_LOST, findings).unwrap_or_default(),
+    };
+    let names = Action::ALL.map(Action::as_str);
+    let given = top.fields("actions", &names, findings);
+    let each = |action: Action| {
+        let own = given.as_ref().and_then(|given| {
+            let node = given.get(action.as_str())?;
+            Some(one(node, &given.path_of(action.as_str()), rules, findings))
+        });
+        (action, own.unwrap_or(rules))
+    };
+    Action::ALL.into_iter().map(each).collect()
+}
+
+fn one(node: &Node, path: &str, rules: ActionRules, findings: &mut Findings) -> ActionRules {
+    if let Yaml::Bool(offered) = node.kind {
+        return ActionRules { offered, ..rules };
+    }
+    let Some(fields) = Fields::read(node, path, &["async", "deadline", "on_lost"], findings) else {
+        return rules;
+    };
+    ActionRules {
+        offered: true,
+        asynchrony: fields
+            .word("async", &ASYNC, findings)
+            .unwrap_or(rules.asynchrony),
+        deadline: fields
+            .duration("deadline", findings)
+            .unwrap_or(rules.deadline),
+        on_lost: fields
+            .word("on_lost", &ON_LOST, findings)
+            .unwrap_or(rules.on_lost),
+    }
+}
+
+/// What a run may use.
+pub(super) fn limits(top: &Fields<'_>, findings: &mut Findings) -> Limits {
+    let mut limits = Limits::default();
+    let known = ["memory", "output", "open_files", "processes"];
+    let Some(fields) = top.fields("limits", &known, findings) else {
+        return limits;
+    };
+    let positive = |name: &str, findings: &mut Findings| {
+        let count = fields.count(name, findings);
+        if count == Some(0) {
+            findings.fault(
+                fields.place_of(name),
+                &fields.path_of(name),
+                "must be more than 0",
+            );
+        }
+        count
+    };
+    limits.memory = fields.size("memory", findings).unwrap_or(limits.memory);
+    limits.output = fields.size("output", findings).unwrap_or(limits.output);
+    limits.open_files = positive("open_files", findings).unwrap_or(limits.open_files);
+    limits.processes = positive("processes", findings).unwrap_or(limits.processes);
+    limits
+}
+
+/// The secrets that the bundle asks for.
+pub(super) fn secrets(top: &Fields<'_>, findings: &mut Findings) -> Vec<SecretWish> {
+    let nodes = top.list("secrets", findings).unwrap_or_default();
+    if let Some(beyond) = nodes.get(SECRETS_MAX) {
+        let reason = format!("must not have more than {SECRETS_MAX} secrets");
+        findings.fault(beyond.place, "secrets", reason);
+    }
+    let mut secrets: Vec<SecretWish> = Vec::new();
+    for (nth, node) in nodes.iter().enumerate().take(SECRETS_MAX) {
+        let path = format!("secrets[{nth}]");
+        let Some(secret) = secret(node, &path, findings) else {
+            continue;
+        };
+        let fault = if secrets.iter().any(|there| there.name == secret.name) {
+            Some("is the name of an earlier secret".to_owned())
+        } else if !is_file_name(&secret.name) {
+            let rule = "must consist of letters, digits, `-`, `.` and `_`: it names a folder";
+            Some(rule.to_owned())
+        } else {
+            let strange = secret.keys.iter().find(|key| !is_file_name(key));
+            strange.map(|_| "has keys that cannot name files".to_owned())
+        };
+        match fault {
+            Some(reason) => findings.fault(node.place, &path, reason),
+            None => secrets.push(secret),
+        }
+    }
+    secrets
+}
+
+fn secret(node: &Node, path: &str, findings: &mut Findings) -> Option<SecretWish> {
+    if let Some(name) = node.text() {
+        return Some(SecretWish {
+            name,
+            description: None,
+            required: true,
+            keys: Vec::new(),
+        });
+    }
+    let known = ["name", "description", "required", "keys"];
+    let fields = Fields::read(node, path, &known, findings)?;
+    Some(SecretWish {
+        name: fields.required_text("name", findings)?,
+        description: fields.text("description", findings),
+        required: fields.boolean("required", findings).unwrap_or(true),
+        keys: fields.texts("keys", findings).unwrap_or_default(),
+    })
+}
+
+fn is_file_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    (1..=100).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
+}
+
+/// What is started.
+pub(super) fn entry(top: &Fields<'_>, findings: &mut Findings) -> Entry {
+    let Some(node) = top.get("entrypoint") else {
+        return match findings.form {
+            Form::Bundle => Entry::Scripts,
+            Form::Apb => Entry::Playbooks,
+        };
+    };
+    let words = match &node.kind {
+        Yaml::Text(word) if word == "playbooks" => return Entry::Playbooks,
+        Yaml::Text(word) if word == "scripts" => return Entry::Scripts,
+        Yaml::Text(word) => Some(vec![word.clone()]),
+        Yaml::List(items) => items.iter().map(Node::text).collect(),
+        Yaml::Null | Yaml::Bool(_) | Yaml::Number(..) | Yaml::Mapping(_) => None,
+    };
+    let usable = |words: &Vec<String>| {
+        let fits = |word: &String| !word.is_empty() && !word.contains('\0');
+        (1..=WORDS_MAX).contains(&words.len()) && words.iter().all(fits)
+    };
+    match words.filter(usable) {
+        Some(words) => Entry::Program(words),
+        None => {
+            let reason = "must be `scripts`, `playbooks`, a program, or a list of a program and \
+                          its arguments";
+            findings.fault(node.place, "entrypoint", reason);
+            Entry::Scripts
+        }
+    }
+}
+
+/// Whether variables may be inline.
+pub(super) fn inline_vars(top: &Fields<'_>, findings: &mut Findings) -> InlineVars {
+    let Some(node) = top.get("inline_vars") else {
+        return InlineVars::No;
+    };
+    if let Yaml::List(items) = &node.kind
+        && let Some(names) = items.iter().map(Node::text).collect::<Option<Vec<_>>>()
+    {
+        let despite = names.into_iter().collect();
+        return InlineVars::Yes { despite };
+    }
+    match node.boolean() {
+        Some(true) => InlineVars::Yes {
+            despite: BTreeSet::new(),
+        },
+        Some(false) => InlineVars::No,
+        None => {
+            let reason = "must be true, false, or a list of what may be seen on a command line";
+            findings.fault(node.place, "inline_vars", reason);
+            InlineVars::No
+        }
+    }
+}

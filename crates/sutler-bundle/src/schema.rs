@@ -1,0 +1,235 @@
+//! JSON Schemas of parameters, as a platform's catalog shows them and the broker enforces them.
+//!
+//! They accept exactly what `manifest/accept.rs` accepts. Conditional parameters stay among the properties,
+//! so that closed objects can have them; when they may and must be there is said beside.
+
+use crate::manifest::{Bound, Condition, Kind, Occasion, Parameter, Range, Shape, same};
+use serde_json::{Map, Value, json};
+
+/// Which JSON Schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// 2020-12.
+    #[default]
+    Draft2020,
+    /// Draft 4, as Automation Broker wrote it.
+    Draft4,
+}
+
+impl Dialect {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Draft2020 => "https://json-schema.org/draft/2020-12/schema",
+            Self::Draft4 => "http://json-schema.org/draft-04/schema",
+        }
+    }
+}
+
+/// The schema of the parameters of a provision or a bind, or of an update.
+#[must_use]
+pub fn schema(parameters: &[Parameter], occasion: Occasion, dialect: Dialect) -> Value {
+    let given = |it: &&Parameter| occasion == Occasion::Create || it.updatable;
+    let listed: Vec<&Parameter> = parameters.iter().filter(given).collect();
+    let properties: Map<String, Value> = listed
+        .iter()
+        .map(|it| (it.name.clone(), property(it, dialect)))
+        .collect();
+    let mut schema = json!({
+        "$schema": dialect.name(),
+        "type": "object",
+        "additionalProperties": false,
+    });
+    let mut set = |key: &str, value: Value| schema[key] = value;
+    if !properties.is_empty() {
+        set("properties", Value::Object(properties));
+    }
+    // A change names what it changes, and need not name anything else.
+    if occasion == Occasion::Create {
+        let demanded = listed.iter().filter(|it| it.is_demanded());
+        let always: Vec<&str> = demanded
+            .filter(|it| it.conditions.is_empty())
+            .map(|it| it.name.as_str())
+            .collect();
+        if !always.is_empty() {
+            set("required", json!(always));
+        }
+        let sometimes: Vec<Value> = listed
+            .iter()
+            .filter(|it| it.is_demanded() && !it.conditions.is_empty())
+            .map(|it| demanded_if(it, parameters, dialect))
+            .collect();
+        if !sometimes.is_empty() {
+            set("allOf", Value::Array(sometimes));
+        }
+    }
+    let conditional: Map<String, Value> = listed
+        .iter()
+        .filter_map(|it| {
+            let condition = match occasion {
+                Occasion::Create => active(it, parameters),
+                Occasion::Update => unless_given(it, &listed)?,
+            };
+            (!it.conditions.is_empty()).then(|| (it.name.clone(), condition))
+        })
+        .collect();
+    if !conditional.is_empty() {
+        let key = match dialect {
+            Dialect::Draft2020 => "dependentSchemas",
+            Dialect::Draft4 => "dependencies",
+        };
+        set(key, Value::Object(conditional));
+    }
+    schema
+}
+
+fn property(parameter: &Parameter, dialect: Dialect) -> Value {
+    let mut schema = Map::new();
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            schema.insert(key.to_owned(), value);
+        }
+    };
+    set("title", parameter.title.clone().map(Value::String));
+    set(
+        "description",
+        parameter.description.clone().map(Value::String),
+    );
+    set("default", parameter.default.clone());
+    describe(&parameter.shape, dialect, &mut schema);
+    Value::Object(schema)
+}
+
+fn shaped(shape: &Shape, dialect: Dialect) -> Value {
+    let mut schema = Map::new();
+    describe(shape, dialect, &mut schema);
+    Value::Object(schema)
+}
+
+fn describe(shape: &Shape, dialect: Dialect, schema: &mut Map<String, Value>) {
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            schema.insert(key.to_owned(), value);
+        }
+    };
+    set("type", Some(json!(shape.kind.name())));
+    set("enum", shape.choices.clone().map(Value::Array));
+    match &shape.kind {
+        Kind::Text {
+            min_length,
+            max_length,
+            pattern,
+        } => {
+            set("minLength", min_length.map(Value::from));
+            set("maxLength", max_length.map(Value::from));
+            set("pattern", pattern.as_ref().map(|it| json!(it.as_str())));
+        }
+        Kind::Integer(range) | Kind::Number(range) => ranged(range, dialect, schema),
+        Kind::Boolean | Kind::Null => (),
+        Kind::Object { properties, open } => {
+            let required: Vec<&str> = properties
+                .iter()
+                .filter(|it| it.required)
+                .map(|it| it.name.as_str())
+                .collect();
+            let each = properties.iter();
+            let each: Map<String, Value> = each
+                .map(|it| (it.name.clone(), property(it, dialect)))
+                .collect();
+            set(
+                "properties",
+                (!each.is_empty()).then_some(Value::Object(each)),
+            );
+            set("required", (!required.is_empty()).then(|| json!(required)));
+            set(
+                "additionalProperties",
+                (!open).then_some(Value::Bool(false)),
+            );
+        }
+        Kind::Array {
+            items,
+            min_items,
+            max_items,
+        } => {
+            set("items", items.as_ref().map(|it| shaped(it, dialect)));
+            set("minItems", min_items.map(Value::from));
+            set("maxItems", max_items.map(Value::from));
+        }
+    }
+}
+
+fn ranged(range: &Range, dialect: Dialect, schema: &mut Map<String, Value>) {
+    let mut end = |bound: &Option<Bound>, plain: &str, strict: &str| {
+        let Some(bound) = bound else {
+            return;
+        };
+        let value = Value::Number(bound.value.clone());
+        match (bound.exclusive, dialect) {
+            (false, _) => {
+                schema.insert(plain.to_owned(), value);
+            }
+            (true, Dialect::Draft2020) => {
+                schema.insert(strict.to_owned(), value);
+            }
+            (true, Dialect::Draft4) => {
+                schema.insert(plain.to_owned(), value);
+                schema.insert(strict.to_owned(), Value::Bool(true));
+            }
+        }
+    };
+    end(&range.lower, "minimum", "exclusiveMinimum");
+    end(&range.upper, "maximum", "exclusiveMaximum");
+    if let Some(divisor) = &range.multiple_of {
+        schema.insert("multipleOf".to_owned(), Value::Number(divisor.clone()));
+    }
+}
+
+/// That all conditions of a parameter hold.
+fn active(parameter: &Parameter, all: &[Parameter]) -> Value {
+    let mut parts: Vec<Value> = Vec::new();
+    for condition in &parameter.conditions {
+        let Some(controller) = all.iter().find(|it| it.name == condition.key) else {
+            continue;
+        };
+        let mut part = one_of(condition);
+        let has = |default: &Value| condition.values.iter().any(|it| same(it, default));
+        if controller.default.as_ref().is_some_and(has) {
+            // Not given, it has its default; but only where it may be given at all.
+            if !controller.conditions.is_empty() {
+                parts.push(active(controller, all));
+            }
+        } else {
+            part["required"] = json!([condition.key]);
+        }
+        parts.push(part);
+    }
+    joined(parts)
+}
+
+/// The same for a change: of what it does not name nothing can be said here.
+fn unless_given(parameter: &Parameter, listed: &[&Parameter]) -> Option<Value> {
+    let known = |condition: &&Condition| listed.iter().any(|it| it.name == condition.key);
+    let conditions = parameter.conditions.iter().filter(known);
+    let parts: Vec<Value> = conditions.map(one_of).collect();
+    (!parts.is_empty()).then(|| joined(parts))
+}
+
+fn one_of(condition: &Condition) -> Value {
+    json!({ "properties": { (condition.key.clone()): { "enum": condition.values } } })
+}
+
+fn joined(mut parts: Vec<Value>) -> Value {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => json!({ "allOf": parts }),
+    }
+}
+
+/// That a parameter is there if its conditions hold.
+fn demanded_if(parameter: &Parameter, all: &[Parameter], dialect: Dialect) -> Value {
+    let condition = active(parameter, all);
+    let demand = json!({ "required": [parameter.name] });
+    match dialect {
+        Dialect::Draft2020 => json!({ "if": condition, "then": demand }),
+        Dialect::Draft4 => json!({ "anyOf": [{ "not": condition }, demand] }),
+    }
+}
