@@ -37,6 +37,12 @@ pub(crate) fn outcome_number(outcome: Outcome) -> i16 {
     }
 }
 
+/// Whether nothing comes after this state.
+#[cfg(feature = "postgres")]
+pub(crate) fn is_end(number: i16) -> bool {
+    [SUCCEEDED, FAILED, CANCELLED].contains(&number)
+}
+
 pub(crate) fn state_of(number: i16) -> Result<State, Trouble> {
     match number {
         WAITING => Ok(State::Waiting),

@@ -13,6 +13,7 @@ mod rows;
 mod schema;
 mod sql;
 mod survey;
+mod usual;
 mod wake;
 mod work;
 

@@ -61,10 +61,7 @@ impl Shared {
 }
 
 /// Keeps a connection that is still in order.
-pub(super) fn finish(
-    lent: Lent<'_, Server>,
-    answer: Result<Vec<PgRow>, Trouble>,
-) -> Result<Vec<PgRow>, Trouble> {
+pub(super) fn finish<T>(lent: Lent<'_, Server>, answer: Result<T, Trouble>) -> Result<T, Trouble> {
     match &answer {
         Ok(_) | Err(Trouble::Refused { .. }) => lent.keep(),
         Err(Trouble::Lost(_) | Trouble::Odd(_) | Trouble::Unsent(_)) => drop(lent),

@@ -1,12 +1,15 @@
-//! A commit: one statement, and what its answer means. How it is tried: `committing.rs`.
+//! A commit: one statement, and what its answer means. How it is tried: `committing.rs`; the shorter
+//! way that usual commits take: `usual.rs`.
 
 use super::answers::finish;
-use super::connect::Session;
+use super::connect::{Server, Session};
 use super::ids::Id;
 use super::rows::column;
+use super::usual::Usual;
 use super::{Shared, sql};
 use crate::committing::{Committer, Try, Unresolved, unknown, verdict_of};
 use crate::hints::Hints;
+use crate::pool::Lent;
 use crate::staged::{Row, Staged};
 use crate::trouble::{Trouble, odd};
 use sqlx::Arguments;
@@ -31,10 +34,8 @@ impl Committer for Shared {
         };
         let session = lent.line().session;
         let stale = !lent.is_fresh();
-        let answer = self
-            .send(&mut lent, sql::COMMIT, &|a| fill(a, staged))
-            .await;
-        match finish(lent, answer).and_then(|found| verdict(&found)) {
+        let answer = self.send_commit(&mut lent, staged).await;
+        match finish(lent, answer) {
             Ok(verdict) => Try::Settled(verdict_of(verdict)),
             Err(trouble @ (Trouble::Lost(_) | Trouble::Odd(_))) => Try::Broke {
                 trouble,
@@ -53,6 +54,25 @@ impl Committer for Shared {
             })
             .await?;
         Ok(left.is_empty())
+    }
+}
+
+impl Shared {
+    /// The usual way if there is one, and the general way where that does not know.
+    async fn send_commit(
+        &self,
+        lent: &mut Lent<'_, Server>,
+        staged: &Staged<'_>,
+    ) -> Result<i64, Trouble> {
+        if let Some(usual) = Usual::of(staged) {
+            let fill = |to: &mut PgArguments| usual.fill(to);
+            let answer = self.send(lent, usual.statement(), &fill).await;
+            if let Some(verdict) = usual.verdict(answer) {
+                return verdict;
+            }
+        }
+        let found = self.send(lent, sql::COMMIT, &|a| fill(a, staged)).await?;
+        verdict(&found)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::commit::fill;
 use super::connect::Server;
 use super::sql;
+use super::usual::Usual;
 use crate::pool::Link;
 use crate::settings::SqlSettings;
 use crate::staged::Staged;
@@ -23,10 +24,15 @@ impl OpenCommit {
         let server = Server::at(url, &SqlSettings::default()).expect("a URL");
         let mut line = server.connect().await.expect("a connection");
         let mut arguments = PgArguments::default();
-        fill(&mut arguments, &Staged::of(commit)).expect("parameters");
+        let staged = Staged::of(commit);
+        let (statement, filled) = match Usual::of(&staged) {
+            Some(usual) => (usual.statement(), usual.fill(&mut arguments)),
+            None => (sql::COMMIT, fill(&mut arguments, &staged)),
+        };
+        filled.expect("parameters");
         let begin = sqlx::raw_sql("BEGIN").execute(&mut line.connection).await;
         begin.expect("a transaction");
-        let done = sqlx::query_with(sql::COMMIT, arguments).fetch_all(&mut line.connection);
+        let done = sqlx::query_with(statement, arguments).fetch_all(&mut line.connection);
         done.await.expect("a commit");
         Self(line.connection)
     }

@@ -18,6 +18,7 @@ const LAYOUTS: [&[&str]; 1] = [&[
     include_str!("layout_1/tables.sql"),
     include_str!("layout_1/feed.sql"),
     include_str!("layout_1/commit.sql"),
+    include_str!("layout_1/usual.sql"),
     include_str!("layout_1/work.sql"),
 ]];
 

@@ -4,6 +4,10 @@
 
 pub(super) const COMMIT: &str = "SELECT sutler_commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+pub(super) const ACCEPT: &str = "SELECT sutler_commit_accept_v1($1, $2, $3, $4, $5, $6, $7, $8, $9,
+    $10, $11, $12, $13, $14, $15, $16, $17)";
+pub(super) const RESULT: &str = "SELECT sutler_commit_result_v1($1, $2, $3, $4, $5, $6, $7, $8, $9,
+    $10, $11, $12, $13)";
 pub(super) const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid = $1 AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2";
 

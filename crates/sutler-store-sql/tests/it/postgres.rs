@@ -6,4 +6,5 @@ mod faults;
 mod opening;
 mod tls;
 mod trips;
+mod usual;
 mod wakes;

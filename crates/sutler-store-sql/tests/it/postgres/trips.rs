@@ -18,7 +18,9 @@ async fn every_call_is_one_round_trip() {
         let new = operation(round, Start::Claimed(worker));
         let (id, lane) = (new.id, new.lane.clone());
         let accept = insert(round).start(new);
+        let version = sutler_journal::Version(accept.id());
         let end = sutler_journal::Commit::new()
+            .replace(key(round), version, Vec::new(), "body".into())
             .advance(
                 id,
                 sutler_journal::Next::Done(Outcome::Succeeded),
