@@ -1,9 +1,9 @@
 //! Administration: what operators of a broker may see and order, over an HTTP API of its own.
 //!
 //! What an order means is decided in `lifecycle/` and committed by `desk/order.rs`. Here: the paths
-//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), what is shown (`admin/view.rs`), the
-//! audit trail (`admin/audit.rs`) and the answers (`admin/answer.rs`). Platforms never come here:
-//! `http.rs` is their way in.
+//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), what is shown
+//! (`admin/view.rs`), the audit trail (`admin/audit.rs`) and the answers (`admin/answer.rs`). Platforms
+//! never come here: `http.rs` is their way in.
 
 mod answer;
 pub(crate) mod audit;
@@ -12,6 +12,7 @@ mod export;
 mod import;
 mod line;
 mod list;
+mod log;
 mod query;
 mod route;
 mod scan;
@@ -199,6 +200,7 @@ impl Api {
                 json(StatusCode::OK, &list::binding(desk, &instance, &id).await?)
             }
             Route::Operation(id) => json(StatusCode::OK, &list::operation(desk, id).await?),
+            Route::Log(id) => json(StatusCode::OK, &log::read(desk, id, &query).await?),
             Route::Stats => json(StatusCode::OK, &view::stats(desk).await?),
             Route::Drain | Route::Resume => {
                 let reason = reason_of(read(body).await?)?;

@@ -2,7 +2,13 @@
 //!
 //! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved in the
 //! middle. All of it is written under the claim: a worker that lost it writes nothing. The runner that
-//! builds a [`Cx`] is `executor.rs`.
+//! builds a [`Cx`] is `executor.rs`; output is kept by `cx/log.rs`, the instance's state beside a binding
+//! is in `cx/kept.rs`.
+
+mod kept;
+mod log;
+
+pub(crate) use log::Piece;
 
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
@@ -39,6 +45,7 @@ pub(crate) struct Facts {
     pub binding_id: Option<BindingId>,
     pub plan: Arc<PinnedPlan>,
     pub parameters: Parameters,
+    pub instance_parameters: Parameters,
     pub context: Option<Context>,
     pub bind_resource: Option<BindResource>,
     pub app_guid: Option<String>,
@@ -56,6 +63,8 @@ pub struct Cx {
     steps: tokio::sync::Mutex<Steps>,
     progress: Mutex<Progress>,
     retry_after: Option<Duration>,
+    /// How far the log of this attempt goes, once it is known.
+    logged: tokio::sync::Mutex<Option<u64>>,
 }
 
 #[derive(Default)]
@@ -83,6 +92,7 @@ impl Cx {
             steps,
             progress,
             retry_after,
+            logged: tokio::sync::Mutex::default(),
         }
     }
 
@@ -273,9 +283,7 @@ impl Cx {
         let saved = self.records.save_state(&self.run, &self.lane, state).await;
         match saved.map_err(|Lost| Error::lost())? {
             Saved::Kept => Ok(()),
-            Saved::TooLarge => Err(Error::failed(
-                "The state of the operation is too large to be kept.",
-            )),
+            Saved::TooLarge => Err(Saved::TooLarge.into_error()),
         }
     }
 }

@@ -15,6 +15,7 @@ mod cx;
 mod desk;
 mod error;
 mod executor;
+mod fate;
 mod front;
 mod handover;
 mod health;
@@ -46,6 +47,7 @@ pub use catalog_file::{
 pub use cron::{Schedule, ScheduleError};
 pub use cx::Cx;
 pub use error::{Error, Result};
+pub use fate::Fate;
 pub use http::{Endpoint, Replacement};
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};

@@ -246,8 +246,27 @@ fn with_derived_schemas(catalog: &Catalog, services: &Services) -> Result<Catalo
             add_schema(plan, ["service_binding", "create"], derived.bind.as_ref());
         }
     }
-    let spec: CatalogSpec = serde_json::from_value(json).map_err(BuildError::Form)?;
+    let mut spec: CatalogSpec = serde_json::from_value(json).map_err(BuildError::Form)?;
+    keep_origins(&mut spec, catalog);
     Catalog::try_from(spec).map_err(BuildError::Catalog)
+}
+
+/// Where plans come from is no part of the catalog's JSON, so that no platform is shown it.
+fn keep_origins(spec: &mut CatalogSpec, catalog: &Catalog) {
+    let origins: HashMap<&str, &String> = catalog
+        .plans()
+        .filter_map(|it| {
+            it.plan()
+                .origin
+                .as_ref()
+                .map(|o| (it.plan().id.as_str(), o))
+        })
+        .collect();
+    let services = spec.services.iter_mut().flatten();
+    for plan in services.flat_map(|it| it.plans.iter_mut().flatten()) {
+        let id = plan.id.as_deref().unwrap_or_default();
+        plan.origin = origins.get(id).map(|&origin| origin.clone());
+    }
 }
 
 fn add_schema(plan: &mut Value, path: [&str; 2], schema: Option<&Value>) {

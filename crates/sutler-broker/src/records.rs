@@ -109,6 +109,13 @@ pub(crate) enum Saved {
     TooLarge,
 }
 
+impl Saved {
+    /// What a hook is told of a state that could not be saved.
+    pub(crate) fn into_error(self) -> crate::error::Error {
+        crate::error::Error::failed("The state of the operation is too large to be kept.")
+    }
+}
+
 /// A document as read.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded<S> {

@@ -244,6 +244,13 @@ pub enum Asked<'a> {
     Provision(&'a InstanceSpec),
     /// The instance as it is, and the parameters of the update.
     Update(&'a InstanceSpec, Option<&'a Parameters>),
+    /// An instance that is to leave its plan for another.
+    Move {
+        /// The plan it has.
+        from: &'a PinnedPlan,
+        /// The plan it would have.
+        to: &'a PinnedPlan,
+    },
     /// A new binding.
     Bind(&'a BindingSpec),
 }

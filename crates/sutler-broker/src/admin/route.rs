@@ -26,6 +26,7 @@ pub(crate) enum Route {
     Audit,
     Show(Resource),
     Operation(OperationId),
+    Log(OperationId),
     Order(Resource, Command),
     Stats,
     Drain,
@@ -46,6 +47,7 @@ impl Route {
             Self::Bindings => &["service", "plan", "lifecycle", "instance", "order"],
             Self::Operations => &["instance", "binding", "state", "verb", "outcome"],
             Self::Audit => &["instance", "verb", "who", "outcome"],
+            Self::Log(_) => &[],
             Self::Show(_)
             | Self::Operation(_)
             | Self::Order(..)
@@ -82,11 +84,8 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         ["bindings", of, id, verb] => {
             (Route::Order(binding(of, id)?, command(verb)?), Method::POST)
         }
-        ["operations", id] => {
-            let id = OperationId::parse(id)
-                .ok_or_else(|| Fault::invalid("An operation's id is a UUID in lower case."))?;
-            (Route::Operation(id), Method::GET)
-        }
+        ["operations", id] => (Route::Operation(operation(id)?), Method::GET),
+        ["operations", id, "log"] => (Route::Log(operation(id)?), Method::GET),
         _ => return Err(Fault::no_such_path()),
     };
     match (takes == *method, takes == Method::POST) {
@@ -94,6 +93,11 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         (false, true) => Err(Fault::method_not_allowed("POST")),
         (false, false) => Err(Fault::method_not_allowed("GET")),
     }
+}
+
+fn operation(segment: &str) -> Result<OperationId, Fault> {
+    OperationId::parse(segment)
+        .ok_or_else(|| Fault::invalid("An operation's id is a UUID in lower case."))
 }
 
 fn command(word: &str) -> Result<Command, Fault> {

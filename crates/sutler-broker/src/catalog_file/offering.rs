@@ -114,6 +114,7 @@ fn plan(node: &Node, path: String, findings: &mut Findings) -> PlanSpec {
         schemas: schemas(&fields, findings),
         maximum_polling_duration: fields.integer("maximum_polling_duration", findings),
         maintenance_info: maintenance_info(&fields, findings),
+        origin: None,
     }
 }
 

@@ -160,6 +160,10 @@ impl Desk {
                 .map_err(Refusal::Invalid)?;
         }
         service.check(&Asked::Update(&thing.spec, body.parameters.as_ref()))?;
+        let (from, to) = (&*present.pinned, &*target.pinned);
+        if from.plan_id != to.plan_id && from.plan_updateable {
+            service.check(&Asked::Move { from, to })?;
+        }
         // The catalog's version counts, not the copy's: that is how an instance is moved on.
         let current = offer.plan(&target.pinned.service_id, &target.pinned.plan_id);
         let version = current.unwrap_or(&target).pinned.maintenance_version();

@@ -6,6 +6,7 @@
 
 mod catalogs;
 mod cleanup;
+mod kept;
 mod matrix;
 mod outages;
 mod regressions;

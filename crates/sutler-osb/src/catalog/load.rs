@@ -117,6 +117,7 @@ fn plan(spec: PlanSpec, path: &str, findings: &mut Findings) -> Option<Plan> {
         schemas: spec.schemas,
         maximum_polling_duration,
         maintenance_info: spec.maintenance_info,
+        origin: spec.origin,
     })
 }
 

@@ -43,6 +43,9 @@ pub struct Plan {
     /// The version of what the instances run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_info: Option<MaintenanceInfo>,
+    /// What the broker itself makes of where the plan comes from. Opaque; no platform ever sees it.
+    #[serde(skip)]
+    pub origin: Option<String>,
 }
 
 /// A plan with its offering, and what holds for it once defaults and overrides are applied.
@@ -142,6 +145,7 @@ impl<'a> PlanRef<'a> {
             maintenance_info: self.plan.maintenance_info.clone(),
             schemas: self.plan.schemas.clone(),
             maximum_polling_duration: self.maximum_polling_duration(),
+            origin: self.plan.origin.clone(),
         }
     }
 }
@@ -183,6 +187,9 @@ pub struct PinnedPlan {
     /// How long a platform should poll at most, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum_polling_duration: Option<u64>,
+    /// Where the plan comes from, in words of whoever made the catalog.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 impl PinnedPlan {

@@ -75,6 +75,9 @@ pub struct PlanSpec {
     pub maximum_polling_duration: Option<i64>,
     /// The version of what the instances run.
     pub maintenance_info: Option<MaintenanceInfo>,
+    /// Where the plan comes from; set by code, never read from a file and never shown.
+    #[serde(skip)]
+    pub origin: Option<String>,
 }
 
 /// A raw dashboard client. `Debug` hides the secret.

@@ -1,6 +1,7 @@
 //! What others may see of an instance: fetches, bindings, lists, sweeps.
 
 use super::{BEING_CHANGED, BEING_CREATED, BEING_DELETED, Instance, Thing};
+use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::Parent;
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
@@ -57,6 +58,19 @@ impl Instance {
             | Self::Updating { thing, .. }
             | Self::Deleting { thing, .. } => Some(thing),
         }
+    }
+
+    /// The same, with another state of the author's; what is not there has none.
+    pub(crate) fn with_state(mut self, state: AuthorState) -> Self {
+        match &mut self {
+            Self::Absent | Self::Gone { .. } => {}
+            Self::Creating { thing }
+            | Self::CreateFailed { thing }
+            | Self::Live { thing }
+            | Self::Updating { thing, .. }
+            | Self::Deleting { thing, .. } => thing.state = Some(state),
+        }
+        self
     }
 
     /// The last operation of the lane.

@@ -1,0 +1,66 @@
+//! The log of an operation, as operators read it: piece by piece, and from where they were.
+//!
+//! Who writes it is `cx/log.rs`.
+
+use super::answer::Fault;
+use super::query::Query;
+use crate::cx::Piece;
+use crate::desk::Desk;
+use serde::Serialize;
+use sutler_journal::{OperationId, State};
+
+/// Some of a log.
+#[derive(Debug, Serialize)]
+pub(crate) struct LogView {
+    /// In the order in which they were kept. Should two workers have written at a time, pieces may
+    /// overlap: `attempt` and `from` tell.
+    pub items: Vec<PieceView>,
+    /// Where to go on, as `after`; there may be nothing yet.
+    pub next: String,
+    /// Whether the operation has ended, so that nothing follows what was there at that time.
+    pub ended: bool,
+}
+
+/// A piece of a log.
+#[derive(Debug, Serialize)]
+pub(crate) struct PieceView {
+    pub attempt: u32,
+    /// Where it begins in what its attempt said, in bytes.
+    pub from: u64,
+    pub text: String,
+}
+
+impl From<Piece> for PieceView {
+    fn from(piece: Piece) -> Self {
+        Self {
+            attempt: piece.attempt,
+            from: piece.from,
+            text: piece.text,
+        }
+    }
+}
+
+/// Reads on from where the reader was.
+pub(crate) async fn read(desk: &Desk, id: OperationId, query: &Query) -> Result<LogView, Fault> {
+    let at = match query.after.as_deref().map(str::parse) {
+        None => 0,
+        Some(Ok(at)) => at,
+        Some(Err(_)) => {
+            let sentence = "after is not what this log has handed out as next; begin without it.";
+            return Err(Fault::invalid(sentence));
+        }
+    };
+    let records = &desk.stock.records;
+    let found = records.store.operation(id).await?;
+    let operation = found
+        .filter(|it| it.row.lane.realm() == records.realm.as_str())
+        .ok_or_else(|| {
+            Fault::not_found("There is no operation with this id; it may have been cleaned up.")
+        })?;
+    let (pieces, next) = records.log_from(id, at, query.limit).await?;
+    Ok(LogView {
+        items: pieces.into_iter().map(PieceView::from).collect(),
+        ended: matches!(operation.row.state, State::Done(_)),
+        next: next.to_string(),
+    })
+}

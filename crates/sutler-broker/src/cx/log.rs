@@ -1,0 +1,190 @@
+//! What a hook's work says while it runs, kept with its operation: sealed, bounded, outside commits.
+//!
+//! A piece says where in the output of its attempt it begins. Whoever goes on after a crash says
+//! everything again from the beginning, and what is kept already is not kept twice. Who reads it:
+//! `admin/log.rs`.
+
+use super::Cx;
+use crate::error::{Error, Result};
+use crate::records::Records;
+use sutler_journal::{Fence, Lost, OperationId, Place, Store, StoreError};
+
+/// Longest text of one piece, in bytes; with its head and its seal it fits a chunk of any store.
+const PIECE_BYTES_MAX: usize = 32 * 1024;
+/// Pieces read at a time.
+const PIECES_AT_ONCE: usize = 64;
+/// Bytes before the text: the attempt, and where the text begins.
+const HEAD_BYTES: usize = 12;
+
+/// A piece of what an attempt said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub attempt: u32,
+    /// Where it begins in the output of its attempt, in bytes.
+    pub from: u64,
+    pub text: String,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.from + self.text.len() as u64
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + self.text.len());
+        bytes.extend(self.attempt.to_be_bytes());
+        bytes.extend(self.from.to_be_bytes());
+        bytes.extend(self.text.as_bytes());
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (attempt, rest) = bytes.split_first_chunk()?;
+        let (from, text) = rest.split_first_chunk()?;
+        Some(Self {
+            attempt: u32::from_be_bytes(*attempt),
+            from: u64::from_be_bytes(*from),
+            text: String::from_utf8_lossy(text).into_owned(),
+        })
+    }
+}
+
+impl Records {
+    /// Reads pieces from a number on, and says which number follows. What does not open is left out.
+    pub(crate) async fn log_from(
+        &self,
+        id: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> std::result::Result<(Vec<Piece>, u32), StoreError> {
+        let chunks = self.store.read_log(id, from, limit).await?;
+        let next = chunks.last().map_or(from, |chunk| chunk.number + 1);
+        let opened = chunks.iter().filter_map(|chunk| {
+            let (plain, _) = self.keys.open(Place::Log(id), &chunk.text).ok()?;
+            Piece::of_bytes(&plain)
+        });
+        Ok((opened.collect(), next))
+    }
+
+    async fn append_piece(
+        &self,
+        store: &dyn Store,
+        id: OperationId,
+        piece: &Piece,
+    ) -> std::result::Result<(), StoreError> {
+        let sealed = self.keys.seal(Place::Log(id), &piece.to_bytes());
+        store.append_log(id, sealed).await
+    }
+}
+
+impl Cx {
+    /// Keeps what the work of this attempt said, from byte `from` of all it says. What was kept before
+    /// is not kept again, so that whoever takes over may begin at 0. Never a secret: it is for
+    /// operators. A store that does not take it is no reason to fail.
+    ///
+    /// # Errors
+    /// The claim was lost.
+    pub async fn log(&self, from: u64, text: &str) -> Result<()> {
+        let store = self.run.store().await.map_err(|Lost| Error::lost())?;
+        let mut logged = self.logged.lock().await;
+        let known = match *logged {
+            Some(known) => known,
+            None => match self.logged_before().await {
+                Ok(known) => known,
+                Err(error) => {
+                    tracing::debug!(%error, "a log cannot be read, so nothing is added to it now");
+                    return Ok(());
+                }
+            },
+        };
+        *logged = Some(known);
+        for piece in pieces(self.attempt(), from, text, known) {
+            match self
+                .records
+                .append_piece(store, self.run.id(), &piece)
+                .await
+            {
+                Ok(()) => *logged = Some(piece.end()),
+                Err(error) => {
+                    tracing::debug!(%error, "a piece of a log was not kept");
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the log of this attempt goes.
+    async fn logged_before(&self) -> std::result::Result<u64, StoreError> {
+        if self.run.fence() == Fence(1) {
+            return Ok(0);
+        }
+        let (mut at, mut known) = (0, 0);
+        loop {
+            let read = self.records.log_from(self.run.id(), at, PIECES_AT_ONCE);
+            let (pieces, next) = read.await?;
+            let own = pieces.iter().filter(|it| it.attempt == self.attempt());
+            known = own.map(Piece::end).fold(known, u64::max);
+            if next == at {
+                return Ok(known);
+            }
+            at = next;
+        }
+    }
+}
+
+/// The pieces of a text that is not kept up to `known`.
+fn pieces(attempt: u32, from: u64, text: &str, known: u64) -> Vec<Piece> {
+    let skip = usize::try_from(known.saturating_sub(from)).unwrap_or(usize::MAX);
+    let mut at = text.ceil_char_boundary(skip.min(text.len()));
+    let mut pieces = Vec::new();
+    while at < text.len() {
+        let end = text.floor_char_boundary((at + PIECE_BYTES_MAX).min(text.len()));
+        pieces.push(Piece {
+            attempt,
+            from: from + at as u64,
+            text: text[at..end].to_owned(),
+        });
+        at = end;
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PIECE_BYTES_MAX, Piece, pieces};
+
+    fn texts(from: u64, text: &str, known: u64) -> Vec<(u64, String)> {
+        let made = pieces(1, from, text, known).into_iter();
+        made.map(|it| (it.from, it.text)).collect()
+    }
+
+    #[test]
+    fn what_is_kept_already_is_not_kept_again() {
+        assert_eq!(texts(0, "hello", 0), [(0, "hello".to_owned())]);
+        assert_eq!(texts(0, "hello", 3), [(3, "lo".to_owned())]);
+        assert_eq!(texts(3, "lo, you", 5), [(5, ", you".to_owned())]);
+        assert_eq!(texts(0, "hello", 5), []);
+        assert_eq!(texts(0, "hello", 500), []);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = "ä".repeat(PIECE_BYTES_MAX);
+        let made = texts(0, &text, 0);
+        assert!(made.iter().all(|(_, it)| it.len() <= PIECE_BYTES_MAX));
+        let whole: String = made.into_iter().map(|(_, it)| it).collect();
+        assert_eq!(whole, text);
+    }
+
+    #[test]
+    fn a_piece_is_read_as_it_was_written() {
+        let piece = Piece {
+            attempt: 3,
+            from: 1 << 40,
+            text: "übel".to_owned(),
+        };
+        assert_eq!(Piece::of_bytes(&piece.to_bytes()), Some(piece));
+        assert_eq!(Piece::of_bytes(b"short"), None);
+    }
+}
