@@ -16,6 +16,7 @@ mod schema;
 mod given;
 mod order;
 mod runner;
+mod service;
 
 pub use action::{Action, UnknownAction};
 pub use catalog::{Collision, Offer, offering, side_by_side};
@@ -30,3 +31,8 @@ pub use manifest::{
 pub use order::{Limits, Order, RunName, Runnable, SecretFiles, Vars};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use schema::{Dialect, schema};
+pub use service::{
+    BINDING_STATE_PREFIX, BindingState, By, Ending, HISTORY_MAX, HistoryEntry, InstanceState,
+    NO_SUCH_ACTION, Outcome, Pin, STATE_BYTES_MAX, STATE_KEYS_MAX, STATE_PREFIX, Told, TooMuch,
+    Unreadable, conclude, vars,
+};

@@ -1,0 +1,196 @@
+//! Every way in which a run of every action can end, one line each.
+
+use super::{Ending, Outcome, conclude};
+use crate::action::Action;
+use crate::given::Given;
+use crate::manifest::OnLost;
+use crate::order::{RunName, Vars};
+use crate::runner::Exit;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+fn vars(value: Value) -> Option<Vars> {
+    Some(Vars(serde_json::from_value(value).expect("an object")))
+}
+
+fn run() -> RunName {
+    RunName {
+        operation: Uuid::from_u128(7),
+        attempt: 1,
+    }
+}
+
+fn gave_all() -> Given {
+    Given {
+        credentials: vars(json!({ "user": "u" })),
+        state: vars(json!({ "db": "d" })),
+        binding_state: vars(json!({ "login": "l" })),
+        ..Given::default()
+    }
+}
+
+fn ended(action: Action, exit: Exit, given: Given) -> Outcome {
+    conclude(action, run(), Ending::Exited(exit), given, OnLost::Fail)
+}
+
+/// The outcome in a word, and whether something was put aside.
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done(given) if given.credentials.is_some() => "done, credentials",
+        Outcome::Done(_) => "done",
+        Outcome::NothingToDo => "nothing to do",
+        Outcome::Failed { aside: Some(_), .. } => "failed, aside",
+        Outcome::Failed { aside: None, .. } => "failed",
+        Outcome::Unsupported(_) => "unsupported",
+        Outcome::Again(_) => "again",
+    }
+}
+
+#[test]
+fn every_exit_of_every_action_means_what_the_table_says() {
+    let actions = [
+        Action::Provision,
+        Action::Update,
+        Action::Deprovision,
+        Action::Bind,
+        Action::Unbind,
+    ];
+    let table = [
+        (
+            Exit::Code(0),
+            [
+                "done, credentials",
+                "done, credentials",
+                "done",
+                "done, credentials",
+                "done",
+            ],
+        ),
+        (
+            Exit::Code(8),
+            [
+                "failed, aside",
+                "unsupported",
+                "failed",
+                "failed, aside",
+                "nothing to do",
+            ],
+        ),
+        (
+            Exit::Code(1),
+            [
+                "failed, aside",
+                "failed",
+                "failed",
+                "failed, aside",
+                "failed",
+            ],
+        ),
+        (
+            Exit::Code(255),
+            [
+                "failed, aside",
+                "failed",
+                "failed",
+                "failed, aside",
+                "failed",
+            ],
+        ),
+        (
+            Exit::Signal(9),
+            [
+                "failed, aside",
+                "failed",
+                "failed",
+                "failed, aside",
+                "failed",
+            ],
+        ),
+        (
+            Exit::Deadline,
+            [
+                "failed, aside",
+                "failed",
+                "failed",
+                "failed, aside",
+                "failed",
+            ],
+        ),
+        (
+            Exit::Stopped,
+            [
+                "failed, aside",
+                "failed",
+                "failed",
+                "failed, aside",
+                "failed",
+            ],
+        ),
+        (
+            Exit::Memory,
+            [
+                "failed, aside",
+                "failed",
+                "failed",
+                "failed, aside",
+                "failed",
+            ],
+        ),
+    ];
+    for (exit, expected) in table {
+        for (action, expected) in actions.into_iter().zip(expected) {
+            let outcome = ended(action, exit.clone(), gave_all());
+            assert_eq!(word(&outcome), expected, "{action} with {exit:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_run_is_made_again_or_fails_as_the_manifest_says() {
+    for action in Action::ALL {
+        let lost = |policy| {
+            let ending = Ending::Lost("the host restarted".to_owned());
+            conclude(action, run(), ending, Given::default(), policy)
+        };
+        assert_eq!(word(&lost(OnLost::Rerun)), "again", "{action}");
+        assert_eq!(word(&lost(OnLost::Fail)), "failed", "{action}");
+    }
+}
+
+/// Holds: R38.
+#[test]
+fn a_provision_need_not_give_credentials_and_a_bind_must() {
+    for action in [Action::Provision, Action::Update] {
+        assert_eq!(
+            word(&ended(action, Exit::Code(0), Given::default())),
+            "done"
+        );
+    }
+    let Outcome::Failed { sentence, .. } = ended(Action::Bind, Exit::Code(0), Given::default())
+    else {
+        panic!("a bind without credentials has failed");
+    };
+    assert!(sentence.contains("credentials.json"), "{sentence}");
+}
+
+#[test]
+fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
+    let said = |error: Option<&str>| {
+        let given = Given {
+            error: error.map(str::to_owned),
+            ..Given::default()
+        };
+        match ended(Action::Provision, Exit::Code(3), given) {
+            Outcome::Failed { sentence, .. } => sentence,
+            other => panic!("it failed, and not {other:?}"),
+        }
+    };
+    assert_eq!(said(Some(" No room left. \n")), "No room left.");
+    assert_eq!(said(Some("a\u{7}b")), "a b");
+    for nothing in [None, Some("  \n")] {
+        let sentence = said(nothing);
+        assert!(sentence.contains("exit code 3"), "{sentence}");
+        assert!(sentence.contains("sutler admin logs"), "{sentence}");
+    }
+    assert_eq!(said(Some(&"x".repeat(5_000))).len(), 1_000);
+}
