@@ -208,18 +208,16 @@ impl Api {
                     .await
             }
             Route::Export => {
-                let reason = String::new();
-                self.note(desk, Deed::Export, By { who, reason }, None)
+                self.note(desk, Deed::Export, By::wordless(who), None)
                     .await?;
                 let (response, pieces) = stream::streamed("application/x-ndjson");
                 tokio::spawn(export::write(desk.clone(), pieces));
                 Ok(response)
             }
             Route::Import => {
-                let reason = String::new();
                 let done = import::read(desk, body).await?;
                 let message = format!("{} documents added", done.documents);
-                self.note(desk, Deed::Import, By { who, reason }, Some(message))
+                self.note(desk, Deed::Import, By::wordless(who), Some(message))
                     .await?;
                 json(StatusCode::OK, &done)
             }

@@ -52,6 +52,14 @@ pub(crate) struct By {
     pub reason: String,
 }
 
+impl By {
+    /// Somebody who gave no reason.
+    pub(crate) fn wordless(who: String) -> Self {
+        let reason = String::new();
+        Self { who, reason }
+    }
+}
+
 /// What an order was about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Subject {

@@ -33,18 +33,34 @@ fn ended(action: Action, exit: Exit, given: Given) -> Outcome {
     conclude(action, run(), Ending::Exited(exit), given, OnLost::Fail)
 }
 
-/// The outcome in a word, and whether something was put aside.
+/// The outcome in a word: `done+` with credentials, `aside` failed with something put aside.
 fn word(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Done(given) if given.credentials.is_some() => "done, credentials",
+        Outcome::Done(given) if given.credentials.is_some() => "done+",
         Outcome::Done(_) => "done",
-        Outcome::NothingToDo => "nothing to do",
-        Outcome::Failed { aside: Some(_), .. } => "failed, aside",
+        Outcome::NothingToDo => "nothing",
+        Outcome::Failed { aside: Some(_), .. } => "aside",
         Outcome::Failed { aside: None, .. } => "failed",
         Outcome::Unsupported(_) => "unsupported",
         Outcome::Again(_) => "again",
     }
 }
+
+/// Provision, update, deprovision, bind, unbind.
+const TABLE: [(Exit, [&str; 5]); 8] = [
+    (Exit::Code(0), ["done+", "done+", "done", "done+", "done"]),
+    (
+        Exit::Code(8),
+        ["aside", "unsupported", "failed", "aside", "nothing"],
+    ),
+    (Exit::Code(1), FAILED),
+    (Exit::Code(255), FAILED),
+    (Exit::Signal(9), FAILED),
+    (Exit::Deadline, FAILED),
+    (Exit::Stopped, FAILED),
+    (Exit::Memory, FAILED),
+];
+const FAILED: [&str; 5] = ["aside", "failed", "failed", "aside", "failed"];
 
 #[test]
 fn every_exit_of_every_action_means_what_the_table_says() {
@@ -55,89 +71,7 @@ fn every_exit_of_every_action_means_what_the_table_says() {
         Action::Bind,
         Action::Unbind,
     ];
-    let table = [
-        (
-            Exit::Code(0),
-            [
-                "done, credentials",
-                "done, credentials",
-                "done",
-                "done, credentials",
-                "done",
-            ],
-        ),
-        (
-            Exit::Code(8),
-            [
-                "failed, aside",
-                "unsupported",
-                "failed",
-                "failed, aside",
-                "nothing to do",
-            ],
-        ),
-        (
-            Exit::Code(1),
-            [
-                "failed, aside",
-                "failed",
-                "failed",
-                "failed, aside",
-                "failed",
-            ],
-        ),
-        (
-            Exit::Code(255),
-            [
-                "failed, aside",
-                "failed",
-                "failed",
-                "failed, aside",
-                "failed",
-            ],
-        ),
-        (
-            Exit::Signal(9),
-            [
-                "failed, aside",
-                "failed",
-                "failed",
-                "failed, aside",
-                "failed",
-            ],
-        ),
-        (
-            Exit::Deadline,
-            [
-                "failed, aside",
-                "failed",
-                "failed",
-                "failed, aside",
-                "failed",
-            ],
-        ),
-        (
-            Exit::Stopped,
-            [
-                "failed, aside",
-                "failed",
-                "failed",
-                "failed, aside",
-                "failed",
-            ],
-        ),
-        (
-            Exit::Memory,
-            [
-                "failed, aside",
-                "failed",
-                "failed",
-                "failed, aside",
-                "failed",
-            ],
-        ),
-    ];
-    for (exit, expected) in table {
+    for (exit, expected) in TABLE {
         for (action, expected) in actions.into_iter().zip(expected) {
             let outcome = ended(action, exit.clone(), gave_all());
             assert_eq!(word(&outcome), expected, "{action} with {exit:?}");
