@@ -9,7 +9,7 @@ mod vars;
 
 pub use outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
 pub use state::{
-    BindingState, By, HistoryEntry, HISTORY_MAX, InstanceState, Pin, STATE_BYTES_MAX, STATE_KEYS_MAX,
-    TooMuch, Unreadable,
+    BindingState, By, HISTORY_MAX, HistoryEntry, InstanceState, Pin, STATE_BYTES_MAX,
+    STATE_KEYS_MAX, TooMuch, Unreadable,
 };
 pub use vars::{BINDING_STATE_PREFIX, STATE_PREFIX, Told, vars};
