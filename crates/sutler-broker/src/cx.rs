@@ -160,6 +160,13 @@ impl Cx {
         self.run.operation().row.attempt
     }
 
+    /// Which claim of the operation this is: it grows when another worker takes the operation over.
+    /// Give it to systems outside that refuse a smaller number than they have seen: then a worker that
+    /// was frozen and comes back does nothing there, as it can write nothing here.
+    pub fn fence(&self) -> u64 {
+        self.run.fence().0
+    }
+
     /// The binding's own state, as saved by its bind.
     ///
     /// # Errors

@@ -81,6 +81,7 @@ impl Service for Builder {
     async fn provision(&self, cx: &Cx, _: Self::Params) -> Result<Provisioned<String>> {
         let diary = &self.diary;
         diary.note(format!("attempt {}", cx.attempt()));
+        diary.note(format!("claim {}", cx.fence()));
         let key = cx.idempotency_key("found");
         let found = || async {
             diary.note(format!("found {key}"));
@@ -201,6 +202,7 @@ async fn a_step_is_done_once_over_a_crash() {
         ["attempt 1", "attempt 1"],
         "a takeover"
     );
+    assert_eq!(begins(&entries, "claim"), ["claim 1", "claim 2"]);
     assert_eq!(begins(&entries, "found").len(), 1, "the memo was found");
     assert_eq!(begins(&entries, "done").len(), 1);
 }
@@ -353,7 +355,7 @@ async fn a_create_that_is_deleted_is_told_and_the_delete_waits_for_its_end() {
         "the hint is not late"
     );
     let entries = diary.entries();
-    assert_eq!(entries[2..4], ["stopped", "raze Some(\"founded in 1\")"]);
+    assert_eq!(entries[3..5], ["stopped", "raze Some(\"founded in 1\")"]);
     let polled = room.poll("i").operation(&create).send().await.is(200);
     assert_eq!(polled.json["state"], "failed", "halted, whatever it says");
 }
