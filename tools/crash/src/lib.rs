@@ -8,6 +8,7 @@
 //! `trace.rs` reads system-call traces. Run it long with `cargo run -p sutler-crash -- --kills 5000`.
 
 mod audit;
+pub mod chaos;
 mod dice;
 mod effects;
 mod knowledge;

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use sutler_crash::victim::{self, VictimArgs};
+use sutler_crash::victim::{self, ReplicaArgs, VictimArgs};
 use sutler_crash::{Rounds, kill_at_every_point, kill_at_random};
 
 #[derive(Parser)]
@@ -33,6 +33,9 @@ enum Part {
     /// The broker that is killed.
     #[command(hide = true)]
     Victim(VictimArgs),
+    /// One of several brokers over one server.
+    #[command(hide = true)]
+    Replica(ReplicaArgs),
 }
 
 #[tokio::main]
@@ -40,6 +43,7 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.part {
         Some(Part::Victim(args)) => victim::run(args).await,
+        Some(Part::Replica(args)) => victim::run_replica(args).await,
         None => long_run(cli).await,
     };
     match ended {

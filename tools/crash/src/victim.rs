@@ -1,16 +1,24 @@
-//! The victim: a small broker over a SQLite file that is meant to be killed.
+//! The victim: a small broker that is meant to be killed, alone over a SQLite file or as one of several
+//! replicas over a server.
 //!
 //! It prints `ready ADDRESS` when it serves. Its hooks (`victim/service.rs`) log effects, its store
 //! (`victim/witness.rs`) logs what became durable and knows the moments at which to die. The log is
-//! `victim/ledger.rs`. It checks nothing: that is done from outside.
+//! `victim/ledger.rs`, or `victim/deeds.rs` where replicas share it. It checks nothing: that is done
+//! from outside.
 
+mod book;
+mod deeds;
 mod ledger;
+mod replica;
 mod service;
 mod witness;
 
+pub use deeds::{Deed, Who, now_us};
 pub use ledger::{Entry, Ledger, ParseError};
+pub use replica::{Flaw, ReplicaArgs, STORE_VARIABLE, open_store, run_replica};
 pub use service::steps_of;
 
+use book::Book;
 use clap::{Args, ValueEnum};
 use service::Clockwork;
 use std::io::Write;
@@ -97,11 +105,8 @@ impl Moment {
 /// # Errors
 /// It cannot start.
 pub async fn run(args: VictimArgs) -> Result<(), Box<dyn std::error::Error>> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .init();
-    let ledger = Arc::new(Ledger::open(&args.ledger, args.boot)?);
+    start_logging();
+    let book = Arc::new(Book::Alone(Ledger::open(&args.ledger, args.boot)?));
     let trigger = Trigger::new(args.kill_at, args.moment);
     let mut faults = trigger.faults();
     if args.answer_before_sync {
@@ -112,19 +117,33 @@ pub async fn run(args: VictimArgs) -> Result<(), Box<dyn std::error::Error>> {
         ..SqliteSettings::default()
     };
     let store = SqliteStore::open_with(&args.db, settings).await?;
-    let witness = Witness::new(store, trigger, ledger.clone());
+    let witness = Witness::new(Arc::new(store), trigger, book.clone());
     let clockwork = Clockwork {
-        ledger,
+        book,
         step: Duration::from_millis(args.step_ms),
         gate: args.gate,
     };
-    let running = Broker::new(CatalogFile::parse(CATALOG, None)?)
+    let keys = KeyRing::file(args.db.with_extension("key"))?;
+    let broker = recipe(clockwork)?.store(witness, keys);
+    serve(broker).await
+}
+
+fn start_logging() {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .init();
+}
+
+fn recipe(clockwork: Clockwork) -> Result<Broker, Box<dyn std::error::Error>> {
+    Ok(Broker::new(CatalogFile::parse(CATALOG, None)?)
         .service("clockwork", clockwork)
-        .store(witness, KeyRing::file(args.db.with_extension("key"))?)
         .settings(|settings| settings.limits.rate_per_caller = None)
-        .without_auth()
-        .start()
-        .await?;
+        .without_auth())
+}
+
+async fn serve(broker: Broker) -> Result<(), Box<dyn std::error::Error>> {
+    let running = broker.start().await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let mut out = std::io::stdout();
     writeln!(out, "ready {}", listener.local_addr()?)?;

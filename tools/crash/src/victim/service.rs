@@ -1,11 +1,12 @@
 //! The victim's hooks: every verb is a few memoised steps, and each step is one line in the ledger.
 
-use super::ledger::{Entry, Ledger};
+use super::book::Book;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sutler_broker::{Bound, Cx, Error, Provisioned, Result, Service, Update, Updated};
 use uuid::Uuid;
@@ -30,6 +31,9 @@ pub(super) struct Params {
     /// Begin only when the gate is open.
     #[serde(default)]
     gated: bool,
+    /// Fail after the first step.
+    #[serde(default)]
+    fails: bool,
 }
 
 /// What an instance is.
@@ -40,7 +44,7 @@ pub(super) struct State {
 }
 
 pub(super) struct Clockwork {
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) book: Arc<Book>,
     pub(super) step: Duration,
     pub(super) gate: Option<PathBuf>,
 }
@@ -50,24 +54,28 @@ impl Clockwork {
     async fn tick(&self, cx: &Cx, verb: &'static str) -> Result<String> {
         let mut words = Vec::new();
         for step in 1..=steps_of(verb) {
-            let name = format!("{verb}-{step}");
-            words.push(cx.step(&name, || self.effect(cx, verb, step)).await?);
+            words.push(self.step(cx, verb, step).await?);
         }
         Ok(words.join("."))
     }
 
+    async fn step(&self, cx: &Cx, verb: &'static str, step: u32) -> Result<String> {
+        let name = format!("{verb}-{step}");
+        let ran = AtomicBool::new(false);
+        let word = cx
+            .step(&name, || {
+                ran.store(true, Ordering::Relaxed);
+                self.effect(cx, verb, step)
+            })
+            .await?;
+        if ran.into_inner() {
+            self.book.kept(cx, step).map_err(unwritten)?;
+        }
+        Ok(word)
+    }
+
     async fn effect(&self, cx: &Cx, verb: &str, step: u32) -> Result<String> {
-        let entry = Entry::Effect {
-            operation: cx.operation_id().to_string(),
-            verb: verb.to_owned(),
-            step,
-            attempt: cx.attempt(),
-            boot: self.ledger.boot(),
-        };
-        let failed = |error: std::io::Error| {
-            Error::failed("The ledger cannot be written.").because(error.to_string())
-        };
-        self.ledger.effect(&entry).map_err(failed)?;
+        self.book.ran(cx, verb, step).map_err(unwritten)?;
         tokio::time::sleep(self.step).await;
         Ok(Uuid::new_v4().simple().to_string())
     }
@@ -82,6 +90,10 @@ impl Clockwork {
     }
 }
 
+fn unwritten(error: std::io::Error) -> Error {
+    Error::failed("The ledger cannot be written.").because(error.to_string())
+}
+
 impl Service for Clockwork {
     type Params = Params;
     type State = State;
@@ -94,6 +106,10 @@ impl Service for Clockwork {
             serial: "begun".to_owned(),
         })
         .await?;
+        if params.fails {
+            self.step(cx, "provision", 1).await?;
+            return Err(Error::failed("It was asked to fail."));
+        }
         let serial = self.tick(cx, "provision").await?;
         Ok(Provisioned::new(State {
             size: params.size,

@@ -3,8 +3,8 @@
 //! Everything that changes the store (commit, claim, renew, release) is counted. Whoever wants the
 //! victim dead names a number and a moment of that call, see `Moment`.
 
-use super::Moment;
-use super::ledger::{Entry, Ledger};
+use super::book::Book;
+use super::{Flaw, Moment};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rustix::process::{Signal, getpid, kill_process};
@@ -13,16 +13,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Filed, Key, LeaseError, List, LogChunk, Next,
+    Changes, Commit, CommitError, Cursor, Document, Expect, Filed, Key, LeaseError, List, LogChunk,
     Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
     Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId, Write,
 };
-use sutler_store_sqlite::SqliteStore;
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use tokio::sync::watch;
 
 /// A kill in the middle of a call comes so long after its beginning, at most.
 const DURING_MAX_MICROS: u64 = 500;
+
+/// A store that forgets what it acknowledges forgets one in so many.
+const FORGOTTEN_EVERY: u64 = 10;
 
 /// When to die.
 #[derive(Clone, Debug)]
@@ -93,17 +95,44 @@ fn die() -> ! {
 }
 
 pub(super) struct Witness {
-    inner: SqliteStore,
+    inner: Arc<dyn Store>,
     trigger: Trigger,
-    ledger: Arc<Ledger>,
+    book: Arc<Book>,
+    flaw: Option<Flaw>,
+    starts: AtomicU64,
 }
 
 impl Witness {
-    pub(super) fn new(inner: SqliteStore, trigger: Trigger, ledger: Arc<Ledger>) -> Self {
+    pub(super) fn new(inner: Arc<dyn Store>, trigger: Trigger, book: Arc<Book>) -> Self {
         Self {
             inner,
             trigger,
-            ledger,
+            book,
+            flaw: None,
+            starts: AtomicU64::new(0),
+        }
+    }
+
+    /// The same, wrong on purpose.
+    pub(super) fn with(mut self, flaw: Option<Flaw>) -> Self {
+        self.flaw = flaw;
+        self
+    }
+
+    /// Commits, as a store without flaws would, or not.
+    async fn commit_or_not(&self, commit: &Commit) -> Result<(), CommitError> {
+        match self.flaw {
+            None => self.inner.commit(commit).await,
+            Some(Flaw::IgnoreFence) => self.inner.commit(&unfenced(commit)).await,
+            Some(Flaw::AcknowledgeUnwritten) => {
+                let starts = |write: &Write| matches!(write, Write::Start(_));
+                let forgotten = commit.writes().iter().any(starts)
+                    && self.starts.fetch_add(1, Ordering::Relaxed) % FORGOTTEN_EVERY == 2;
+                if forgotten {
+                    return Ok(());
+                }
+                self.inner.commit(commit).await
+            }
         }
     }
 
@@ -114,44 +143,31 @@ impl Witness {
         self.trigger.die_if(Moment::After, number);
         answer
     }
+}
 
-    fn log(&self, commit: &Commit) {
-        let boot = self.ledger.boot();
-        for write in commit.writes() {
-            let Write::Advance {
-                operation,
-                next,
-                progress,
-                ..
-            } = write
-            else {
-                continue;
-            };
-            let operation = operation.to_string();
-            let mut entries = Vec::new();
-            if progress.is_some() {
-                entries.push(Entry::Memo {
-                    operation: operation.clone(),
-                    boot,
-                });
+/// The same commit, without looking at claims.
+fn unfenced(commit: &Commit) -> Commit {
+    let mut other = Commit::new().with_id(commit.id());
+    for expect in commit.expects() {
+        other = match expect {
+            Expect::Fence(..) => other,
+            Expect::Absent(key) => other.absent(key.clone()),
+            Expect::Version(key, version) | Expect::Unchanged(key, version) => {
+                other.unchanged(key.clone(), *version)
             }
-            if matches!(next, Next::Done(_)) {
-                entries.push(Entry::Done { operation, boot });
-            }
-            for entry in entries {
-                self.ledger.note(&entry).expect("the ledger takes a line");
-            }
-        }
+        };
     }
+    commit.writes().iter().cloned().fold(other, Commit::write)
 }
 
 #[async_trait]
 impl Store for Witness {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        self.counted(self.inner.commit(commit), |answer| {
-            if answer.is_ok() {
-                self.log(commit);
-            }
+        self.book.tries(commit);
+        self.counted(self.commit_or_not(commit), |answer| match answer {
+            Ok(()) => self.book.committed(commit),
+            Err(CommitError::Stale(_)) => self.book.refused(commit),
+            Err(CommitError::NotWritten(_) | CommitError::Unknown(_)) => {}
         })
         .await
     }
@@ -194,7 +210,10 @@ impl Store for Witness {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.counted(self.inner.claim(worker, queues), |_| ()).await
+        self.counted(self.inner.claim(worker, queues), |answer| {
+            self.book.claimed(answer.as_deref().unwrap_or_default());
+        })
+        .await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {

@@ -1,0 +1,191 @@
+//! Judges what replicas did: every step once per attempt, every claim one holder's, every operation
+//! ended once, nothing written by who came back too late.
+//!
+//! Pure. The rules rely on the numbers of claims, which the store gives out in order, and not on the
+//! places of lines, which a replica may write long after the deed. What the world looks like
+//! afterwards is in `world.rs`; tests are in `executions/tests.rs`.
+
+#[cfg(test)]
+mod tests;
+
+use crate::victim::{Deed, Who};
+use crate::violation::{Checked, Violation};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A replica stood still for so long; moments as in deeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Who.
+    pub who: Who,
+    /// From here.
+    pub from: u64,
+    /// Until here.
+    pub until: u64,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Executions {
+    /// Steps that ran.
+    pub ran: u64,
+    /// Steps that ran again under a later claim, because no memo of them was kept.
+    pub repeated: u64,
+    /// Claims beyond the first of an operation.
+    pub claimed_again: u64,
+    /// Operations seen to end.
+    pub ended: BTreeSet<String>,
+}
+
+/// All that was done under one operation.
+#[derive(Debug, Default)]
+struct Story {
+    /// Who holds which claim, and since when that was known.
+    claims: BTreeMap<u64, (Who, Option<u64>)>,
+    /// Steps by claim, in the order in which they ran.
+    ran: BTreeMap<u64, Vec<(u32, u32)>>,
+    /// The claim under which each step's memo was kept.
+    kept: BTreeMap<u32, u64>,
+    /// The commit that ended it, and its claim.
+    ended: Option<(String, u64)>,
+    /// Writes: claim, first try, who.
+    wrote: Vec<(u64, u64, Who)>,
+}
+
+/// Judges the ledger. `lease`: how long a lease lasts at most without renewal, in microseconds.
+///
+/// # Errors
+/// The first broken promise, with its operation.
+pub fn judge(deeds: &[Deed], pauses: &[Pause], lease: u64) -> Checked<Executions> {
+    let mut stories: BTreeMap<&str, Story> = BTreeMap::new();
+    let mut counted = Executions::default();
+    for deed in deeds {
+        let (operation, taken) = take(deed, &mut stories);
+        taken.map_err(|violation| violation.at(operation))?;
+    }
+    for (operation, story) in &stories {
+        story.check(&mut counted).map_err(|it| it.at(operation))?;
+        let late = story.late_write(pauses, lease);
+        late.map_err(|it| it.at(operation))?;
+        if story.ended.is_some() {
+            counted.ended.insert((*operation).to_owned());
+        }
+    }
+    Ok(counted)
+}
+
+/// Puts a deed where it belongs.
+fn take<'d>(deed: &'d Deed, stories: &mut BTreeMap<&'d str, Story>) -> (&'d str, Checked<()>) {
+    let (Deed::Claimed { operation, .. }
+    | Deed::Ran { operation, .. }
+    | Deed::Kept { operation, .. }
+    | Deed::Wrote { operation, .. }
+    | Deed::Ended { operation, .. }) = deed;
+    let story = stories.entry(operation).or_default();
+    let taken = match deed {
+        Deed::Claimed { fence, at, by, .. } => story.hold(*fence, *by, Some(*at)),
+        Deed::Ran {
+            step,
+            attempt,
+            fence,
+            by,
+            ..
+        } => {
+            story.ran.entry(*fence).or_default().push((*step, *attempt));
+            story.hold(*fence, *by, None)
+        }
+        Deed::Kept {
+            step, fence, by, ..
+        } => match story.kept.insert(*step, *fence) {
+            None => story.hold(*fence, *by, None),
+            Some(before) => Err(Violation::new(format!(
+                "step {step} was kept twice, under the claims {before} and {fence}"
+            ))),
+        },
+        Deed::Wrote {
+            fence, began, by, ..
+        } => {
+            story.wrote.push((*fence, *began, *by));
+            story.hold(*fence, *by, None)
+        }
+        Deed::Ended {
+            commit, fence, by, ..
+        } => match &story.ended {
+            Some((before, _)) if before != commit => Err(Violation::new("it ended twice")),
+            _ => {
+                story.ended = Some((commit.clone(), *fence));
+                story.hold(*fence, *by, None)
+            }
+        },
+    };
+    (operation, taken)
+}
+
+impl Story {
+    /// A claim has one holder.
+    fn hold(&mut self, fence: u64, by: Who, at: Option<u64>) -> Checked<()> {
+        let held = self.claims.entry(fence).or_insert((by, at));
+        if held.0 != by {
+            let sentence = format!("claim {fence} was held by {:?} and by {by:?}", held.0);
+            return Err(Violation::new(sentence));
+        }
+        held.1 = held.1.or(at);
+        Ok(())
+    }
+
+    fn check(&self, counted: &mut Executions) -> Checked<()> {
+        let mut latest = BTreeMap::new();
+        for (fence, steps) in &self.ran {
+            for pair in steps.windows(2) {
+                if pair[1].0 <= pair[0].0 {
+                    let sentence = format!("step {} ran again under claim {fence}", pair[1].0);
+                    return Err(Violation::new(sentence));
+                }
+            }
+            for (step, attempt) in steps {
+                counted.ran += 1;
+                if latest.insert((*step, *attempt), *fence).is_some() {
+                    counted.repeated += 1;
+                }
+                if let Some(kept) = self.kept.get(step).filter(|kept| *kept < fence) {
+                    return Err(Violation::new(format!(
+                        "step {step} ran under claim {fence} although its memo was kept under {kept}"
+                    )));
+                }
+            }
+        }
+        let first_and_last = self.claims.keys().next().zip(self.claims.keys().last());
+        if let Some((first, last)) = first_and_last {
+            counted.claimed_again += last - first;
+        }
+        let Some((_, end)) = &self.ended else {
+            return Ok(());
+        };
+        if let Some(later) = self.claims.keys().find(|fence| *fence > end) {
+            let sentence = format!("it ended under claim {end}, and claim {later} came after it");
+            return Err(Violation::new(sentence));
+        }
+        Ok(())
+    }
+
+    /// Who stood still for longer than a lease has lost every claim from before, and may not write
+    /// under one: only what it had already begun may turn out to have been in time.
+    fn late_write(&self, pauses: &[Pause], lease: u64) -> Checked<()> {
+        for (fence, began, by) in &self.wrote {
+            let since = self.claims.get(fence).and_then(|(_, at)| *at);
+            let late = pauses.iter().find(|pause| {
+                pause.who == *by
+                    && pause.until.saturating_sub(pause.from) > lease
+                    && since.is_some_and(|at| at < pause.from)
+                    && *began > pause.until
+            });
+            if let Some(pause) = late {
+                return Err(Violation::new(format!(
+                    "{by:?} stood still for {} ms and then wrote under claim {fence}, which it had \
+                     lost",
+                    (pause.until - pause.from) / 1000
+                )));
+            }
+        }
+        Ok(())
+    }
+}

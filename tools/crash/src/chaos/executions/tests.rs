@@ -1,0 +1,153 @@
+//! Ledgers by hand: each rule has one that keeps it and one that breaks it.
+
+use super::{Executions, Pause, judge};
+use crate::victim::{Deed, Who};
+use crate::violation::Checked;
+
+const LEASE: u64 = 2_000_000;
+const FIRST: Who = Who {
+    replica: 0,
+    boot: 1,
+};
+const SECOND: Who = Who {
+    replica: 1,
+    boot: 1,
+};
+
+fn claimed(fence: u64, at: u64, by: Who) -> Deed {
+    let operation = "o".to_owned();
+    Deed::Claimed {
+        operation,
+        fence,
+        at,
+        by,
+    }
+}
+
+fn ran(step: u32, fence: u64, by: Who) -> Deed {
+    Deed::Ran {
+        operation: "o".to_owned(),
+        lane: "one".to_owned(),
+        verb: "provision".to_owned(),
+        step,
+        attempt: 1,
+        fence,
+        by,
+    }
+}
+
+fn kept(step: u32, fence: u64, by: Who) -> Deed {
+    let operation = "o".to_owned();
+    Deed::Kept {
+        operation,
+        step,
+        fence,
+        by,
+    }
+}
+
+fn wrote(fence: u64, began: u64, by: Who) -> Deed {
+    let operation = "o".to_owned();
+    Deed::Wrote {
+        operation,
+        fence,
+        began,
+        by,
+    }
+}
+
+fn ended(commit: &str, fence: u64, by: Who) -> Deed {
+    Deed::Ended {
+        operation: "o".to_owned(),
+        commit: commit.to_owned(),
+        fence,
+        by,
+    }
+}
+
+fn check(deeds: &[Deed]) -> Checked<Executions> {
+    judge(deeds, &[], LEASE)
+}
+
+#[track_caller]
+fn bad(deeds: &[Deed], culprit: &str) {
+    let sentence = check(deeds).expect_err("a promise is broken").to_string();
+    assert!(sentence.contains(culprit), "{sentence}");
+}
+
+#[test]
+fn a_step_without_a_memo_may_run_again_under_the_next_claim() {
+    let deeds = [
+        claimed(1, 5, FIRST),
+        ran(1, 1, FIRST),
+        kept(1, 1, FIRST),
+        ran(2, 1, FIRST),
+        claimed(2, 9, SECOND),
+        ran(2, 2, SECOND),
+        kept(2, 2, SECOND),
+        // The first one was frozen, and comes back: nothing of it is kept.
+        ran(3, 1, FIRST),
+        ran(3, 2, SECOND),
+        kept(3, 2, SECOND),
+        ended("c", 2, SECOND),
+    ];
+    let counted = check(&deeds).expect("that is how it should be");
+    assert_eq!((counted.ran, counted.repeated), (5, 2));
+    assert_eq!((counted.claimed_again, counted.ended.len()), (1, 1));
+}
+
+#[test]
+fn a_step_that_runs_although_its_memo_was_kept_is_noticed() {
+    let deeds = [ran(1, 1, FIRST), ran(1, 2, SECOND), kept(1, 1, FIRST)];
+    bad(&deeds, "its memo was kept");
+}
+
+#[test]
+fn a_step_that_runs_twice_under_one_claim_is_noticed() {
+    bad(&[ran(1, 1, FIRST), ran(1, 1, FIRST)], "ran again");
+}
+
+#[test]
+fn a_memo_that_is_kept_twice_is_noticed() {
+    bad(&[kept(1, 1, FIRST), kept(1, 2, SECOND)], "kept twice");
+}
+
+#[test]
+fn a_claim_with_two_holders_is_noticed() {
+    bad(&[claimed(1, 5, FIRST), claimed(1, 6, SECOND)], "claim 1");
+    bad(&[claimed(1, 5, FIRST), ran(1, 1, SECOND)], "claim 1");
+}
+
+#[test]
+fn an_operation_that_ends_twice_is_noticed() {
+    let repeated = [ended("c", 1, FIRST), ended("c", 1, FIRST)];
+    check(&repeated).expect("a repeated commit is one");
+    bad(&[ended("c", 1, FIRST), ended("d", 1, FIRST)], "ended twice");
+}
+
+#[test]
+fn an_operation_that_goes_on_after_its_end_is_noticed() {
+    bad(&[ended("c", 1, FIRST), claimed(2, 9, SECOND)], "came after");
+    bad(&[ran(1, 3, FIRST), ended("c", 2, SECOND)], "came after");
+}
+
+#[test]
+fn a_write_under_a_claim_from_before_a_long_pause_is_noticed() {
+    let pause = |length| Pause {
+        who: FIRST,
+        from: 10,
+        until: 10 + length,
+    };
+    let after = 10 + LEASE + 3;
+    let late = [claimed(1, 5, FIRST), wrote(1, after, FIRST)];
+    let noticed = judge(&late, &[pause(LEASE + 1)], LEASE);
+    let sentence = noticed.expect_err("it was too late").to_string();
+    assert!(sentence.contains("stood still"), "{sentence}");
+    judge(&late, &[pause(LEASE - 1)], LEASE).expect("the lease may have held");
+    let others = [claimed(1, 5, SECOND), wrote(1, after, SECOND)];
+    judge(&others, &[pause(LEASE + 1)], LEASE).expect("another one stood still");
+    let begun = [claimed(1, 5, FIRST), wrote(1, 9, FIRST)];
+    judge(&begun, &[pause(LEASE + 1)], LEASE).expect("it had begun before");
+    let anew = [claimed(1, 10 + LEASE + 2, FIRST), wrote(1, after, FIRST)];
+    judge(&anew, &[pause(LEASE + 1)], LEASE).expect("it was claimed afterwards");
+}

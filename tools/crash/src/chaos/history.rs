@@ -1,0 +1,118 @@
+//! What clients asked and what they saw: the history that is judged.
+//!
+//! Pure data. `client.rs` fills it, `linear.rs` and `account.rs` judge it. Not here: what the server
+//! did, which is in the ledger (`victim/deeds.rs`) and in the store.
+
+use crate::platform::Pace;
+
+/// Bindings that one instance may have.
+pub const BINDINGS: [&str; 2] = ["left", "right"];
+
+/// What an instance is asked to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    /// Its size.
+    pub size: u32,
+    /// Its creation is to fail.
+    pub fails: bool,
+}
+
+/// One request about an instance or one of its bindings, which are named by their place in
+/// [`BINDINGS`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// PUT of the instance.
+    Provision(Spec),
+    /// PATCH to this size.
+    Update(u32),
+    /// DELETE of the instance.
+    Deprovision,
+    /// PUT of a binding.
+    Bind(usize),
+    /// DELETE of a binding.
+    Unbind(usize),
+    /// GET of the instance.
+    Fetch,
+    /// GET of a binding.
+    FetchBinding(usize),
+    /// Poll of an operation: of a binding, or of the instance.
+    Poll(Option<usize>, String),
+}
+
+impl Call {
+    /// The broker's word for what it starts; none where it only reads.
+    pub fn verb(&self) -> Option<&'static str> {
+        match self {
+            Self::Provision(_) => Some("provision"),
+            Self::Update(_) => Some("update"),
+            Self::Deprovision => Some("deprovision"),
+            Self::Bind(_) => Some("bind"),
+            Self::Unbind(_) => Some("unbind"),
+            Self::Fetch | Self::FetchBinding(_) | Self::Poll(..) => None,
+        }
+    }
+
+    /// The binding it is about; `None`: the instance itself.
+    pub fn binding(&self) -> Option<usize> {
+        match self {
+            Self::Bind(n) | Self::Unbind(n) | Self::FetchBinding(n) => Some(*n),
+            Self::Poll(of, _) => *of,
+            Self::Provision(_) | Self::Update(_) | Self::Deprovision | Self::Fetch => None,
+        }
+    }
+}
+
+/// What a poll says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// `in progress`.
+    Running,
+    /// `succeeded`.
+    Succeeded,
+    /// `failed`.
+    Failed,
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Seen {
+    /// No answer, or one that promises nothing: it may have happened, now or later, or not.
+    Unknown,
+    /// 202 with its operation.
+    Accepted(String),
+    /// 200 or 201 to a change, with the credentials of a binding.
+    Done(Option<String>),
+    /// 200 to a fetch: a size or a secret.
+    Found(String),
+    /// 200 to a poll.
+    Polled(Progress),
+    /// 404.
+    Missing,
+    /// 410.
+    Gone,
+    /// 409.
+    Conflict,
+    /// 422.
+    Busy,
+    /// What no such request may be answered with.
+    Odd(String),
+}
+
+/// One request of one client, with moments in microseconds of one clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The instance that it is about.
+    pub instance: String,
+    /// What was asked.
+    pub call: Call,
+    /// With or without `accepts_incomplete`.
+    pub pace: Pace,
+    /// Which replica was asked.
+    pub replica: usize,
+    /// When it was sent.
+    pub began: u64,
+    /// When its answer was there, or given up.
+    pub ended: u64,
+    /// What came back.
+    pub seen: Seen,
+}

@@ -1,0 +1,234 @@
+//! Whether one instance with its bindings behaved as if requests came one after the other.
+//!
+//! The search of Wing and Gong, with a memory of where it has been: it looks for a moment for each
+//! request, between its beginning and its answer, such that the model (`model.rs`) gives the answers
+//! that were seen. A request whose outcome is unknown may have acted at any moment after its
+//! beginning, or never. Pure; tests are in `linear/tests.rs`.
+
+#[cfg(test)]
+mod tests;
+
+use super::facts::{Facts, Names};
+use super::history::{Asked, Call, Seen};
+use super::model::{Ask, Reply, Sight, Tree};
+use crate::platform::Pace;
+use crate::violation::{Checked, Violation};
+use std::collections::HashSet;
+
+/// Most places that the search looks at before it says that it does not know.
+const PLACES_MAX: usize = 3_000_000;
+
+/// Something that has one moment.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Did(Ask, Reply),
+    Saw(Sight),
+}
+
+/// One thing to find a moment for.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    began: u64,
+    /// Never, for what may also not have happened.
+    ended: u64,
+    /// The event whose moment comes first.
+    after: Option<usize>,
+    what: What,
+    /// Which request it is of.
+    asked: usize,
+}
+
+impl Event {
+    fn is_optional(&self) -> bool {
+        self.ended == u64::MAX
+    }
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There is such an order.
+    Order,
+    /// It took too long to find out.
+    Undecided,
+}
+
+/// Looks for an order that explains the requests about one instance.
+///
+/// # Errors
+/// There is none: says which request could not be explained, and in which state.
+pub fn explain(asked: &[Asked], names: &mut Names, facts: &Facts) -> Checked<Found> {
+    let mut order: Vec<usize> = (0..asked.len()).collect();
+    order.sort_by_key(|&n| asked[n].began);
+    let mut events = Vec::new();
+    for n in order {
+        events_of(n, &asked[n], names, &mut events)?;
+    }
+    let search = Search {
+        events: &events,
+        facts,
+    };
+    search.run().map_err(|(event, tree)| {
+        let asked = &asked[event.asked];
+        Violation::new(format!(
+            "{}: {:?} ({:?}) was answered {:?} by replica {}, which no order of requests explains; \
+             as far as one was found it was {tree:?}",
+            asked.instance, asked.call, asked.pace, asked.seen, asked.replica
+        ))
+    })
+}
+
+/// What one request comes to. One that waited for its end has two moments.
+fn events_of(n: usize, asked: &Asked, names: &mut Names, events: &mut Vec<Event>) -> Checked<()> {
+    let ask = ask_of(&asked.call, names);
+    let reads = asked.call.verb().is_none();
+    let mut event = Event {
+        began: asked.began,
+        ended: asked.ended,
+        after: None,
+        what: What::Did(ask, Reply::Began),
+        asked: n,
+    };
+    let reply = match (&asked.seen, asked.pace) {
+        (Seen::Unknown, _) if reads => return Ok(()),
+        (Seen::Unknown, _) => {
+            event.ended = u64::MAX;
+            Reply::Began
+        }
+        (Seen::Accepted(operation), Pace::Async) => Reply::Accepted(names.of(operation)),
+        (Seen::Done(_), Pace::Async) => Reply::Already,
+        (Seen::Done(_), Pace::Sync) => Reply::Waited,
+        (Seen::Found(content), _) => Reply::Found(content_of(&asked.call, content, names)),
+        (Seen::Polled(progress), _) => Reply::Polled(*progress),
+        (Seen::Missing, _) => Reply::Missing,
+        (Seen::Gone, _) => Reply::Gone,
+        (Seen::Conflict, _) => Reply::Conflict,
+        (Seen::Busy, _) => Reply::Busy,
+        (Seen::Accepted(_) | Seen::Odd(_), _) => {
+            let sentence = format!(
+                "{}: {:?} ({:?}) was answered {:?} by replica {}",
+                asked.instance, asked.call, asked.pace, asked.seen, asked.replica
+            );
+            return Err(Violation::new(sentence));
+        }
+    };
+    event.what = What::Did(ask, reply);
+    events.push(event);
+    if reply == Reply::Waited
+        && let Some(sight) = sight_of(&asked.call, &asked.seen, names)
+    {
+        event.after = Some(events.len() - 1);
+        event.what = What::Saw(sight);
+        events.push(event);
+    }
+    Ok(())
+}
+
+fn ask_of(call: &Call, names: &mut Names) -> Ask {
+    match call {
+        Call::Provision(spec) => Ask::Provision(*spec),
+        Call::Update(size) => Ask::Update(*size),
+        Call::Deprovision => Ask::Deprovision,
+        Call::Bind(n) => Ask::Bind(*n),
+        Call::Unbind(n) => Ask::Unbind(*n),
+        Call::Fetch => Ask::Fetch,
+        Call::FetchBinding(n) => Ask::FetchBinding(*n),
+        Call::Poll(of, operation) => Ask::Poll(*of, names.of(operation)),
+    }
+}
+
+fn content_of(call: &Call, content: &str, names: &mut Names) -> u32 {
+    match call {
+        // A size is a number; what is none is no size that anybody asked for.
+        Call::Fetch => content.parse().unwrap_or(u32::MAX),
+        _ => names.of(content),
+    }
+}
+
+/// What was so when a request that waited was answered.
+fn sight_of(call: &Call, seen: &Seen, names: &mut Names) -> Option<Sight> {
+    match (call, seen) {
+        (Call::Provision(spec), _) => Some(Sight::Live(*spec)),
+        (Call::Update(size), _) => Some(Sight::Sized(*size)),
+        (Call::Deprovision, _) => Some(Sight::Absent),
+        (Call::Bind(n), Seen::Done(Some(secret))) => Some(Sight::Bound(*n, names.of(secret))),
+        (Call::Unbind(n), _) => Some(Sight::Unbound(*n)),
+        _ => None,
+    }
+}
+
+/// Which events have their moment already.
+type Done = Box<[u64]>;
+
+struct Search<'s> {
+    events: &'s [Event],
+    facts: &'s Facts,
+}
+
+impl Search<'_> {
+    fn run(&self) -> Result<Found, (Event, Tree)> {
+        let words = self.events.len().div_ceil(64).max(1);
+        let start = (vec![0_u64; words].into_boxed_slice(), Tree::default());
+        let mut seen: HashSet<(Done, Tree)> = HashSet::from([start.clone()]);
+        let mut stack = vec![start];
+        let mut deepest: Option<(usize, Event, Tree)> = None;
+        while let Some((done, tree)) = stack.pop() {
+            let Some(next) = self.next_to_end(&done) else {
+                return Ok(Found::Order);
+            };
+            let depth = done.iter().map(|it| it.count_ones() as usize).sum();
+            if deepest.is_none_or(|(most, ..)| depth >= most) {
+                deepest = Some((depth, *next, tree));
+            }
+            if seen.len() > PLACES_MAX {
+                return Ok(Found::Undecided);
+            }
+            for place in self.steps(&done, tree, next.ended) {
+                if seen.insert(place.clone()) {
+                    stack.push(place);
+                }
+            }
+        }
+        let (_, event, tree) = deepest.expect("the beginning was looked at");
+        Err((event, tree))
+    }
+
+    /// Of what must still have its moment, that whose answer came first.
+    fn next_to_end(&self, done: &Done) -> Option<&Event> {
+        let open = self.events.iter().enumerate();
+        open.filter(|(n, event)| !has(done, *n) && !event.is_optional())
+            .map(|(_, event)| event)
+            .min_by_key(|event| event.ended)
+    }
+
+    /// Where one may go from here; what is most likely comes last, and is taken first.
+    fn steps(&self, done: &Done, tree: Tree, limit: u64) -> Vec<(Done, Tree)> {
+        let moves = tree.moves(self.facts).into_iter();
+        let mut steps: Vec<(Done, Tree)> = moves.map(|it| (done.clone(), it)).collect();
+        let mut acts: Vec<(u64, Done, Tree)> = Vec::new();
+        for (n, event) in self.events.iter().enumerate() {
+            if event.began > limit {
+                break;
+            }
+            if has(done, n) || event.after.is_some_and(|it| !has(done, it)) {
+                continue;
+            }
+            let next = match event.what {
+                What::Did(ask, reply) => tree.after(ask, reply),
+                What::Saw(sight) => tree.shows(sight),
+            };
+            if let Some(next) = next {
+                let mut with = done.clone();
+                with[n / 64] |= 1 << (n % 64);
+                acts.push((event.ended, with, next));
+            }
+        }
+        acts.sort_by_key(|(ended, ..)| std::cmp::Reverse(*ended));
+        steps.extend(acts.into_iter().map(|(_, done, tree)| (done, tree)));
+        steps
+    }
+}
+
+fn has(done: &Done, n: usize) -> bool {
+    done[n / 64] & (1 << (n % 64)) != 0
+}

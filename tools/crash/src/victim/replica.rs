@@ -1,0 +1,116 @@
+//! The victim as one of several replicas over a server.
+//!
+//! The store's URL comes by the environment, as it does for `sutler broker`: no password in a list of
+//! processes. A flaw can be ordered, to see whether the harness notices.
+
+use super::book::{Book, Shared};
+use super::deeds::Who;
+use super::service::Clockwork;
+use super::witness::{Trigger, Witness};
+use super::{Moment, recipe, serve, start_logging};
+use clap::{Args, ValueEnum};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{KeyRing, Store};
+use sutler_store_etcd::EtcdStore;
+use sutler_store_sql::{MySqlStore, PostgresStore, SqlSettings};
+
+/// Names the store's URL in the environment.
+pub const STORE_VARIABLE: &str = "SUTLER_CRASH_STORE";
+
+/// How a replica is started.
+#[derive(Args, Clone, Debug)]
+pub struct ReplicaArgs {
+    /// The keys that all replicas share.
+    #[arg(long)]
+    pub keys: PathBuf,
+    /// Where deeds are logged, by all replicas.
+    #[arg(long)]
+    pub ledger: PathBuf,
+    /// Which replica it is, for the log.
+    #[arg(long)]
+    pub replica: usize,
+    /// Which start of it, for the log.
+    #[arg(long)]
+    pub boot: u64,
+    /// How long each step of a hook takes, in milliseconds.
+    #[arg(long, default_value_t = 10)]
+    pub step_ms: u64,
+    /// How long a lease lasts, in milliseconds.
+    #[arg(long)]
+    pub lease_ms: u64,
+    /// Be wrong on purpose.
+    #[arg(long, value_enum)]
+    pub flaw: Option<Flaw>,
+}
+
+/// A way to be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Flaw {
+    /// Commits are acknowledged when they were not made, now and then.
+    AcknowledgeUnwritten,
+    /// Claims are not looked at when something is written.
+    IgnoreFence,
+}
+
+impl Flaw {
+    /// As an argument.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::AcknowledgeUnwritten => "acknowledge-unwritten",
+            Self::IgnoreFence => "ignore-fence",
+        }
+    }
+}
+
+/// Runs a replica until it is killed, or until SIGTERM.
+///
+/// # Errors
+/// It cannot start.
+pub async fn run_replica(args: ReplicaArgs) -> Result<(), Box<dyn std::error::Error>> {
+    start_logging();
+    let by = Who {
+        replica: args.replica,
+        boot: args.boot,
+    };
+    let book = Arc::new(Book::Shared(Shared::open(&args.ledger, by)?));
+    let url = std::env::var(STORE_VARIABLE)
+        .map_err(|_| format!("set {STORE_VARIABLE} to the URL of the store"))?;
+    let store = open_store(&url.into()).await?;
+    let trigger = Trigger::new(None, Moment::Before);
+    let witness = Witness::new(store, trigger, book.clone()).with(args.flaw);
+    let clockwork = Clockwork {
+        book,
+        step: Duration::from_millis(args.step_ms),
+        gate: None,
+    };
+    let lease = Duration::from_millis(args.lease_ms);
+    let broker = recipe(clockwork)?
+        .settings(|settings| settings.lease = lease)
+        .store(witness, KeyRing::file(args.keys)?);
+    serve(broker).await
+}
+
+/// Opens a store by its URL, with less patience than a broker has: chaos is short.
+///
+/// # Errors
+/// Nobody answers there, or the URL is none.
+pub async fn open_store(url: &SecretString) -> Result<Arc<dyn Store>, Box<dyn std::error::Error>> {
+    let settings = SqlSettings {
+        connect_timeout: Duration::from_secs(1),
+        wait_timeout: Duration::from_secs(1),
+        statement_timeout: Duration::from_secs(1),
+        lock_timeout: Duration::from_millis(700),
+        answer_timeout: Duration::from_millis(1_500),
+        ..SqlSettings::default()
+    };
+    let scheme = url.expose_secret().split(':').next().unwrap_or_default();
+    Ok(match scheme {
+        "postgres" => Arc::new(PostgresStore::open_with(url, settings).await?),
+        "mysql" => Arc::new(MySqlStore::open_with(url, settings).await?),
+        "etcd" => Arc::new(EtcdStore::open(url).await?),
+        _ => return Err("the store's URL names no server that is known here".into()),
+    })
+}
