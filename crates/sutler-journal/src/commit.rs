@@ -353,7 +353,7 @@ impl Commit {
     }
 }
 
-fn bytes_of(write: &Write) -> usize {
+pub(crate) fn bytes_of(write: &Write) -> usize {
     let len = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
     match write {
         Write::Put { key, terms, body } => {

@@ -8,6 +8,7 @@
 mod clock;
 mod commit;
 pub mod conformance;
+pub mod copy;
 mod document;
 mod engine;
 mod key;

@@ -195,6 +195,8 @@ pub struct Layout {
 pub struct Survey {
     /// How it is laid out.
     pub layout: Layout,
+    /// Documents in it.
+    pub documents: u64,
     /// Workers that hold a lease.
     pub leases: u64,
     /// Workers whose lease ran out, and that are remembered so that they learn of it.

@@ -56,6 +56,7 @@ impl EtcdStore {
             let stray = logs.iter().filter(|id| view.operations.get(**id).is_none());
             Ok(Survey {
                 layout: self.layout,
+                documents: view.count() as u64,
                 leases: view.workers.len() as u64,
                 leases_over: names.saturating_sub(view.workers.len()) as u64,
                 abandoned: view.orphans().count() as u64,

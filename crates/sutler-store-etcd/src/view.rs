@@ -211,6 +211,11 @@ impl View {
         }
     }
 
+    /// How many documents there are.
+    pub(crate) fn count(&self) -> usize {
+        self.documents.len()
+    }
+
     /// Keys of documents from these bytes on.
     pub(crate) fn keys_from(&self, from: &[u8], limit: usize) -> Vec<Arc<[u8]>> {
         let bounds = (Bound::Included(from), Bound::Unbounded);

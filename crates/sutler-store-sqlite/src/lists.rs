@@ -169,6 +169,7 @@ pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<Survey> {
             feed: counted(row, 1)?,
             stray_logs: counted(row, 2)?,
             bytes: Some(counted(row, 3)?),
+            documents: counted(row, 4)?,
         })
     });
     read.map_err(unreadable)

@@ -165,7 +165,8 @@ pub(crate) const SURVEY: &str =
             (SELECT count(*) FROM feed),
             (SELECT count(DISTINCT op) FROM log
                 WHERE NOT EXISTS (SELECT 1 FROM op AS o WHERE o.no = log.op)),
-            (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())";
+            (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()),
+            (SELECT count(*) FROM doc)";
 
 pub(crate) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub(crate) const CHECKPOINT_ALL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";

@@ -2,8 +2,8 @@
 
 use super::Candidate;
 use super::scene::{
-    AFTER_BRIEF, BRIEF, LASTING, NEVER, Scene, bytes, finish, key, new_operation, only, realm,
-    things,
+    AFTER_BRIEF, BRIEF, LASTING, NEVER, Scene, bytes, finish, insert, key, new_operation, only,
+    realm, things,
 };
 use crate::clock::StoreTime;
 use crate::commit::{Commit, Due, Next, Start, Write};
@@ -307,9 +307,11 @@ pub async fn a_survey_tells_what_is_there(candidate: &dyn Candidate) {
         let appended = scene.store.append_log(id, bytes("said")).await;
         appended.expect("a log");
     }
+    scene.commit(insert("a", "1")).await;
     let after = survey().await;
     assert_eq!((after.leases, after.leases_over), (1, 1));
-    assert_eq!((after.abandoned, after.feed), (1, 2));
+    assert_eq!((after.abandoned, after.feed), (1, 3));
+    assert_eq!((empty.documents, after.documents), (0, 1));
     assert_eq!(after.stray_logs, 0, "each log has its operation");
     assert_eq!(after.layout, empty.layout);
 }

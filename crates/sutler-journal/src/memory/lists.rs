@@ -97,6 +97,7 @@ impl Ledger {
         let strays = self.logs.keys().filter(|id| !self.jobs.contains_key(id));
         Survey {
             layout: Layout { found: 1, now: 1 },
+            documents: self.documents.len() as u64,
             leases: leases as u64,
             leases_over: (self.leases.len() - leases) as u64,
             abandoned: dead.map(|(_, held)| held.operations.len() as u64).sum(),

@@ -1,4 +1,5 @@
-//! Tests of the journal from outside: the memory store against the public suite, and the engine.
+//! Tests of the journal from outside: the memory store against the public suite, copies, and the engine.
 
+mod copy;
 mod engine;
 mod memory;

@@ -58,7 +58,8 @@ pub(super) const SURVEY: &str = "SELECT
             WHERE NOT EXISTS (SELECT 1 FROM sutler_op o WHERE o.id = g.op)) AS SIGNED),
         CAST((SELECT COALESCE(SUM(t.DATA_LENGTH + t.INDEX_LENGTH), 0)
             FROM information_schema.TABLES t
-            WHERE t.TABLE_SCHEMA = DATABASE() AND LEFT(t.TABLE_NAME, 7) = 'sutler_') AS SIGNED)
+            WHERE t.TABLE_SCHEMA = DATABASE() AND LEFT(t.TABLE_NAME, 7) = 'sutler_') AS SIGNED),
+        CAST((SELECT COUNT(*) FROM sutler_doc) AS SIGNED)
     FROM sutler_clock c";
 /// One statement, so one view of everything: what is live and what ended is counted at one moment.
 pub(super) const STATS: &str = "SELECT t.accepted, t.terminal, t.cleaned, q.queue,

@@ -53,5 +53,6 @@ fn survey(layout: Layout, found: &[MySqlRow]) -> Result<Survey, Trouble> {
         feed: number(row, 3)?,
         stray_logs: number(row, 4)?,
         bytes: Some(number(row, 5)?),
+        documents: number(row, 6)?,
     })
 }

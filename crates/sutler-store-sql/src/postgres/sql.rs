@@ -65,7 +65,8 @@ pub(super) const SURVEY: &str = "SELECT
             WHERE NOT EXISTS (SELECT 1 FROM sutler_op o WHERE o.id = g.op)),
         (SELECT coalesce(sum(pg_total_relation_size(t.name::regclass)), 0)::bigint
             FROM unnest(ARRAY['sutler_doc', 'sutler_term', 'sutler_op', 'sutler_lease',
-                              'sutler_feed', 'sutler_log']) AS t (name))
+                              'sutler_feed', 'sutler_log']) AS t (name)),
+        (SELECT count(*) FROM sutler_doc)
     FROM (SELECT sutler_now() AS micros OFFSET 0) n";
 /// One statement, so one view of everything: what is live and what ended is counted at one moment.
 pub(super) const STATS: &str = "SELECT t.ended + e.ended, t.cleaned, e.commits, q.queue, q.waiting,

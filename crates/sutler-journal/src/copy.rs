@@ -1,0 +1,282 @@
+//! Copies one store into another, of any make, while the source is in use.
+//!
+//! Flow: documents and ended operations are copied in pages; then the source's feed is followed until
+//! little is left; when the source stands still, the copy is finished: the rest is copied, and both stores
+//! are read whole and compared. Where a copy stands is a document of the target that goes with the data
+//! in every commit (`copy/marker.rs`), so it goes on after any interruption. Bodies stay sealed: no key
+//! is needed. Why it is made so: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/follow.rs`,
+//! `copy/finish.rs`, in this order. Not here: what the contents mean, and whether they make sense
+//! (`examine.rs`).
+
+mod batch;
+mod bulk;
+mod compare;
+mod finish;
+mod follow;
+mod marker;
+mod mend;
+mod whole;
+
+use crate::key::Key;
+use crate::operation::OperationId;
+use crate::query::{Cursor, OperationFilter, OperationList};
+use crate::store::{Store, StoreError};
+use batch::Pen;
+use marker::{Marker, Place};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Changes asked of the feed at a time.
+const CHANGES_MAX: usize = 200;
+/// An answer of the feed with at most so many changes is nearly its end.
+const NEARLY: usize = 100;
+
+/// One of the two stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What is copied.
+    Source,
+    /// Where it goes.
+    Target,
+}
+
+/// Why a copy does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// A store did not answer.
+    #[error("the {} did not answer; when it does again, the same command goes on from here", match side {
+        Side::Source => "source",
+        Side::Target => "target",
+    })]
+    Store {
+        /// Which.
+        side: Side,
+        /// What it said.
+        #[source]
+        cause: StoreError,
+    },
+    /// There is something in the target.
+    #[error("the target is not empty, and no copy into it was begun: name an empty store")]
+    NotEmpty,
+    /// The target is a copy of something else.
+    #[error(
+        "the target holds an unfinished copy of {0}: go on with that one, or name an empty store"
+    )]
+    OtherSource(String),
+    /// A later version of this program began it.
+    #[error("this copy was begun by a newer program: go on with that, or name an empty store")]
+    Newer,
+    /// Another process writes to the same target.
+    #[error(
+        "another process copies into this target, too: stop one of them and repeat the command"
+    )]
+    TakenOver,
+    /// Somebody works in the source.
+    #[error(
+        "{0} still hold leases in the source: stop all brokers on it, wait for half a minute if one \
+         was killed, and repeat the command with --finish"
+    )]
+    InUse(u64),
+    /// The source changed while it should have stood still.
+    #[error(
+        "the source was changed while the copy was finished: stop all brokers on it and repeat the \
+         command with --finish"
+    )]
+    Changed,
+    /// It does not fit into one commit.
+    #[error(
+        "{0} is larger than a commit may be and cannot be copied: remove it, or let it be swept"
+    )]
+    TooLarge(String),
+    /// The two stores do not become the same.
+    #[error(
+        "{documents} documents and {operations} operations still differ after all was copied again: \
+         see whether somebody writes to the target, and repeat the command with --finish"
+    )]
+    Different {
+        /// How many documents.
+        documents: u64,
+        /// How many operations.
+        operations: u64,
+    },
+}
+
+impl CopyError {
+    fn of(side: Side) -> impl Fn(StoreError) -> Self {
+        move |cause| Self::Store { side, cause }
+    }
+}
+
+/// What a copy is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Step {
+    /// Looking where the feed ends, before anything is copied.
+    #[default]
+    Beginning,
+    /// Copying documents.
+    Documents,
+    /// Copying operations that ended.
+    Operations,
+    /// Following what changes meanwhile.
+    Following,
+    /// Reading both stores and comparing them.
+    Comparing,
+}
+
+/// How far a copy is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What it does.
+    pub step: Step,
+    /// Documents copied so far, those of earlier runs too.
+    pub documents: u64,
+    /// Operations copied so far, those of earlier runs too.
+    pub operations: u64,
+    /// Changes followed in this run.
+    pub changes: u64,
+    /// Documents and operations compared in this pass.
+    pub compared: u64,
+}
+
+/// A copy that is finished: both stores held the same when it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Documents in each.
+    pub documents: u64,
+    /// Operations in each.
+    pub operations: u64,
+    /// What both hold, in one number: SHA-256 over all of it, in hexadecimal digits.
+    pub digest: String,
+}
+
+/// A copy that was begun.
+pub struct Copying {
+    source: Arc<dyn Store>,
+    target: Arc<dyn Store>,
+    pen: Pen,
+    progress: watch::Sender<Progress>,
+    finished: Option<Finished>,
+}
+
+/// Whether a store is the target of a copy that is not finished; then nobody else should use it.
+///
+/// # Errors
+/// The store did not answer.
+pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
+    let found = store.get(&marker::key()).await?;
+    let marker = found.map(|document| Marker::read(&document.body));
+    Ok(marker.is_some_and(|marker| !marker.is_ok_and(|it| it.is_finished())))
+}
+
+impl Copying {
+    /// Begins a copy, or goes on with one. `name` says which store the source is, without secrets.
+    ///
+    /// # Errors
+    /// The target must be empty, or an unfinished copy of the same source.
+    pub async fn begin(
+        source: Arc<dyn Store>,
+        target: Arc<dyn Store>,
+        name: &str,
+    ) -> Result<Self, CopyError> {
+        let at_target = CopyError::of(Side::Target);
+        let progress = watch::Sender::default();
+        let found = target.get(&marker::key()).await.map_err(&at_target)?;
+        let (pen, finished) = match found {
+            Some(document) => {
+                let marker = Marker::read(&document.body)?;
+                if marker.source != name {
+                    return Err(CopyError::OtherSource(marker.source));
+                }
+                let finished = marker.finished();
+                (Pen::over(&target, document.version, marker), finished)
+            }
+            None => {
+                if !is_empty(&*target).await.map_err(&at_target)? {
+                    return Err(CopyError::NotEmpty);
+                }
+                let feed = end_of_feed(&*source).await;
+                let feed = feed.map_err(CopyError::of(Side::Source))?;
+                let marker = Marker::new(name, feed.0);
+                (Pen::first(&target, marker).await?, None)
+            }
+        };
+        let copying = Self {
+            source,
+            target,
+            pen,
+            progress,
+            finished,
+        };
+        copying.tell(Step::Beginning);
+        Ok(copying)
+    }
+
+    /// Where it stands, as it moves.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// The result, if this copy was finished before.
+    pub fn finished(&self) -> Option<&Finished> {
+        self.finished.as_ref()
+    }
+
+    /// Copies what can be copied while the source is in use, until little changed meanwhile.
+    ///
+    /// # Errors
+    /// See [`CopyError`]; whatever it is, what was copied stays, and the next call goes on.
+    pub async fn catch_up(&mut self) -> Result<(), CopyError> {
+        loop {
+            match self.pen.marker.place.clone() {
+                Place::Documents { from } => self.copy_documents(from.0).await?,
+                Place::Operations { before } => self.copy_operations(before).await?,
+                Place::Following => match self.follow(NEARLY).await? {
+                    follow::Reached::TheEnd => return Ok(()),
+                    // The feed forgot what was not read yet: everything is looked at again.
+                    follow::Reached::AGap => {}
+                },
+                Place::Finished { .. } => return Ok(()),
+            }
+        }
+    }
+
+    fn tell(&self, step: Step) {
+        let marker = &self.pen.marker;
+        self.progress.send_modify(|progress| {
+            progress.step = step;
+            progress.documents = marker.documents;
+            progress.operations = marker.operations;
+        });
+    }
+}
+
+async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
+    let documents = store.filed(&[], 1).await?;
+    let operations = store.operations(&every(None, 1)).await?;
+    Ok(documents.is_empty() && operations.is_empty())
+}
+
+/// A cursor behind all that is in the feed now.
+async fn end_of_feed(store: &dyn Store) -> Result<Cursor, StoreError> {
+    let mut cursor = Cursor::default();
+    loop {
+        let part = store.changes(&cursor, 1000).await?;
+        if part.changes.is_empty() && part.next == cursor {
+            return Ok(cursor);
+        }
+        cursor = part.next;
+    }
+}
+
+fn every(before: Option<OperationId>, limit: usize) -> OperationList {
+    OperationList {
+        filter: OperationFilter::All,
+        before,
+        limit,
+    }
+}
+
+/// The first bytes behind a key.
+fn behind(key: &Key) -> Vec<u8> {
+    [key.as_bytes(), &[0]].concat()
+}

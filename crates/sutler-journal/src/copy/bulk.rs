@@ -1,0 +1,153 @@
+//! The first look: all documents by key, then all operations that ended, newest first.
+//!
+//! What changes meanwhile is in the feed behind the cursor that was taken before, and is looked at again.
+//! Operations that have not ended are passed over: see `finish.rs`.
+
+use super::batch::{Fit, batches, sizes};
+use super::marker::{Binary, Marker, Place, is_ours};
+use super::mend::{Mend, mend};
+use super::whole::{Whole, append, wholes};
+use super::{CopyError, Copying, Side, Step, behind, every};
+use crate::commit::Write;
+use crate::document::Filed;
+use crate::operation::{OperationId, State};
+
+/// Documents, and operations, read at a time.
+pub(super) const PAGE: usize = 100;
+
+impl Copying {
+    pub(super) async fn copy_documents(&mut self, mut from: Vec<u8>) -> Result<(), CopyError> {
+        self.tell(Step::Documents);
+        loop {
+            let page = self.source.filed(&from, PAGE).await;
+            let page = page.map_err(CopyError::of(Side::Source))?;
+            let last = page.len() < PAGE;
+            let end = page.last().map(|filed| behind(&filed.document.key));
+            let writes: Vec<Write> = page.into_iter().filter_map(put).collect();
+            for range in batches(&sizes(&writes)) {
+                let some = writes.get(range).unwrap_or_default().to_vec();
+                let mut next = self.pen.marker.clone();
+                next.documents += some.len() as u64;
+                if let Some(Write::Put { key, .. }) = some.last() {
+                    let from = Binary(behind(key));
+                    next.place = Place::Documents { from };
+                }
+                // A document that is put always fits.
+                self.pen.write(some, next).await?;
+                self.tell(Step::Documents);
+            }
+            match end {
+                Some(end) if !last => from = end,
+                Some(_) | None => break,
+            }
+        }
+        let next = Marker {
+            place: Place::Operations { before: None },
+            ..self.pen.marker.clone()
+        };
+        self.pen.write(Vec::new(), next).await?;
+        Ok(())
+    }
+
+    pub(super) async fn copy_operations(
+        &mut self,
+        mut before: Option<OperationId>,
+    ) -> Result<(), CopyError> {
+        self.tell(Step::Operations);
+        loop {
+            let rows = self.source.operations(&every(before, PAGE)).await;
+            let rows = rows.map_err(CopyError::of(Side::Source))?;
+            let last = rows.len() < PAGE;
+            let ended = rows.iter().filter(|row| is_done(row.state));
+            let ids: Vec<OperationId> = ended.map(|row| row.id).collect();
+            let found = wholes(&self.source, &ids).await;
+            let found = found.map_err(CopyError::of(Side::Source))?;
+            self.import(found).await?;
+            match rows.last() {
+                Some(row) if !last => before = Some(row.id),
+                Some(_) | None => break,
+            }
+            let next = Marker {
+                place: Place::Operations { before },
+                ..self.pen.marker.clone()
+            };
+            self.pen.write(Vec::new(), next).await?;
+        }
+        let next = Marker {
+            place: Place::Following,
+            ..self.pen.marker.clone()
+        };
+        self.pen.write(Vec::new(), next).await?;
+        Ok(())
+    }
+
+    /// Adds operations, newest first, and their logs; those that are there are made the same.
+    async fn import(&mut self, found: Vec<Whole>) -> Result<(), CopyError> {
+        let writes: Vec<Write> = found.iter().map(import).collect();
+        for range in batches(&sizes(&writes)) {
+            let some = writes.get(range.clone()).unwrap_or_default().to_vec();
+            let wholes = found.get(range).unwrap_or_default();
+            let mut next = self.pen.marker.clone();
+            next.operations += some.len() as u64;
+            if let (Place::Operations { .. }, Some(last)) = (&next.place, wholes.last()) {
+                let before = Some(last.operation.row.id);
+                next.place = Place::Operations { before };
+            }
+            if self.pen.write(some, next).await? == Fit::Unfit {
+                // Some are there from before: after a gap in the feed, everything is looked at again.
+                for whole in wholes {
+                    self.settle_ended(whole).await?;
+                }
+                continue;
+            }
+            for whole in wholes {
+                let appended = append(&*self.target, whole.operation.row.id, &whole.log).await;
+                appended.map_err(CopyError::of(Side::Target))?;
+            }
+            self.tell(Step::Operations);
+        }
+        Ok(())
+    }
+
+    /// Makes the target have an operation that ended as the source has it. What cannot be done in its
+    /// place is left for the finish, and so is a log that was begun.
+    pub(super) async fn settle_ended(&mut self, whole: &Whole) -> Result<(), CopyError> {
+        let id = whole.operation.row.id;
+        let found = self.target.operation(id).await;
+        let found = found.map_err(CopyError::of(Side::Target))?;
+        let mut next = self.pen.marker.clone();
+        let writes = match &found {
+            None => {
+                next.operations += 1;
+                vec![import(whole)]
+            }
+            Some(there) => match mend(&whole.operation, there) {
+                Mend::Nothing | Mend::Replace => return Ok(()),
+                Mend::Writes(writes) => writes,
+            },
+        };
+        let fit = self.pen.write(writes, next).await?;
+        if found.is_none() && fit == Fit::Written {
+            let appended = append(&*self.target, id, &whole.log).await;
+            appended.map_err(CopyError::of(Side::Target))?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn is_done(state: State) -> bool {
+    matches!(state, State::Done(_))
+}
+
+/// The write that puts a document into the target; `None` for the marker of an earlier copy.
+pub(super) fn put(filed: Filed) -> Option<Write> {
+    (!is_ours(&filed.document.key)).then_some(Write::Put {
+        key: filed.document.key,
+        terms: filed.terms,
+        body: filed.document.body,
+    })
+}
+
+pub(super) fn import(whole: &Whole) -> Write {
+    Write::Import(Box::new(whole.operation.clone()))
+}

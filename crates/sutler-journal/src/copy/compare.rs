@@ -1,0 +1,111 @@
+//! What two ordered stores have and have not in common, window by window. Pure.
+//!
+//! A window is what was read of one side from one place on. Both are only known up to the nearer end of
+//! the two, so that is as far as one comparison goes; the next begins behind it.
+
+use std::cmp::Ordering;
+
+/// Keys of one side in their order, from a place on.
+pub(super) struct Window<K> {
+    pub(super) keys: Vec<K>,
+    /// Nothing follows.
+    pub(super) whole: bool,
+}
+
+/// Which keys are on which side, up to a bound.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part<K> {
+    pub(super) both: Vec<K>,
+    /// Only in the source.
+    pub(super) missing: Vec<K>,
+    /// Only in the target.
+    pub(super) extra: Vec<K>,
+    /// How far this goes; `None`: to the end.
+    pub(super) bound: Option<K>,
+}
+
+/// Compares two windows that begin at the same place.
+pub(super) fn part<K: Ord + Clone>(source: &Window<K>, target: &Window<K>) -> Part<K> {
+    let end = |window: &Window<K>| match window.whole {
+        true => None,
+        false => window.keys.last().cloned(),
+    };
+    let bound = match (end(source), end(target)) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let within = |key: &&K| bound.as_ref().is_none_or(|bound| *key <= bound);
+    let mut found = Part {
+        both: Vec::new(),
+        missing: Vec::new(),
+        extra: Vec::new(),
+        bound: bound.clone(),
+    };
+    let mut ours = source.keys.iter().filter(within).peekable();
+    let mut theirs = target.keys.iter().filter(within).peekable();
+    loop {
+        let order = match (ours.peek(), theirs.peek()) {
+            (Some(one), Some(other)) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return found,
+        };
+        match order {
+            Ordering::Less => found.missing.extend(ours.next().cloned()),
+            Ordering::Greater => found.extra.extend(theirs.next().cloned()),
+            Ordering::Equal => {
+                found.both.extend(ours.next().cloned());
+                theirs.next();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Window, part};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// What is read from a place on, at most so many.
+    fn window(keys: &BTreeSet<u16>, after: Option<u16>, limit: usize) -> Window<u16> {
+        let behind = keys
+            .iter()
+            .filter(|key| after.is_none_or(|after| **key > after));
+        let read: Vec<u16> = behind.copied().take(limit).collect();
+        Window {
+            whole: read.len() < limit,
+            keys: read,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn window_by_window_everything_is_compared_once(
+            source in prop::collection::btree_set(0..300_u16, 0..120),
+            target in prop::collection::btree_set(0..300_u16, 0..120),
+            limits in (1..20_usize, 1..20_usize),
+        ) {
+            let (mut both, mut missing, mut extra) = (Vec::new(), Vec::new(), Vec::new());
+            let mut after = None;
+            loop {
+                let found = part(
+                    &window(&source, after, limits.0),
+                    &window(&target, after, limits.1),
+                );
+                both.extend(found.both);
+                missing.extend(found.missing);
+                extra.extend(found.extra);
+                prop_assert!(found.bound.is_none() || found.bound > after, "it goes on");
+                after = found.bound;
+                if after.is_none() {
+                    break;
+                }
+            }
+            let set = |keys: BTreeSet<&u16>| keys.into_iter().copied().collect::<Vec<_>>();
+            prop_assert_eq!(both, set(source.intersection(&target).collect()));
+            prop_assert_eq!(missing, set(source.difference(&target).collect()));
+            prop_assert_eq!(extra, set(target.difference(&source).collect()));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The end of a copy, when the source stands still: the rest is copied, and both are compared whole.
+//!
+//! A pass reads both stores from end to end, side by side. What is missing, different or too much in the
+//! target is put right and counted; then there is another pass. A pass that found nothing is the proof.
+//! If it is interrupted, the next one begins at the front: the source may have moved in between.
+
+use super::batch::{batches, sizes};
+use super::bulk::{PAGE, import, put};
+use super::compare::{Window, part};
+use super::follow::Reached;
+use super::marker::{Marker, Place, is_ours};
+use super::mend::{Mend, Sum, mend, rest_of_log};
+use super::whole::{Whole, append, wholes};
+use super::{CopyError, Copying, Finished, Side, Step, behind, every};
+use crate::clock::StoreTime;
+use crate::commit::{Next, Write};
+use crate::document::Filed;
+use crate::key::Key;
+use crate::operation::{Operation, OperationId, Outcome};
+use crate::query::{Cursor, Sweep};
+use crate::store::Store;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Passes before it is given up. Three are enough when nobody interferes: what must go may take along
+/// what must stay, and that comes back in the pass after.
+const PASSES_MAX: u32 = 5;
+/// Operations that are swept at a time to make one go.
+const SWEEP: usize = 100;
+
+/// What one pass found.
+struct Pass {
+    documents: u64,
+    operations: u64,
+    /// Documents and operations that were not the same.
+    put_right: (u64, u64),
+    sums: (Sum, Sum),
+}
+
+impl Copying {
+    /// Copies the rest of a source that nobody works in, and compares both stores whole.
+    ///
+    /// # Guarantees
+    /// After `Ok` both held the same: every document with its terms, every operation with its log.
+    ///
+    /// # Errors
+    /// `InUse` or `Changed` if the source does not stand still; see [`CopyError`].
+    pub async fn finish(&mut self) -> Result<Finished, CopyError> {
+        if let Some(finished) = self.finished.clone() {
+            return Ok(finished);
+        }
+        self.stands_still().await?;
+        loop {
+            self.catch_up().await?;
+            if self.follow(0).await? == Reached::TheEnd {
+                break;
+            }
+        }
+        let mut found = (0, 0);
+        for _ in 0..PASSES_MAX {
+            let pass = self.pass().await?;
+            found = pass.put_right;
+            if found == (0, 0) {
+                return self.end(pass).await;
+            }
+        }
+        self.unchanged().await?;
+        Err(CopyError::Different {
+            documents: found.0,
+            operations: found.1,
+        })
+    }
+
+    async fn end(&mut self, pass: Pass) -> Result<Finished, CopyError> {
+        self.unchanged().await?;
+        self.stands_still().await?;
+        let (source, target) = (pass.sums.0.digits(), pass.sums.1.digits());
+        debug_assert_eq!(source, target, "nothing differed");
+        let next = Marker {
+            place: Place::Finished { digest: target },
+            documents: pass.documents,
+            operations: pass.operations,
+            ..self.pen.marker.clone()
+        };
+        self.pen.write(Vec::new(), next).await?;
+        let finished = Finished {
+            documents: pass.documents,
+            operations: pass.operations,
+            digest: source,
+        };
+        self.finished = Some(finished.clone());
+        Ok(finished)
+    }
+
+    /// Nobody holds a lease in the source.
+    async fn stands_still(&self) -> Result<(), CopyError> {
+        let survey = self.source.survey().await;
+        match survey.map_err(CopyError::of(Side::Source))?.leases {
+            0 => Ok(()),
+            some => Err(CopyError::InUse(some)),
+        }
+    }
+
+    /// Nothing came into the feed since it was last followed.
+    async fn unchanged(&self) -> Result<(), CopyError> {
+        let cursor = Cursor(self.pen.marker.feed.0.clone());
+        let part = self.source.changes(&cursor, 1).await;
+        let part = part.map_err(CopyError::of(Side::Source))?;
+        match part.changes.is_empty() && !part.gap {
+            true => Ok(()),
+            false => Err(CopyError::Changed),
+        }
+    }
+
+    async fn pass(&mut self) -> Result<Pass, CopyError> {
+        self.progress.send_modify(|progress| progress.compared = 0);
+        self.tell(Step::Comparing);
+        let mut pass = Pass {
+            documents: 0,
+            operations: 0,
+            put_right: (0, 0),
+            sums: (Sum::new(), Sum::new()),
+        };
+        self.compare_documents(&mut pass).await?;
+        self.compare_operations(&mut pass).await?;
+        Ok(pass)
+    }
+
+    fn compared(&self, count: usize) {
+        self.progress
+            .send_modify(|progress| progress.compared += count as u64);
+    }
+
+    async fn compare_documents(&mut self, pass: &mut Pass) -> Result<(), CopyError> {
+        let mut from = Vec::new();
+        loop {
+            let (ours, source) = documents(&*self.source, &from, Side::Source).await?;
+            let (theirs, target) = documents(&*self.target, &from, Side::Target).await?;
+            let found = part(&source, &target);
+            let mut writes = Vec::new();
+            for key in found.both.iter().chain(&found.missing) {
+                let (Some(source), there) = (ours.get(key), theirs.get(key)) else {
+                    continue;
+                };
+                let same = |it: &Filed| {
+                    it.document.body == source.document.body && it.terms == source.terms
+                };
+                pass.sums.0.document(source);
+                match there {
+                    Some(there) if same(there) => pass.sums.1.document(there),
+                    Some(_) | None => writes.extend(put(source.clone())),
+                }
+            }
+            writes.extend(found.extra.into_iter().map(Write::Remove));
+            pass.documents += (found.both.len() + found.missing.len()) as u64;
+            pass.put_right.0 += writes.len() as u64;
+            for range in batches(&sizes(&writes)) {
+                let some = writes.get(range).unwrap_or_default().to_vec();
+                self.pen.write(some, self.pen.marker.clone()).await?;
+            }
+            self.compared(found.both.len());
+            match found.bound {
+                Some(key) => from = behind(&key),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn compare_operations(&mut self, pass: &mut Pass) -> Result<(), CopyError> {
+        let mut before = None;
+        loop {
+            let source = operations(&*self.source, before, Side::Source).await?;
+            let target = operations(&*self.target, before, Side::Target).await?;
+            let found = part(&source, &target);
+            let both: Vec<OperationId> = found.both.iter().map(|id| id.0).collect();
+            self.compare_both(&both, pass).await?;
+            let missing: Vec<OperationId> = found.missing.iter().map(|id| id.0).collect();
+            let missing = wholes(&self.source, &missing).await;
+            for whole in missing.map_err(CopyError::of(Side::Source))? {
+                self.add(&whole).await?;
+                pass.put_right.1 += 1;
+            }
+            let extra: Vec<OperationId> = found.extra.iter().map(|id| id.0).collect();
+            let extra = wholes(&self.target, &extra).await;
+            for whole in extra.map_err(CopyError::of(Side::Target))? {
+                self.take_away(&whole.operation).await?;
+                pass.put_right.1 += 1;
+            }
+            pass.operations += (found.both.len() + found.missing.len()) as u64;
+            self.compared(found.both.len());
+            match found.bound {
+                Some(Reverse(id)) => before = Some(id),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn compare_both(
+        &mut self,
+        ids: &[OperationId],
+        pass: &mut Pass,
+    ) -> Result<(), CopyError> {
+        let ours = wholes(&self.source, ids).await;
+        let ours = ours.map_err(CopyError::of(Side::Source))?;
+        let theirs = wholes(&self.target, ids).await;
+        let theirs = theirs.map_err(CopyError::of(Side::Target))?;
+        let theirs: BTreeMap<OperationId, Whole> = theirs
+            .into_iter()
+            .map(|whole| (whole.operation.row.id, whole))
+            .collect();
+        for whole in &ours {
+            let id = whole.operation.row.id;
+            let Some(there) = theirs.get(&id) else {
+                // Swept along with another a moment ago: the next pass brings it back.
+                pass.put_right.1 += 1;
+                continue;
+            };
+            pass.sums.0.operation(whole);
+            pass.sums.1.operation(there);
+            let log = rest_of_log(&whole.log, &there.log);
+            match (mend(&whole.operation, &there.operation), log) {
+                (Mend::Nothing, Some([])) => continue,
+                (Mend::Replace, _) | (_, None) => {
+                    self.take_away(&there.operation).await?;
+                    self.add(whole).await?;
+                }
+                (Mend::Nothing, Some(rest)) => {
+                    let appended = append(&*self.target, id, rest).await;
+                    appended.map_err(CopyError::of(Side::Target))?;
+                }
+                (Mend::Writes(writes), Some(rest)) => {
+                    self.pen.write(writes, self.pen.marker.clone()).await?;
+                    let appended = append(&*self.target, id, rest).await;
+                    appended.map_err(CopyError::of(Side::Target))?;
+                }
+            }
+            pass.put_right.1 += 1;
+        }
+        Ok(())
+    }
+
+    async fn add(&mut self, whole: &Whole) -> Result<(), CopyError> {
+        let mut next = self.pen.marker.clone();
+        next.operations += 1;
+        self.pen.write(vec![import(whole)], next).await?;
+        let id = whole.operation.row.id;
+        let appended = append(&*self.target, id, &whole.log).await;
+        appended.map_err(CopyError::of(Side::Target))
+    }
+
+    /// Makes an operation go that the target should not have: as anything goes, ended, unpinned, swept.
+    async fn take_away(&mut self, operation: &Operation) -> Result<(), CopyError> {
+        let id = operation.row.id;
+        let at_target = CopyError::of(Side::Target);
+        let mut writes = Vec::new();
+        if operation.row.finished.is_none() {
+            writes.push(Write::Advance {
+                operation: id,
+                next: Next::Done(Outcome::Cancelled),
+                detail: None,
+                progress: None,
+            });
+        }
+        if operation.row.pinned {
+            writes.push(Write::Unpin(id));
+        }
+        if !writes.is_empty() {
+            self.pen.write(writes, self.pen.marker.clone()).await?;
+        }
+        let finished_before = match operation.row.finished {
+            Some(finished) => StoreTime(finished.0.saturating_add(1)),
+            None => {
+                let now = self.target.now().await.map_err(&at_target)?;
+                now.plus(Duration::from_secs(1))
+            }
+        };
+        let sweep = Sweep::Operations {
+            lanes: operation.row.lane.as_bytes().to_vec(),
+            outcome: None,
+            finished_before,
+            limit: SWEEP,
+        };
+        while self
+            .target
+            .operation(id)
+            .await
+            .map_err(&at_target)?
+            .is_some()
+        {
+            if self.target.sweep(&sweep).await.map_err(&at_target)? == 0 {
+                // Somebody else holds on to it; the passes end, and say that it differs.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+type Documents = (BTreeMap<Key, Filed>, Window<Key>);
+
+async fn documents(store: &dyn Store, from: &[u8], side: Side) -> Result<Documents, CopyError> {
+    let page = store.filed(from, PAGE).await.map_err(CopyError::of(side))?;
+    let whole = page.len() < PAGE;
+    let filed: BTreeMap<Key, Filed> = page
+        .into_iter()
+        .filter(|filed| !is_ours(&filed.document.key))
+        .map(|filed| (filed.document.key.clone(), filed))
+        .collect();
+    let keys = filed.keys().cloned().collect();
+    Ok((filed, Window { keys, whole }))
+}
+
+async fn operations(
+    store: &dyn Store,
+    before: Option<OperationId>,
+    side: Side,
+) -> Result<Window<Reverse<OperationId>>, CopyError> {
+    let rows = store.operations(&every(before, PAGE)).await;
+    let rows = rows.map_err(CopyError::of(side))?;
+    Ok(Window {
+        whole: rows.len() < PAGE,
+        keys: rows.into_iter().map(|row| Reverse(row.id)).collect(),
+    })
+}

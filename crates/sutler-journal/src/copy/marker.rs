@@ -1,0 +1,156 @@
+//! Where a copy stands: one document of the target, in a realm that nobody else uses.
+//!
+//! It is never copied along. When the copy is finished it stays, and says so: a repeated command then has
+//! nothing to do. It holds no secret, and is not sealed: a copy has no keys.
+
+use super::{CopyError, Finished};
+use crate::key::{Key, Kind, Realm};
+use crate::operation::OperationId;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The colon keeps it apart from realms that are named in a configuration.
+const REALM: &str = "sutler:copy";
+const KIND: Kind = Kind::new("copy");
+/// The form of the document; a higher one is of a later program.
+const FORM: u32 = 1;
+
+/// The marker's key.
+pub(super) fn key() -> Key {
+    let realm = Realm::new(REALM).expect("a valid realm");
+    Key::new(&realm, KIND, &["state"]).expect("a valid key")
+}
+
+/// Whether a document belongs to copying itself.
+pub(super) fn is_ours(key: &Key) -> bool {
+    key.realm() == REALM
+}
+
+/// Bytes, in base64 in the document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Binary(pub(super) Vec<u8>);
+
+impl Serialize for Binary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Binary {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(text);
+        bytes.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Place {
+    /// Documents are copied up to here.
+    Documents { from: Binary },
+    /// All documents, and ended operations down to here.
+    Operations { before: Option<OperationId> },
+    /// All, and changes up to the cursor.
+    Following,
+    /// Everything.
+    Finished { digest: String },
+}
+
+/// The document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Marker {
+    pub(super) form: u32,
+    /// Which store is copied.
+    pub(super) source: String,
+    /// What changed after this is still to be looked at.
+    pub(super) feed: Binary,
+    pub(super) place: Place,
+    pub(super) documents: u64,
+    pub(super) operations: u64,
+}
+
+impl Marker {
+    /// A copy of which nothing is done.
+    pub(super) fn new(source: &str, feed: Vec<u8>) -> Self {
+        Self {
+            form: FORM,
+            source: source.to_owned(),
+            feed: Binary(feed),
+            place: Place::Documents {
+                from: Binary::default(),
+            },
+            documents: 0,
+            operations: 0,
+        }
+    }
+
+    pub(super) fn read(body: &[u8]) -> Result<Self, CopyError> {
+        let marker: Result<Self, _> = serde_json::from_slice(body);
+        match marker {
+            Ok(marker) if marker.form == FORM => Ok(marker),
+            Ok(_) | Err(_) => Err(CopyError::Newer),
+        }
+    }
+
+    pub(super) fn body(&self) -> Bytes {
+        serde_json::to_vec(self)
+            .expect("our own types serialise")
+            .into()
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self.place, Place::Finished { .. })
+    }
+
+    pub(super) fn finished(&self) -> Option<Finished> {
+        match &self.place {
+            Place::Finished { digest } => Some(Finished {
+                documents: self.documents,
+                operations: self.operations,
+                digest: digest.clone(),
+            }),
+            Place::Documents { .. } | Place::Operations { .. } | Place::Following => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Binary, Marker, Place};
+    use crate::copy::CopyError;
+    use crate::operation::OperationId;
+
+    #[test]
+    fn a_marker_comes_back_as_it_was_written() {
+        let mut marker = Marker::new("postgres://db/one", vec![0, 255, 7]);
+        for place in [
+            Place::Documents {
+                from: Binary(vec![0, 200]),
+            },
+            Place::Operations {
+                before: Some(OperationId::fresh()),
+            },
+            Place::Operations { before: None },
+            Place::Following,
+            Place::Finished {
+                digest: "ab".into(),
+            },
+        ] {
+            marker.place = place;
+            assert_eq!(Marker::read(&marker.body()).unwrap(), marker);
+        }
+    }
+
+    #[test]
+    fn a_marker_of_a_later_program_is_not_understood() {
+        let mut marker = Marker::new("a", Vec::new());
+        marker.form = 2;
+        for body in [&marker.body()[..], b"{}", b"\xff"] {
+            assert!(matches!(Marker::read(body), Err(CopyError::Newer)));
+        }
+    }
+}
