@@ -5,8 +5,7 @@
 //! are read whole and compared. Where a copy stands is a document of the target that goes with the data
 //! in every commit (`copy/marker.rs`), so it goes on after any interruption. Bodies stay sealed: no key
 //! is needed. Why it is made so: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/follow.rs`,
-//! `copy/finish.rs`, in this order. Not here: what the contents mean, and whether they make sense
-//! (`examine.rs`).
+//! `copy/finish.rs`, in this order. Not here: what the contents mean.
 
 mod batch;
 mod bulk;
