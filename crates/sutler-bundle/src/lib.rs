@@ -13,6 +13,12 @@ mod form;
 mod ids;
 mod schema;
 
+mod folder;
+mod inspect;
+mod pack;
+mod page;
+mod scaffold;
+
 mod given;
 mod order;
 mod runner;
@@ -20,8 +26,13 @@ mod service;
 
 pub use action::{Action, UnknownAction};
 pub use catalog::{Collision, Offer, offering, side_by_side};
+pub use folder::{
+    EntryKind, FOLDER_ENTRIES_MAX, FolderEntry, FolderFault, Found, entries, find_manifest,
+    read_manifest,
+};
 pub use given::{Given, Progress};
 pub use ids::IdScheme;
+pub use inspect::{Finding, Inspection, Severity, inspect};
 pub use manifest::{
     ActionRules, Bound, Condition, Dashboard, DashboardOf, Entry, Example, ExampleUpdate, Faults,
     Form, InlineVars, Kind, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestFault, Occasion,
@@ -29,7 +40,12 @@ pub use manifest::{
     refuse_reserved, with_defaults,
 };
 pub use order::{Limits, Order, RunName, Runnable, SecretFiles, Vars};
+pub use pack::{
+    FILE_LABEL, PACKED_BYTES_MAX, PackFault, PackOptions, Packed, RUNTIME_LABEL, SPEC_LABEL, pack,
+};
+pub use page::page;
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
+pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};
 pub use service::{
     BINDING_STATE_PREFIX, BindingState, By, Ending, HISTORY_MAX, HistoryEntry, InstanceState,

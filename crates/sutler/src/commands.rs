@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod broker;
+pub(crate) mod bundle;
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod hash_password;

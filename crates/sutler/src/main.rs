@@ -31,6 +31,8 @@ enum Command {
     Admin(commands::admin::AdminArgs),
     /// Prove a broker conformant, or show where it is not
     Check(commands::check::CheckArgs),
+    /// Write, check and pack bundles: services without writing a broker
+    Bundle(commands::bundle::BundleArgs),
 }
 
 #[tokio::main]
@@ -42,6 +44,7 @@ async fn main() -> ExitCode {
         Command::HashPassword => commands::hash_password::run(),
         Command::Admin(args) => return commands::admin::run(args).await,
         Command::Check(args) => return commands::check::run(args).await,
+        Command::Bundle(args) => return commands::bundle::run(args).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,149 @@
+//! Looking a bundle over: its manifest, its scripts and its folder, everything at once, with hints.
+//!
+//! [`inspect`] is what `sutler bundle check` prints. What can be told from names and manifests is told in
+//! `inspect/judge.rs`, which reads nothing.
+
+mod judge;
+
+use crate::folder::{self, EntryKind, FolderEntry, FolderFault};
+use crate::manifest::{Manifest, ManifestFault};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use sutler_yaml::Place;
+
+/// Bytes of a script that are looked at: its first line.
+const HEAD_BYTES: u64 = 256;
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The bundle will not work.
+    Error,
+    /// It is probably not meant.
+    Warning,
+}
+
+impl Severity {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// Something that was found in a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file, below the bundle's folder.
+    pub file: String,
+    /// Where in the file.
+    pub place: Option<Place>,
+    /// A sentence, and what to do.
+    pub message: String,
+}
+
+impl Finding {
+    /// `bundle.yml:3:5: error: …`, as editors and build logs know it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let place = self.place;
+        let place = place.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
+        let word = self.severity.as_str();
+        format!("{}{place}: {word}: {}", self.file, self.message)
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// The manifest's file.
+    pub file: &'static str,
+    /// The manifest, if it can be read.
+    pub manifest: Option<Manifest>,
+    /// What is to be said, by file and place.
+    pub findings: Vec<Finding>,
+}
+
+impl Inspection {
+    /// How many findings are this bad.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        let alike = self.findings.iter().filter(|it| it.severity == severity);
+        alike.count()
+    }
+}
+
+/// Looks a bundle's folder over.
+///
+/// # Errors
+/// There is no bundle to look at.
+pub fn inspect(folder: &Path) -> Result<Inspection, FolderFault> {
+    let found = folder::find_manifest(folder)?;
+    let entries = folder::entries(folder)?;
+    let mut findings = judge::names(&entries, found.file);
+    let in_manifest = |severity: Severity| {
+        move |it: ManifestFault| Finding {
+            severity,
+            file: found.file.to_owned(),
+            place: it.place,
+            message: it.sentence(),
+        }
+    };
+    let manifest = match Manifest::load(&found.bytes, found.file) {
+        Ok(manifest) => {
+            let warnings = manifest.warnings.iter().cloned();
+            findings.extend(warnings.map(in_manifest(Severity::Warning)));
+            let heads = heads(folder, &entries);
+            findings.extend(judge::actions(&manifest, &entries, &heads));
+            findings.extend(judge::advice(&manifest, found.file));
+            Some(manifest)
+        }
+        Err(faults) => {
+            let warnings = faults.warnings.into_iter();
+            findings.extend(faults.faults.into_iter().map(in_manifest(Severity::Error)));
+            findings.extend(warnings.map(in_manifest(Severity::Warning)));
+            None
+        }
+    };
+    findings.sort_by(|one, other| {
+        let key = |it: &Finding| {
+            (
+                it.file != found.file,
+                it.file.clone(),
+                it.place,
+                it.severity,
+            )
+        };
+        key(one).cmp(&key(other))
+    });
+    Ok(Inspection {
+        file: found.file,
+        manifest,
+        findings,
+    })
+}
+
+/// How the executable files begin, by path. What cannot be read is left out.
+fn heads(folder: &Path, entries: &[FolderEntry]) -> BTreeMap<String, Vec<u8>> {
+    let mut heads = BTreeMap::new();
+    for entry in entries {
+        if let EntryKind::File {
+            executable: true, ..
+        } = entry.kind
+            && let Ok(file) = File::open(folder.join(&entry.path))
+        {
+            let mut head = Vec::new();
+            if file.take(HEAD_BYTES).read_to_end(&mut head).is_ok() {
+                heads.insert(entry.path.clone(), head);
+            }
+        }
+    }
+    heads
+}

@@ -1,0 +1,60 @@
+//! `sutler bundle`: what authors of bundles need, without any broker. One file per verb.
+//!
+//! Exit codes: 0 done, 1 failed or faults found, 2 wrong usage.
+
+mod check;
+mod docs;
+mod new;
+mod pack;
+
+use super::CommandResult;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Write, check and pack bundles.
+#[derive(Args)]
+pub(crate) struct BundleArgs {
+    #[command(subcommand)]
+    command: BundleCommand,
+}
+
+#[derive(Subcommand)]
+enum BundleCommand {
+    /// Begin a new bundle, small and working
+    New(new::NewArgs),
+    /// Tell every fault of a bundle, with its place and what to do about it
+    Check(check::CheckArgs),
+    /// Print a page about a bundle, in Markdown, for those who use it
+    Docs(FolderArgs),
+    /// Make an image of a bundle, without any container engine
+    Pack(pack::PackArgs),
+}
+
+/// Which bundle.
+#[derive(Args)]
+struct FolderArgs {
+    /// The bundle's folder
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+}
+
+pub(crate) async fn run(BundleArgs { command }: BundleArgs) -> ExitCode {
+    let result = match command {
+        BundleCommand::New(args) => new::run(&args),
+        BundleCommand::Check(args) => return check::run(&args),
+        BundleCommand::Docs(args) => docs::run(&args.folder),
+        BundleCommand::Pack(args) => pack::run(&args),
+    };
+    ended(result)
+}
+
+fn ended(result: CommandResult) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            super::complain(error.as_ref());
+            ExitCode::FAILURE
+        }
+    }
+}

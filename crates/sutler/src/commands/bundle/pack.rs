@@ -1,0 +1,74 @@
+//! `sutler bundle pack`: an image in a file. How it is made is in `sutler-bundle`.
+
+use super::FolderArgs;
+use crate::commands::CommandResult;
+use clap::Args;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use sutler_bundle::{PackFault, PackOptions, Packed, pack};
+
+#[derive(Args)]
+pub(super) struct PackArgs {
+    #[command(flatten)]
+    bundle: FolderArgs,
+    /// The file to write: an OCI image layout in a tar, as `podman load` and `skopeo` read it
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// An image to stand on: an OCI image layout, as a folder or a tar
+    #[arg(long, value_name = "LAYOUT")]
+    base: Option<PathBuf>,
+    /// The name of the image [default: NAME:VERSION of the bundle]
+    #[arg(long, value_name = "NAME:TAG")]
+    tag: Option<String>,
+    /// The processor it is for
+    #[arg(long, value_name = "ARCH", default_value = "amd64")]
+    arch: String,
+}
+
+pub(super) fn run(args: &PackArgs) -> CommandResult {
+    let options = PackOptions {
+        base: args.base.clone(),
+        reference: args.tag.clone(),
+        architecture: args.arch.clone(),
+    };
+    // Written aside: half an image must not look like one.
+    let mut aside = args.output.clone().into_os_string();
+    aside.push(".new");
+    let aside = PathBuf::from(aside);
+    let written = write(&args.bundle.folder, &options, &aside);
+    let packed = match written {
+        Ok(packed) => packed,
+        Err(fault) => {
+            let _ = fs::remove_file(&aside);
+            return Err(fault);
+        }
+    };
+    fs::rename(&aside, &args.output)?;
+    let Packed {
+        digest,
+        reference,
+        layers,
+        bytes,
+    } = packed;
+    let plural = if layers == 1 { "layer" } else { "layers" };
+    let said = format!("{reference}: {layers} {plural}, {bytes} bytes\n{digest}\n");
+    std::io::stdout().write_all(said.as_bytes())?;
+    Ok(())
+}
+
+fn write(
+    folder: &Path,
+    options: &PackOptions,
+    aside: &Path,
+) -> Result<Packed, Box<dyn std::error::Error>> {
+    let opened = File::create(aside).map_err(|source| PackFault::Io {
+        what: format!("writing {}", aside.display()),
+        source,
+    })?;
+    let mut out = BufWriter::new(opened);
+    let packed = pack(folder, options, &mut out)?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    Ok(packed)
+}
