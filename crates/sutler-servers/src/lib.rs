@@ -1,7 +1,7 @@
 //! Real servers for the tests of this workspace: found on the machine, started on free ports with
 //! throw-away data, stopped when nobody needs them any more. Not for production.
 //!
-//! One file for each sort of server (`postgres.rs`, `mariadb.rs`, `etcd.rs`, `redis.rs`) says how it is
+//! One file for each sort of server (`postgres.rs`, `mariadb.rs`, `mongodb.rs`, `etcd.rs`, `redis.rs`) says how it is
 //! found and started; `server.rs` is what tests hold in their hands: a [`Server`] that can be killed,
 //! started again and frozen. `proxy.rs` stands between a client and a server, counts round trips and
 //! cuts connections. Everything here panics where it cannot go on, as tests do.
@@ -17,6 +17,7 @@ mod wait;
 
 pub mod etcd;
 pub mod mariadb;
+pub mod mongodb;
 pub mod postgres;
 pub mod redis;
 
@@ -24,6 +25,8 @@ pub use certificates::Certificates;
 pub use find::{Missing, first_version, programs, say, tell_what_ran};
 pub use home::Home;
 pub use place::Place;
-pub use proxy::{Cut, Dialect, EtcdDialect, Held, Message, MySqlDialect, PostgresDialect, Proxy};
+pub use proxy::{
+    Cut, Dialect, EtcdDialect, Held, Message, MongoDialect, MySqlDialect, PostgresDialect, Proxy,
+};
 pub use server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
 pub use wait::{free_port, until};

@@ -6,10 +6,12 @@
 //! knows (`proxy/`).
 
 mod etcd;
+mod mongodb;
 mod mysql;
 mod postgres;
 
 pub use etcd::EtcdDialect;
+pub use mongodb::MongoDialect;
 pub use mysql::MySqlDialect;
 pub use postgres::PostgresDialect;
 

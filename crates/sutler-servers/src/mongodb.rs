@@ -1,0 +1,264 @@
+//! MongoDB: a replica set of one member, or of three, and a server by itself, which no store takes.
+//!
+//! No distribution has it. It is found on the PATH, or `SUTLER_TEST_MONGOD` says where the program is
+//! (with the libraries it needs beside it); `SUTLER_TEST_MONGODB_URL` names a replica set to share
+//! instead. Here are also the few bytes of its protocol that it takes to found a replica set.
+
+use crate::find::{Missing, programs};
+use crate::place::Place;
+use crate::server::{Demands, Ground, Line, Recipe, Server, Tls};
+use crate::wait::until;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+const PORT: u16 = 27017;
+/// How long one answer may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// The name of every replica set here.
+const SET: &str = "rs0";
+/// How long members of three wait for a primary that is silent, in milliseconds.
+const ELECTION_MS: i32 = 1000;
+
+/// The server that all tests of this process share; `None` if there is none here, which is said.
+pub fn shared() -> Option<&'static Server> {
+    static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+    let start = || match std::env::var("SUTLER_TEST_MONGODB_URL") {
+        Ok(url) => {
+            let given = MongoDb {
+                program: PathBuf::new(),
+                role: Role::One,
+            };
+            Some(Server::given(Box::new(given), &url, PORT))
+        }
+        Err(_) => own(Demands::default()),
+    };
+    SHARED.get_or_init(start).as_ref()
+}
+
+/// A replica set of one member for one test, which may stop it.
+#[must_use]
+pub fn own(demands: Demands) -> Option<Server> {
+    start(Role::One, demands)
+}
+
+/// A server by itself.
+#[must_use]
+pub fn standalone() -> Option<Server> {
+    start(Role::Alone, Demands::default())
+}
+
+/// A replica set of three members, and how all of them are reached.
+#[must_use]
+pub fn three() -> Option<(Vec<Server>, String)> {
+    let mut members = Vec::new();
+    for _ in 0..3 {
+        members.push(start(Role::Member, Demands::default())?);
+    }
+    let hosts: Vec<String> = members
+        .iter()
+        .map(|it| format!("127.0.0.1:{}", it.place().port))
+        .collect();
+    found(members[0].place().port, &hosts);
+    let url = format!("mongodb://{}/three?replicaSet={SET}", hosts.join(","));
+    Some((members, url))
+}
+
+/// Whether the member at this port is the primary.
+#[must_use]
+pub fn is_primary(port: u16) -> bool {
+    greeting(port).is_some_and(|it| says(&it, "isWritablePrimary"))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Alone,
+    One,
+    Member,
+}
+
+struct MongoDb {
+    /// Nowhere for a server that is given.
+    program: PathBuf,
+    role: Role,
+}
+
+fn start(role: Role, demands: Demands) -> Option<Server> {
+    let named = std::env::var_os("SUTLER_TEST_MONGOD").map(PathBuf::from);
+    let on_path = || programs(&["mongod"], &[]).map(|folder| folder.join("mongod"));
+    let Some(program) = named.filter(|it| it.is_file()).or_else(on_path) else {
+        let missing = Missing {
+            name: "mongodb",
+            program: "mongod",
+            how: "put mongod 8.0 or later on the PATH, or set SUTLER_TEST_MONGODB_URL",
+            may_be: true,
+        };
+        missing.tell();
+        return None;
+    };
+    Some(Server::start_own(
+        Box::new(MongoDb { program, role }),
+        demands,
+    ))
+}
+
+impl Recipe for MongoDb {
+    fn name(&self) -> &'static str {
+        "mongodb"
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        &["mongodb", "nobody"]
+    }
+
+    fn prepare(&self, _ground: &Ground<'_>) {}
+
+    fn line(&self, ground: &Ground<'_>) -> Line {
+        let mut arguments = Vec::new();
+        let mut add = |flag: &str, value: &str| {
+            arguments.extend([flag.to_owned(), value.to_owned()]);
+        };
+        add("--dbpath", &ground.home.folder().display().to_string());
+        add("--port", &ground.port.to_string());
+        add("--bind_ip", "127.0.0.1");
+        add("--wiredTigerCacheSizeGB", "0.25");
+        add("--setParameter", "enableTestCommands=1");
+        if self.role != Role::Alone {
+            add("--replSet", SET);
+            add("--oplogSize", "64");
+        }
+        if let Some(files) = ground.certificates {
+            // Those who found the set do so without TLS.
+            add("--tlsMode", "preferTLS");
+            add("--tlsCertificateKeyFile", &files.both);
+            add("--tlsCAFile", &files.authority);
+        }
+        if ground.certificates.is_some() && ground.demands.tls != Tls::Both {
+            arguments.push("--tlsAllowConnectionsWithoutCertificates".to_owned());
+        }
+        let beside = self.program.parent().map(|it| it.display().to_string());
+        let mut variables = Vec::new();
+        if std::env::var_os("SUTLER_TEST_MONGOD").is_some() {
+            variables.push(("LD_LIBRARY_PATH".to_owned(), beside.unwrap_or_default()));
+            let tunables = "glibc.pthread.rseq=0".to_owned();
+            variables.push(("GLIBC_TUNABLES".to_owned(), tunables));
+        }
+        Line {
+            program: self.program.clone(),
+            arguments,
+            variables,
+            signal: "KILL",
+        }
+    }
+
+    /// It takes writes, or nobody has founded its set yet, or it is not for it to decide.
+    fn answers(&self, ground: &Ground<'_>) -> bool {
+        greeting(ground.port).is_some_and(|it| match self.role {
+            Role::Member => true,
+            Role::Alone | Role::One => says(&it, "isWritablePrimary") || says(&it, "isreplicaset"),
+        })
+    }
+
+    fn settle(&self, ground: &Ground<'_>) {
+        if self.role == Role::One {
+            found(ground.port, &[format!("127.0.0.1:{}", ground.port)]);
+        }
+    }
+
+    /// Past the names that members have for each other: a proxy may stand between.
+    fn place(&self, ground: &Ground<'_>) -> Place {
+        let port = ground.port;
+        let url = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
+        Place::of(&url, PORT)
+    }
+
+    /// Databases come into being when something is written to them.
+    fn make(&self, _at: &Place, name: &str) -> String {
+        name.to_owned()
+    }
+}
+
+/// Founds a replica set of these members, through one of them.
+fn found(port: u16, hosts: &[String]) {
+    let mut members = Vec::new();
+    for (n, host) in (0..).zip(hosts) {
+        let member = document(&[int("_id", n), text("host", host)]);
+        members.push(nested(3, &n.to_string(), &member));
+    }
+    let settings = document(&[int("electionTimeoutMillis", ELECTION_MS)]);
+    let set = document(&[
+        text("_id", SET),
+        nested(4, "members", &document(&members)),
+        nested(3, "settings", &settings),
+    ]);
+    let asked = document(&[nested(3, "replSetInitiate", &set), text("$db", "admin")]);
+    let answer = ask(port, &asked).expect("an answer");
+    let said = String::from_utf8_lossy(&answer);
+    assert!(!said.contains("errmsg"), "no replica set: {said}");
+    until("a primary", || is_primary(port).then_some(()));
+}
+
+fn greeting(port: u16) -> Option<Vec<u8>> {
+    ask(port, &document(&[int("hello", 1), text("$db", "admin")]))
+}
+
+/// Whether an answer has this field, and it is true.
+fn says(answer: &[u8], name: &str) -> bool {
+    let field = [&[8], name.as_bytes(), &[0, 1]].concat();
+    answer.windows(field.len()).any(|it| it == field)
+}
+
+/// A command on a connection of its own; the whole answer.
+fn ask(port: u16, command: &[u8]) -> Option<Vec<u8>> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(ANSWERS_WITHIN)).ok()?;
+    let length = i32::try_from(21 + command.len()).ok()?;
+    let head = [length, 1, 0, 2013, 0].map(i32::to_le_bytes).concat();
+    let message = [&head[..], &[0], command].concat();
+    stream.write_all(&message).ok()?;
+    let mut size = [0; 4];
+    stream.read_exact(&mut size).ok()?;
+    let rest = usize::try_from(i32::from_le_bytes(size))
+        .ok()?
+        .checked_sub(4)?;
+    let mut answer = vec![0; rest];
+    stream.read_exact(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn int(name: &str, value: i32) -> Vec<u8> {
+    [&[16], name.as_bytes(), &[0], &value.to_le_bytes()].concat()
+}
+
+fn text(name: &str, value: &str) -> Vec<u8> {
+    let length = i32::try_from(value.len() + 1).expect("short").to_le_bytes();
+    [&[2], name.as_bytes(), &[0], &length, value.as_bytes(), &[0]].concat()
+}
+
+/// A document (3) or an array (4) in another.
+fn nested(kind: u8, name: &str, content: &[u8]) -> Vec<u8> {
+    [&[kind], name.as_bytes(), &[0], content].concat()
+}
+
+fn document(fields: &[Vec<u8>]) -> Vec<u8> {
+    let fields = fields.concat();
+    let length = i32::try_from(fields.len() + 5).expect("short");
+    [&length.to_le_bytes()[..], &fields, &[0]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_written_as_the_protocol_has_it() {
+        let hello = document(&[int("hello", 1)]);
+        assert_eq!(hello, b"\x10\0\0\0\x10hello\0\x01\0\0\0\0");
+        let named = document(&[text("a", "b")]);
+        assert_eq!(named, b"\x0e\0\0\0\x02a\0\x02\0\0\0b\0\0");
+        assert!(says(b"..\x08isreplicaset\0\x01..", "isreplicaset"));
+        assert!(!says(b"..\x08isreplicaset\0\0..", "isreplicaset"));
+    }
+}
