@@ -1,1 +1,36 @@
-//! The journal in MongoDB.
+//! The journal's store in MongoDB (8.0 or later, a replica set): for whoever already runs MongoDB.
+//!
+//! A document is one document, an operation is one document, and what a commit demands and changes is
+//! one `bulkWrite` inside a transaction: the server judges it, and two round trips make it durable on a
+//! majority. No two commits write the same thing unless they are about the same thing, so independent
+//! lanes never conflict; their order in the feed is settled afterwards. It maps and remembers, and
+//! takes no decisions: those are in the crates above `sutler-journal`, whose
+//! [`Store`](sutler_journal::Store) this implements.
+//!
+//! Reading order: `names.rs` for how bytes become text that sorts like bytes, `rows.rs` for what stands
+//! in a document, `plan.rs` for what a commit becomes, `commit.rs` for how it is tried, `transact.rs`
+//! for how it is sent, `feed.rs` for the order of commits, `claim.rs` for leases, `layout.rs` for
+//! collections and indexes.
+
+mod settings;
+
+mod call;
+mod claim;
+mod commit;
+mod feed;
+mod layout;
+mod locks;
+mod logs;
+mod names;
+mod plan;
+mod read;
+mod rows;
+mod store;
+mod survey;
+mod sweep;
+mod transact;
+mod trouble;
+mod wake;
+
+pub use settings::{MongoSettings, OpenError};
+pub use store::MongoStore;

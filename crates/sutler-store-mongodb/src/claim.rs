@@ -1,0 +1,317 @@
+//! Leases and claims.
+//!
+//! A worker's lease is one document; it lives before the moment `until`, by the server's clock. What can
+//! be claimed carries `o`: whatever is ready, and what dead workers ran, which whoever claims next marks
+//! when it meets their lease. A lease that ended stays `open` to this for two minutes, because a commit
+//! that began in its time may end later; then it is settled. Not here: the fence of a commit (`plan.rs`).
+
+use crate::commit::{is_worth_another_try, jittered};
+use crate::plan::{Found, update};
+use crate::read::union;
+use crate::rows::{self, Collection, READY, RUNNING, now, uuid};
+use crate::store::MongoStore;
+use crate::transact::{Gate, Look, Outcome};
+use crate::trouble::Trouble;
+use mongodb::bson::{Bson, Document as Bsons, doc};
+use mongodb::options::{FindOptions, ReturnDocument};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use sutler_journal::{
+    Fence, LeaseError, Operation, OperationId, Queue, Renewal, State, StoreError, WorkerId,
+};
+use uuid::Uuid;
+
+/// How often a claim looks again because others took what it found.
+const LOOKS: usize = 4;
+/// How long a commit may end after the lease under which it began, in microseconds: longer than a
+/// transaction may last.
+const LATE: i64 = 120_000_000;
+/// How often the work of a worker that died lately is looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How many dead workers are remembered.
+const DEAD_MAX: usize = 10_000;
+/// How often a release is tried that others are in the way of.
+const TRIES: usize = 20;
+
+/// When the work of dead workers was last looked for. Whoever claims holds it: within a process claims
+/// come one after the other, so that they do not race for the same operations.
+#[derive(Default)]
+pub(crate) struct Dead(HashMap<Uuid, Instant>);
+
+impl Dead {
+    /// Whether it is time to look for a worker's work.
+    fn is_due(&mut self, worker: Uuid) -> bool {
+        let last = self.0.get(&worker);
+        if last.is_some_and(|it| it.elapsed() < LOOK_EVERY) {
+            return false;
+        }
+        if self.0.len() >= DEAD_MAX {
+            self.0.clear();
+        }
+        self.0.insert(worker, Instant::now());
+        true
+    }
+}
+
+/// What one look found: leases that are not settled, and what can be claimed.
+struct Seen {
+    lives: bool,
+    dead: Vec<DeadLease>,
+    claimable: Vec<Bsons>,
+}
+
+struct DeadLease {
+    worker: Uuid,
+    settled: bool,
+}
+
+impl MongoStore {
+    pub(crate) async fn prolong(
+        &self,
+        worker: WorkerId,
+        ttl: Duration,
+    ) -> Result<Renewal, LeaseError> {
+        let lives = doc! { "$gt": [{ "$ifNull": ["$until", i64::MAX] }, now()] };
+        let until = doc! { "$add": [now(), rows::micros(ttl)] };
+        let stages = vec![
+            doc! { "$set": { "lives": lives } },
+            doc! { "$set": {
+                "until": { "$cond": ["$lives", until, "$until"] },
+                "open": { "$ifNull": ["$open", true] },
+                "lease": true,
+            } },
+        ];
+        let leases = self
+            .caller
+            .database
+            .collection::<Bsons>(Collection::Leases.name());
+        let renewed = leases
+            .find_one_and_update(doc! { "_id": uuid(worker.0) }, stages)
+            .upsert(true)
+            .return_document(ReturnDocument::After)
+            .into_future();
+        let renewed = self.caller.bounded(renewed).await;
+        let renewed = renewed.map_err(StoreError::from)?;
+        match renewed.as_ref().map(|it| it.get_bool("lives")) {
+            Some(Ok(true)) => Ok(self.held(worker).await.map_err(StoreError::from)?),
+            Some(Ok(false)) => Err(LeaseError::Lost),
+            _ => Err(StoreError::from(Trouble::odd("a lease")).into()),
+        }
+    }
+
+    async fn held(&self, worker: WorkerId) -> Result<Renewal, Trouble> {
+        let filter = doc! { "w": uuid(worker.0), "s": RUNNING };
+        let mut options = FindOptions::default();
+        options.projection = Some(doc! { "x": 1, "f": 1 });
+        let found = self
+            .caller
+            .find(Collection::Operations, filter, options)
+            .await?;
+        let mut renewal = Renewal::default();
+        for row in &found {
+            let id = OperationId(rows::read_uuid(row, "_id")?);
+            self.claims.add(id, rows::read_fence(row)?, worker);
+            renewal.held.push(id);
+            if row.get_bool("x").is_ok_and(|it| it) {
+                renewal.cancelled.push(id);
+            }
+        }
+        Ok(renewal)
+    }
+
+    pub(crate) async fn hand_out(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        let mut looked = self.dead.lock().await;
+        let mut claimed: Vec<Operation> = Vec::new();
+        let mut wanted: Vec<(Queue, usize)> = queues.to_vec();
+        for _ in 0..LOOKS {
+            let seen = self.look_around(worker, &wanted).await;
+            let seen = seen.map_err(StoreError::from)?;
+            if !seen.lives {
+                return Err(LeaseError::Lost);
+            }
+            let offered = self.offer_work_of_the_dead(&seen.dead, &mut looked).await;
+            if offered.map_err(StoreError::from)? {
+                continue;
+            }
+            let taken = self.take(worker, &seen.claimable).await;
+            let taken = taken.map_err(StoreError::from)?;
+            let all = taken.len() == seen.claimable.len();
+            for operation in &taken {
+                for (queue, left) in &mut wanted {
+                    *left -= usize::from(*queue == operation.row.queue && *left > 0);
+                }
+            }
+            claimed.extend(taken);
+            if all {
+                break;
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Leases and what is due, in one round trip.
+    async fn look_around(
+        &self,
+        worker: WorkerId,
+        wanted: &[(Queue, usize)],
+    ) -> Result<Seen, Trouble> {
+        let mut pipeline = vec![
+            doc! { "$match": { "open": true } },
+            doc! { "$project": {
+                "lives": { "$gt": ["$until", now()] },
+                "late": { "$gt": ["$until", { "$subtract": [now(), LATE] }] },
+            } },
+        ];
+        for (queue, limit) in wanted.iter().filter(|it| it.1 > 0) {
+            let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
+            let due = doc! { "$lte": ["$due", now()] };
+            let stages = vec![
+                doc! { "$match": { "q": queue.as_str(), "o": true, "$expr": due } },
+                doc! { "$sort": { "due": 1, "_id": 1 } },
+                doc! { "$limit": limit },
+            ];
+            pipeline.push(union(Collection::Operations, stages));
+        }
+        let found = self.caller.aggregate(Collection::Leases, pipeline).await?;
+        read_seen(worker, found)
+    }
+
+    /// Marks what dead workers ran as claimable; whether there was anything.
+    async fn offer_work_of_the_dead(
+        &self,
+        dead: &[DeadLease],
+        looked: &mut Dead,
+    ) -> Result<bool, Trouble> {
+        let dead = dead.iter().filter(|it| looked.is_due(it.worker));
+        let dead: Vec<&DeadLease> = dead.collect();
+        if dead.is_empty() {
+            return Ok(false);
+        }
+        let workers: Vec<Bson> = dead.iter().map(|it| uuid(it.worker)).collect();
+        let theirs = doc! { "w": { "$in": workers }, "s": RUNNING, "o": { "$exists": false } };
+        let offer = doc! { "$set": { "o": true }, "$inc": { "r": 1_i64 } };
+        let mut offer = update(Collection::Operations, theirs, offer);
+        offer.insert("multi", true);
+        let offered = self.caller.write_each(vec![offer]).await?;
+        // Only now: whoever dies between the two leaves a lease that is still open.
+        let settled = dead.iter().filter(|it| it.settled);
+        let settled: Vec<Bson> = settled.map(|it| uuid(it.worker)).collect();
+        if !settled.is_empty() {
+            let them = doc! { "_id": { "$in": settled } };
+            let close = doc! { "$set": { "open": false } };
+            let mut close = update(Collection::Leases, them, close);
+            close.insert("multi", true);
+            self.caller.write_each(vec![close]).await?;
+        }
+        Ok(offered.iter().any(|it| matches!(it, Found::Count(1..))))
+    }
+
+    /// Takes what is still as it was seen.
+    async fn take(&self, worker: WorkerId, seen: &[Bsons]) -> Result<Vec<Operation>, Trouble> {
+        if seen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut steps = Vec::new();
+        let mut operations = Vec::new();
+        for row in seen {
+            let mut operation = rows::read_operation(row)?;
+            let was_running = operation.row.state == State::Running;
+            operation.row.state = State::Running;
+            operation.row.fence = Fence(operation.row.fence.0 + 1);
+            operation.row.takeovers += u32::from(was_running);
+            let as_seen = doc! { "_id": row.get("_id"), "r": row.get("r") };
+            let change = doc! {
+                "$set": { "s": RUNNING, "w": uuid(worker.0) },
+                "$unset": { "o": 1 },
+                "$inc": { "f": 1_i64, "r": 1_i64, "k": i64::from(was_running) },
+            };
+            steps.push(update(Collection::Operations, as_seen, change));
+            operations.push(operation);
+        }
+        let found = self.caller.write_each(steps).await?;
+        let mut taken = Vec::new();
+        for (operation, found) in operations.into_iter().zip(found) {
+            match found {
+                Found::Count(0) => {}
+                Found::Count(_) => {
+                    let row = &operation.row;
+                    self.claims.add(row.id, row.fence, worker);
+                    taken.push(operation);
+                }
+                Found::Error(code) => {
+                    return Err(Trouble::Refused {
+                        code,
+                        name: "a claim".to_owned(),
+                        transient: true,
+                    });
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), Trouble> {
+        let end = doc! { "$set": { "until": { "$min": ["$until", now()] } } };
+        let back = doc! { "$set": {
+            "s": READY, "due": now(), "o": true, "r": { "$add": ["$r", 1_i64] },
+        } };
+        let theirs = doc! { "w": uuid(worker.0), "s": RUNNING };
+        let mut back = update(
+            Collection::Operations,
+            theirs,
+            vec![back, doc! { "$unset": "w" }],
+        );
+        back.insert("multi", true);
+        let lease = doc! { "_id": uuid(worker.0) };
+        let steps = vec![update(Collection::Leases, lease, vec![end]), back];
+        let mut pause = Duration::from_millis(2);
+        for n in 1..=TRIES {
+            let look = |_: &[Found]| Look::<()>::Commit(None);
+            let gate = Gate::default();
+            match self.caller.transact(steps.clone(), &gate, look).await {
+                Outcome::Committed | Outcome::Declined(()) => {
+                    self.hints.give();
+                    return Ok(());
+                }
+                Outcome::Failed(it) | Outcome::Unknown(it)
+                    if n == TRIES || !is_worth_another_try(&it) =>
+                {
+                    return Err(it);
+                }
+                // Releasing twice is releasing once.
+                Outcome::Failed(_) | Outcome::Unknown(_) => {}
+            }
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+}
+
+fn read_seen(worker: WorkerId, found: Vec<Bsons>) -> Result<Seen, Trouble> {
+    let mut seen = Seen {
+        lives: false,
+        dead: Vec::new(),
+        claimable: Vec::new(),
+    };
+    for row in found {
+        if row.contains_key("lane") {
+            seen.claimable.push(row);
+            continue;
+        }
+        let id = rows::read_uuid(&row, "_id")?;
+        let is = |name| row.get_bool(name).map_err(|_| Trouble::odd("a lease"));
+        match (is("lives")?, is("late")?) {
+            (true, _) => seen.lives |= id == worker.0,
+            (false, late) => seen.dead.push(DeadLease {
+                worker: id,
+                settled: !late,
+            }),
+        }
+    }
+    Ok(seen)
+}

@@ -1,0 +1,260 @@
+//! How a commit is tried, and what is done when others are in the way or its answer does not come.
+//!
+//! A try that MongoDB aborts because another transaction touched the same things is made again. One
+//! whose fate is unknown is left to its author to repeat: while the first try is open on the server,
+//! the repeat cannot make its record and gets nowhere; afterwards it finds the record, or nothing. So
+//! "stale" is never answered to a commit that is applied later. Not here: the steps (`plan.rs`).
+
+use crate::plan::{self, Plan, Step, Verdict};
+use crate::rows::{self, Collection, uuid};
+use crate::store::MongoStore;
+use crate::transact::{Gate, Look, Outcome};
+use crate::trouble::Trouble;
+use mongodb::bson::{Document as Bsons, doc};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use sutler_journal::{
+    Commit, CommitError, CommitId, Expect, Fence, Next, OperationId, Start, StoreError, WorkerId,
+    Write,
+};
+use uuid::Uuid;
+
+/// The first pause before a try is made again; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(64);
+/// How many are remembered: claims, and commits of unknown fate.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// Who made which claim, as far as this process knows. A claim is never made twice with the same number,
+/// so what is known stays true.
+#[derive(Default)]
+pub(crate) struct Claims(Mutex<HashMap<OperationId, (Fence, WorkerId)>>);
+
+impl Claims {
+    pub(crate) fn add(&self, id: OperationId, fence: Fence, worker: WorkerId) {
+        let mut all = self.all();
+        if all.len() >= REMEMBERED_MAX {
+            all.clear();
+        }
+        all.insert(id, (fence, worker));
+    }
+
+    fn get(&self, id: OperationId, fence: Fence) -> Option<WorkerId> {
+        let known = self.all().get(&id).copied();
+        known.filter(|it| it.0 == fence).map(|it| it.1)
+    }
+
+    /// Keeps up with what a commit did.
+    fn follow(&self, commit: &Commit) {
+        for write in commit.writes() {
+            match write {
+                Write::Start(new) => {
+                    if let Start::Claimed(worker) = new.start {
+                        self.add(new.id, Fence(1), worker);
+                    }
+                }
+                Write::Advance {
+                    operation,
+                    next: Next::Ready(_) | Next::Retry(_) | Next::Done(_),
+                    ..
+                } => drop(self.all().remove(operation)),
+                _ => {}
+            }
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<OperationId, (Fence, WorkerId)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Commits whose fate is unknown: of those, "not written" is never said.
+#[derive(Default)]
+pub(crate) struct Doubts(Mutex<HashSet<CommitId>>);
+
+impl Doubts {
+    fn add(&self, commit: CommitId) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= REMEMBERED_MAX {
+            all.clear();
+        }
+        all.insert(commit);
+    }
+
+    fn settle(&self, commit: CommitId) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&commit);
+    }
+
+    fn has(&self, commit: CommitId) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.contains(&commit)
+    }
+}
+
+impl MongoStore {
+    /// Commits, in as many tries as there is time for. The tries are a task of their own: whoever stops
+    /// waiting leaves no transaction open.
+    pub(crate) async fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
+        commit.check().map_err(|reason| {
+            CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
+        })?;
+        let (store, mine, gate) = (self.clone(), Arc::new(commit.clone()), Gate::default());
+        let (theirs, passage) = (Arc::clone(&mine), gate.clone());
+        let tries = tokio::spawn(async move { store.tries(&theirs, &passage).await });
+        let limit = self.caller.settings.answer_timeout;
+        let late = || Trouble::Lost("it took too long".to_owned());
+        let result = match tokio::time::timeout(limit, tries).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(unknown(Trouble::odd("a try of a commit"))),
+            Err(_) if gate.give_up() => Err(CommitError::NotWritten(late().into())),
+            Err(_) => Err(unknown(late())),
+        };
+        self.conclude(commit, result)
+    }
+
+    fn conclude(
+        &self,
+        commit: &Commit,
+        result: Result<(), CommitError>,
+    ) -> Result<(), CommitError> {
+        match result {
+            Ok(()) => {
+                self.doubts.settle(commit.id());
+                self.claims.follow(commit);
+                if plan::is_worth_a_hint(commit) {
+                    self.hints.give();
+                }
+                Ok(())
+            }
+            Err(CommitError::Unknown(error)) => {
+                self.doubts.add(commit.id());
+                Err(CommitError::Unknown(error))
+            }
+            // This try was not written; an earlier one may have been.
+            Err(CommitError::NotWritten(error)) if self.doubts.has(commit.id()) => {
+                Err(CommitError::Unknown(error))
+            }
+            Err(CommitError::Stale(which)) => {
+                self.doubts.settle(commit.id());
+                Err(CommitError::Stale(which))
+            }
+            Err(error @ CommitError::NotWritten(_)) => Err(error),
+        }
+    }
+
+    async fn tries(&self, commit: &Commit, gate: &Gate) -> Result<(), CommitError> {
+        let _held = self.locks.hold(commit).await;
+        let holders = self.holders(commit).await;
+        let holders = holders.map_err(|it| CommitError::NotWritten(it.into()))?;
+        let nobody = WorkerId(Uuid::nil());
+        let holder = |id, fence| holders.get(&(id, fence)).copied().unwrap_or(nobody);
+        let plan = Plan::of(commit, holder);
+        let plan = plan.map_err(|it| CommitError::NotWritten(it.into()))?;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let steps: Vec<Bsons> = plan.steps.iter().map(Step::told).collect();
+            let look = |found: &[plan::Found]| match plan.judge(found) {
+                Verdict::Fits(correction) => Look::Commit(correction),
+                other => Look::Decline(other),
+            };
+            match self.caller.transact(steps, gate, look).await {
+                Outcome::Committed => return Ok(()),
+                Outcome::Declined(Verdict::Stale(which)) => return Err(CommitError::Stale(which)),
+                Outcome::Declined(Verdict::Repeated) => {
+                    if self.is_durable(commit.id()).await? {
+                        return Ok(());
+                    }
+                }
+                Outcome::Declined(Verdict::Odd(trouble)) => {
+                    return Err(CommitError::NotWritten(trouble.into()));
+                }
+                Outcome::Declined(Verdict::Fits(_)) => {}
+                Outcome::Unknown(trouble) => return Err(unknown(trouble)),
+                Outcome::Failed(trouble) if !is_worth_another_try(&trouble) => {
+                    return Err(CommitError::NotWritten(trouble.into()));
+                }
+                Outcome::Failed(_) => {}
+            }
+            if gate.is_given_up() {
+                return Err(CommitError::NotWritten(
+                    Trouble::Lost("it took too long".to_owned()).into(),
+                ));
+            }
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Whether a record that is there is on a majority. Asks until it is, or is gone again.
+    async fn is_durable(&self, commit: CommitId) -> Result<bool, CommitError> {
+        let command = doc! {
+            "find": Collection::Commits.name(),
+            "filter": { "_id": uuid(commit.0) },
+            "projection": { "_id": 1 },
+            "limit": 1,
+            "singleBatch": true,
+            "readConcern": { "level": "linearizable" },
+            "maxTimeMS": crate::call::millis(self.caller.settings.command_timeout),
+        };
+        let answer = self.caller.command(command).await.map_err(unknown)?;
+        let cursor = answer.get_document("cursor");
+        let found = cursor.and_then(|it| it.get_array("firstBatch"));
+        match found {
+            Ok(found) => Ok(!found.is_empty()),
+            Err(_) => Err(unknown(Trouble::odd("a record"))),
+        }
+    }
+
+    /// Who made the claims that a commit rests on. Those that this process made it knows.
+    async fn holders(
+        &self,
+        commit: &Commit,
+    ) -> Result<HashMap<(OperationId, Fence), WorkerId>, Trouble> {
+        let mut holders = HashMap::new();
+        for expect in commit.expects() {
+            let Expect::Fence(id, fence) = expect else {
+                continue;
+            };
+            let holder = match self.claims.get(*id, *fence) {
+                Some(worker) => Some(worker),
+                None => self.ask_for_holder(*id, *fence).await?,
+            };
+            holders.extend(holder.map(|worker| ((*id, *fence), worker)));
+        }
+        Ok(holders)
+    }
+
+    async fn ask_for_holder(
+        &self,
+        id: OperationId,
+        fence: Fence,
+    ) -> Result<Option<WorkerId>, Trouble> {
+        let filter = doc! { "_id": uuid(id.0), "f": rows::fence(fence) };
+        let found = self
+            .caller
+            .find_one(Collection::Operations, filter, &["w"])
+            .await?;
+        Ok(found.as_ref().and_then(rows::read_worker))
+    }
+}
+
+fn unknown(trouble: Trouble) -> CommitError {
+    CommitError::Unknown(trouble.into())
+}
+
+/// Whether a transaction that failed may succeed if it is made again soon.
+pub(crate) fn is_worth_another_try(trouble: &Trouble) -> bool {
+    match trouble {
+        Trouble::Refused { transient, .. } => *transient,
+        Trouble::Lost(_) => true,
+        Trouble::Unsent(_) | Trouble::Odd(_) => false,
+    }
+}
+
+/// Those who got in each other's way do not come back at the same moment.
+pub(crate) fn jittered(pause: Duration) -> Duration {
+    let dice = Uuid::new_v4().as_bytes()[0];
+    pause.mul_f64(0.5 + f64::from(dice) / 256.0)
+}

@@ -1,0 +1,274 @@
+//! The feed: which commit comes after which.
+//!
+//! A commit makes its record without a place in the feed: a counter would make all commits conflict.
+//! Whoever reads the feed first gives places to the records that have none, in the order of the
+//! cluster's time at which they were made. A record that is seen is committed, and one that was
+//! acknowledged before another began is seen with it and has an earlier time: so places are in
+//! commit order, and since they are given only to what is seen, nothing appears behind a cursor.
+
+use crate::commit::jittered;
+use crate::plan::{Found, update};
+use crate::read::union;
+use crate::rows::{self, Collection, int};
+use crate::store::MongoStore;
+use crate::transact::{Gate, Look, Outcome};
+use crate::trouble::Trouble;
+use mongodb::bson::{Bson, Document as Bsons, doc};
+use std::time::Duration;
+use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
+
+/// Most records that get their places at once.
+const PLACES_MAX: i64 = 500;
+/// How often giving places is tried that others do at the same time.
+const TRIES: usize = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+/// Fewest commits that are read at once: some have no changes.
+const COMMITS_MIN: usize = 100;
+
+/// What one look at the feed found.
+struct Seen {
+    last: i64,
+    trimmed: i64,
+    /// Those without a place, in the order of their places.
+    new: Vec<Bsons>,
+    /// Those after the cursor, in order.
+    placed: Vec<Bsons>,
+}
+
+impl MongoStore {
+    pub(crate) async fn feed(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        let asked = number(after)?;
+        let mut from = asked;
+        let mut gap = false;
+        loop {
+            let want = limit.max(COMMITS_MIN);
+            let seen = self.placed_after(from, want).await?;
+            gap |= asked < seen.trimmed;
+            let all = seen.placed.len() < want;
+            let (changes, reached) = whole_commits(&seen, from.max(seen.trimmed), limit)?;
+            if !changes.is_empty() || all {
+                return Ok(Changes {
+                    changes,
+                    next: cursor_at(reached),
+                    gap,
+                });
+            }
+            from = reached;
+        }
+    }
+
+    /// What comes after a place. Afterwards everything that was committed before has one.
+    async fn placed_after(&self, from: i64, limit: usize) -> Result<Seen, Trouble> {
+        let mut seen = self.look(from, limit).await?;
+        let mut pause = PAUSE;
+        for _ in 0..TRIES {
+            if seen.new.is_empty() {
+                return Ok(seen);
+            }
+            let _alone = self.numbering.lock().await;
+            // Somebody may have done it while this waited.
+            seen = self.look(from, limit).await?;
+            if !seen.new.is_empty() && !self.give_places(&seen).await? {
+                tokio::time::sleep(jittered(pause)).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            seen = self.look(from, limit).await?;
+        }
+        Err(Trouble::Refused {
+            code: 112,
+            name: "others give places in the feed all the time".to_owned(),
+            transient: true,
+        })
+    }
+
+    /// All of one moment.
+    async fn look(&self, from: i64, limit: usize) -> Result<Seen, Trouble> {
+        let new = vec![
+            doc! { "$match": { "new": true } },
+            doc! { "$sort": { "ts": 1 } },
+            doc! { "$limit": PLACES_MAX },
+        ];
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let placed = vec![
+            doc! { "$match": { "n": { "$gt": from } } },
+            doc! { "$sort": { "n": 1 } },
+            doc! { "$limit": limit },
+        ];
+        let pipeline = vec![
+            doc! { "$match": { "_id": "feed" } },
+            union(Collection::Commits, new),
+            union(Collection::Commits, placed),
+        ];
+        read_seen(self.caller.snapshot(Collection::Meta, pipeline).await?)
+    }
+
+    /// Gives places to what was seen; whether it was this one who did.
+    async fn give_places(&self, seen: &Seen) -> Result<bool, Trouble> {
+        let count = i64::try_from(seen.new.len()).unwrap_or(PLACES_MAX);
+        let as_seen = doc! { "_id": "feed", "last": seen.last };
+        let moved = doc! { "$set": { "last": seen.last + count } };
+        let mut steps = vec![update(Collection::Meta, as_seen, moved)];
+        for (n, record) in (seen.last + 1..).zip(&seen.new) {
+            let without = doc! { "_id": record.get("_id"), "new": true };
+            let place = doc! { "$set": { "n": n }, "$unset": { "new": 1 } };
+            steps.push(update(Collection::Commits, without, place));
+        }
+        let look = |found: &[Found]| match found.iter().all(|it| *it == Found::Count(1)) {
+            true => Look::Commit(None),
+            false => Look::Decline(()),
+        };
+        match self.caller.transact(steps, &Gate::default(), look).await {
+            Outcome::Committed => Ok(true),
+            Outcome::Declined(()) => Ok(false),
+            Outcome::Failed(Trouble::Refused {
+                transient: true, ..
+            }) => Ok(false),
+            Outcome::Failed(trouble) | Outcome::Unknown(trouble) => Err(trouble),
+        }
+    }
+
+    /// Forgets commits from before a moment, oldest first; how many.
+    pub(crate) async fn trim(&self, before: i64, limit: usize) -> Result<u64, Trouble> {
+        let mut pause = PAUSE;
+        for _ in 0..TRIES {
+            let seen = self.placed_after(0, limit).await?;
+            let old = |it: &&Bsons| int(it, "at").is_ok_and(|at| at < before);
+            let old: Vec<&Bsons> = seen.placed.iter().take_while(old).take(limit).collect();
+            let Some(last) = old.last() else {
+                return Ok(0);
+            };
+            let last = int(last, "n")?;
+            let as_seen = doc! { "_id": "feed", "trimmed": seen.trimmed };
+            let moved = doc! { "$set": { "trimmed": last } };
+            let gone = doc! { "n": { "$gt": seen.trimmed, "$lte": last } };
+            let mut forget = crate::plan::delete(Collection::Commits, gone);
+            forget.insert("multi", true);
+            let steps = vec![update(Collection::Meta, as_seen, moved), forget];
+            let look = |found: &[Found]| match found.first() {
+                Some(Found::Count(1)) => Look::Commit(None),
+                _ => Look::Decline(()),
+            };
+            match self.caller.transact(steps, &Gate::default(), look).await {
+                Outcome::Committed => return Ok(old.len() as u64),
+                Outcome::Declined(())
+                | Outcome::Failed(Trouble::Refused {
+                    transient: true, ..
+                }) => {}
+                Outcome::Failed(trouble) | Outcome::Unknown(trouble) => return Err(trouble),
+            }
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        Ok(0)
+    }
+}
+
+fn read_seen(found: Vec<Bsons>) -> Result<Seen, Trouble> {
+    let mut seen = Seen {
+        last: 0,
+        trimmed: 0,
+        new: Vec::new(),
+        placed: Vec::new(),
+    };
+    for row in found {
+        if row.contains_key("trimmed") {
+            seen.last = int(&row, "last")?;
+            seen.trimmed = int(&row, "trimmed")?;
+        } else if row.contains_key("n") {
+            seen.placed.push(row);
+        } else {
+            seen.new.push(row);
+        }
+    }
+    let time = |row: &Bsons| match row.get("ts") {
+        Some(Bson::Timestamp(it)) => (it.time, it.increment),
+        _ => (0, 0),
+    };
+    seen.new.sort_by_key(time);
+    seen.placed.sort_by_key(|row| int(row, "n").unwrap_or(0));
+    Ok(seen)
+}
+
+/// Whole commits until there are `limit` changes, and how far that is; at least one with changes.
+fn whole_commits(seen: &Seen, from: i64, limit: usize) -> Result<(Vec<Change>, i64), Trouble> {
+    let odd = || Trouble::odd("a record of the feed");
+    let mut changes = Vec::new();
+    let mut reached = from;
+    for row in &seen.placed {
+        let about = row.get_array("about").map_err(|_| odd())?;
+        if !changes.is_empty() && changes.len() + about.len() > limit {
+            break;
+        }
+        let commit = CommitId(rows::read_uuid(row, "_id")?);
+        for subject in about {
+            let subject = rows::read_subject(subject.as_document().ok_or_else(odd)?)?;
+            changes.push(Change { commit, subject });
+        }
+        reached = int(row, "n")?;
+    }
+    Ok((changes, reached))
+}
+
+/// Big-endian, so that cursors are ordered as bytes; the beginning is empty.
+fn cursor_at(number: i64) -> Cursor {
+    match number {
+        0 => Cursor::default(),
+        _ => Cursor(number.to_be_bytes().to_vec()),
+    }
+}
+
+fn number(cursor: &Cursor) -> Result<i64, StoreError> {
+    if cursor.0.is_empty() {
+        return Ok(0);
+    }
+    let bytes = cursor.0.as_slice().try_into().map(i64::from_be_bytes);
+    let number = bytes.ok().filter(|it| *it >= 0);
+    number.ok_or_else(|| {
+        StoreError::new("the cursor is none of this store's: begin again without one")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Seen, cursor_at, number, whole_commits};
+    use crate::rows::uuid;
+    use mongodb::bson::doc;
+    use sutler_journal::Cursor;
+    use uuid::Uuid;
+
+    fn seen(sizes: &[usize]) -> Seen {
+        let row = |(n, size): (i64, &usize)| {
+            let about = vec![doc! { "o": uuid(Uuid::nil()) }; *size];
+            doc! { "_id": uuid(Uuid::nil()), "n": n, "about": about }
+        };
+        Seen {
+            last: 0,
+            trimmed: 0,
+            new: Vec::new(),
+            placed: (1..).zip(sizes).map(row).collect(),
+        }
+    }
+
+    #[test]
+    fn commits_are_whole_and_at_least_one() {
+        for (sizes, limit, count, reached) in [
+            (vec![100, 1], 10, 100, 1),
+            (vec![3, 3, 3], 6, 6, 2),
+            (vec![0, 0, 5], 1, 5, 3),
+            (vec![], 5, 0, 0),
+        ] {
+            let (changes, at) = whole_commits(&seen(&sizes), 0, limit).expect("commits");
+            assert_eq!((changes.len(), at), (count, reached), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn cursors_come_back_and_others_do_not() {
+        for place in [0, 1, 255, 256, i64::MAX] {
+            assert_eq!(number(&cursor_at(place)).ok(), Some(place));
+        }
+        assert!(number(&Cursor(vec![1, 2])).is_err());
+        assert!(number(&Cursor(vec![0xff; 8])).is_err());
+    }
+}

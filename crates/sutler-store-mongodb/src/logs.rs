@@ -1,0 +1,113 @@
+//! Logs of runs: bounded pieces, outside commits.
+
+use crate::plan::delete;
+use crate::read::options;
+use crate::rows::{self, Collection, binary, int, uuid};
+use crate::store::MongoStore;
+use crate::trouble::{DUPLICATE_KEY, Trouble};
+use bytes::Bytes;
+use mongodb::bson::{Bson, Document as Bsons, doc};
+use mongodb::options::ReturnDocument;
+use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LogChunk, OperationId};
+
+/// The name of a piece: all are of the same length, so they are sorted as bytes.
+fn piece(operation: OperationId, number: u32) -> Bson {
+    let mut name = operation.0.as_bytes().to_vec();
+    name.extend(number.to_be_bytes());
+    binary(&name)
+}
+
+/// The steps that remove a log.
+pub(crate) fn removal(operation: OperationId) -> [Bsons; 2] {
+    let pieces = doc! { "$gte": piece(operation, 0), "$lte": piece(operation, u32::MAX) };
+    let mut all = delete(Collection::Logs, doc! { "_id": pieces });
+    all.insert("multi", true);
+    let head = doc! { "_id": uuid(operation.0) };
+    [all, delete(Collection::LogHeads, head)]
+}
+
+impl MongoStore {
+    pub(crate) async fn add_to_log(
+        &self,
+        operation: OperationId,
+        mut text: Bytes,
+    ) -> Result<(), Trouble> {
+        text.truncate(LOG_CHUNK_BYTES_MAX);
+        let filter = doc! { "_id": uuid(operation.0) };
+        let found = self
+            .caller
+            .find_one(Collection::Operations, filter, &["_id"]);
+        if text.is_empty() || found.await?.is_none() {
+            return Ok(());
+        }
+        let Some(number) = self.next_number(operation, text.len()).await? else {
+            return Ok(());
+        };
+        let logs = self
+            .caller
+            .database
+            .collection::<Bsons>(Collection::Logs.name());
+        let row = doc! { "_id": piece(operation, number), "text": binary(&text) };
+        let added = logs.insert_one(row).into_future();
+        self.caller.bounded(added).await.map(drop)
+    }
+
+    /// The number of the next piece; `None` if the log is full.
+    async fn next_number(
+        &self,
+        operation: OperationId,
+        bytes: usize,
+    ) -> Result<Option<u32>, Trouble> {
+        let room = i64::try_from(LOG_BYTES_MAX.saturating_sub(bytes)).unwrap_or(0);
+        let heads = self
+            .caller
+            .database
+            .collection::<Bsons>(Collection::LogHeads.name());
+        let filter = doc! { "_id": uuid(operation.0), "bytes": { "$lte": room } };
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let more = doc! { "$inc": { "pieces": 1_i64, "bytes": bytes } };
+        let counted = heads
+            .find_one_and_update(filter, more)
+            .upsert(true)
+            .return_document(ReturnDocument::After)
+            .into_future();
+        match self.caller.bounded(counted).await {
+            Ok(Some(head)) => Ok(u32::try_from(int(&head, "pieces")? - 1).ok()),
+            Ok(None) => Err(Trouble::odd("a log")),
+            // There is one, and it is full.
+            Err(Trouble::Refused {
+                code: DUPLICATE_KEY,
+                ..
+            }) => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    pub(crate) async fn log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, Trouble> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let range = doc! { "$gte": piece(operation, from), "$lte": piece(operation, u32::MAX) };
+        let options = options(doc! { "_id": 1 }, limit);
+        let found = self
+            .caller
+            .find(Collection::Logs, doc! { "_id": range }, options)
+            .await?;
+        found.iter().map(read_piece).collect()
+    }
+}
+
+fn read_piece(row: &Bsons) -> Result<LogChunk, Trouble> {
+    let name = rows::read_bytes(row, "_id")?;
+    let number = name.get(16..).and_then(|it| it.try_into().ok());
+    let number = number.map(u32::from_be_bytes);
+    Ok(LogChunk {
+        number: number.ok_or_else(|| Trouble::odd("a piece of a log"))?,
+        text: rows::read_bytes(row, "text")?,
+    })
+}

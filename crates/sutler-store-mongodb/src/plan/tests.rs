@@ -1,0 +1,195 @@
+//! What commits become, and what results mean: without a server.
+
+use super::{Found, Plan, Role, Verdict};
+use bytes::Bytes;
+use mongodb::bson::Document as Bsons;
+use sutler_journal::{
+    Commit, CommitId, Due, Fence, Key, Kind, NewOperation, Next, OperationId, Queue, Realm, Start,
+    Term, Version, Which, WorkerId, Write,
+};
+use uuid::Uuid;
+
+const THING: Kind = Kind::new("thing");
+
+fn key(id: &str) -> Key {
+    let realm = Realm::new("test").expect("a realm");
+    Key::new(&realm, THING, &[id]).expect("a key")
+}
+
+fn body() -> Bytes {
+    Bytes::from_static(b"body")
+}
+
+fn read() -> Version {
+    Version(CommitId(Uuid::from_u128(7)))
+}
+
+fn plan(commit: &Commit) -> Plan {
+    Plan::of(commit, |_, _| WorkerId(Uuid::nil())).expect("a plan")
+}
+
+/// What each step does, and which part of the commit it speaks for.
+fn outline(commit: &Commit) -> Vec<(String, Role)> {
+    let verb = |told: &Bsons| told.keys().next().cloned().unwrap_or_default();
+    let steps = plan(commit).steps;
+    steps.iter().map(|it| (verb(&it.told), it.role)).collect()
+}
+
+fn check(commit: &Commit, expected: &[(&str, Role)]) {
+    let found = outline(commit);
+    let found: Vec<(&str, Role)> = found.iter().map(|(verb, role)| (&**verb, *role)).collect();
+    assert_eq!(found, expected, "{commit:?}");
+}
+
+const RECORD: (&str, Role) = ("update", Role::Record);
+
+fn must(n: usize) -> Role {
+    Role::Must(Which::Expect(n))
+}
+
+fn fits(n: usize) -> Role {
+    Role::Must(Which::Write(n))
+}
+
+#[test]
+fn a_write_and_its_expectation_are_one_step() {
+    let made = Commit::new().insert(key("a"), Vec::new(), body());
+    check(&made, &[RECORD, ("insert", must(0))]);
+    let replaced = Commit::new().replace(key("a"), read(), Vec::new(), body());
+    check(&replaced, &[RECORD, ("update", must(0))]);
+    let removed = Commit::new().remove(key("a"), read());
+    check(&removed, &[RECORD, ("delete", must(0))]);
+}
+
+#[test]
+fn what_is_only_read_is_written_so_that_others_notice() {
+    let unchanged = Commit::new().unchanged(key("a"), read());
+    check(&unchanged, &[RECORD, ("update", must(0))]);
+    let absent = Commit::new().absent(key("a"));
+    check(
+        &absent,
+        &[RECORD, ("insert", must(0)), ("delete", Role::Whatever)],
+    );
+}
+
+#[test]
+fn a_claim_is_a_lease_that_lives_and_an_operation_that_runs() {
+    let id = OperationId(Uuid::nil());
+    let memo = Commit::new()
+        .advance(id, Next::Same, None, None)
+        .fenced(id, Fence(3));
+    check(
+        &memo,
+        &[
+            RECORD,
+            ("update", must(0)),
+            ("update", must(0)),
+            ("update", fits(0)),
+        ],
+    );
+}
+
+#[test]
+fn expectations_that_contradict_each_other_are_each_looked_at() {
+    let both = Commit::new()
+        .insert(key("a"), Vec::new(), body())
+        .unchanged(key("a"), read());
+    let steps = outline(&both);
+    let roles: Vec<Role> = steps.into_iter().map(|it| it.1).collect();
+    assert_eq!(
+        roles,
+        [Role::Record, must(0), Role::Whatever, must(1), fits(0)]
+    );
+    let same = Commit::new()
+        .replace(key("a"), read(), Vec::new(), body())
+        .unchanged(key("a"), read());
+    check(&same, &[RECORD, ("update", must(0))]);
+}
+
+#[test]
+fn the_first_step_that_finds_nothing_tells_what_is_stale() {
+    let commit = Commit::new()
+        .unchanged(key("a"), read())
+        .insert(key("b"), Vec::new(), body());
+    let plan = plan(&commit);
+    let one = Found::Count(1);
+    let judged = |results: &[Found]| plan.judge(results);
+    assert_eq!(
+        judged(&[one.clone(), Found::Count(0), one.clone()]),
+        Verdict::Stale(Which::Expect(0))
+    );
+    let taken = Found::Error(super::DUPLICATE_KEY);
+    assert_eq!(
+        judged(&[one.clone(), one.clone(), taken.clone()]),
+        Verdict::Stale(Which::Expect(1))
+    );
+    assert_eq!(judged(&[taken]), Verdict::Repeated);
+    assert_eq!(
+        judged(&[one.clone(), one.clone(), one.clone()]),
+        Verdict::Fits(None)
+    );
+    assert!(matches!(judged(&[one.clone()]), Verdict::Odd(_)));
+    assert!(matches!(judged(&[one, Found::Error(1)]), Verdict::Odd(_)));
+}
+
+#[test]
+fn the_record_is_put_right_when_a_step_that_may_find_nothing_does() {
+    let id = OperationId(Uuid::nil());
+    let commit = Commit::new()
+        .write(Write::Remove(key("a")))
+        .write(Write::Cancel(id))
+        .write(Write::Wake(id));
+    let plan = plan(&commit);
+    let judged = |counts: [i64; 3]| {
+        let mut results = vec![Found::Count(1)];
+        results.extend(counts.map(Found::Count));
+        match plan.judge(&results) {
+            Verdict::Fits(None) => None,
+            Verdict::Fits(Some(step)) => {
+                let set = step
+                    .get_document("updateMods")
+                    .and_then(|it| it.get_document("$set"));
+                let left = set
+                    .and_then(|it| it.get_array("about"))
+                    .expect("what is left");
+                Some(left.len())
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(judged([1, 1, 1]), None);
+    assert_eq!(judged([1, 0, 1]), None, "another step touched it");
+    assert_eq!(judged([0, 1, 1]), Some(1));
+    assert_eq!(judged([0, 0, 0]), Some(0));
+}
+
+#[test]
+fn a_term_has_one_value() {
+    let terms = |second: &str| vec![Term::new("a", "x"), Term::new("a", second)];
+    let plan = |second| {
+        let commit = Commit::new().insert(key("a"), terms(second), body());
+        Plan::of(&commit, |_, _| WorkerId(Uuid::nil()))
+    };
+    assert!(plan("x").is_ok(), "said twice");
+    assert!(plan("y").is_err());
+}
+
+#[test]
+fn only_what_can_be_claimed_now_is_worth_a_hint() {
+    let start = |start: Start| {
+        Commit::new().start(NewOperation {
+            id: OperationId(Uuid::nil()),
+            lane: key("a"),
+            verb: "provision",
+            queue: Queue::named("work"),
+            start,
+            detail: body(),
+            request: body(),
+        })
+    };
+    assert!(super::is_worth_a_hint(&start(Start::Ready(Due::Now))));
+    assert!(!super::is_worth_a_hint(&start(Start::Waiting)));
+    assert!(!super::is_worth_a_hint(&start(Start::Claimed(WorkerId(
+        Uuid::nil()
+    )))));
+}

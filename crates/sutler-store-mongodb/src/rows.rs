@@ -1,0 +1,276 @@
+//! What stands in a document of MongoDB: fields, and how they are written and read.
+//!
+//! Field names are short, because MongoDB keeps them in every document. Times are microseconds, and
+//! those that are "now" are filled in by the server. Not here: which of it changes when (`plan.rs`).
+
+use crate::names;
+use crate::trouble::Trouble;
+use bytes::Bytes;
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, Document as Bsons, doc};
+use std::borrow::Cow;
+use std::time::Duration;
+use sutler_journal::{
+    CommitId, Document, Due, Fence, Key, Operation, OperationId, OperationRow, Outcome, Polled,
+    Queue, State, StoreTime, Subject, Term, Version, WorkerId,
+};
+use uuid::Uuid;
+
+/// Codes of `state`.
+pub(crate) const WAITING: i32 = 0;
+pub(crate) const READY: i32 = 1;
+pub(crate) const RUNNING: i32 = 2;
+pub(crate) const DONE: i32 = 3;
+/// The longest wait that is added to the server's clock: a thousand years, in microseconds.
+const WAIT_MAX: i64 = 31_557_600_000_000_000;
+
+/// The collections of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collection {
+    /// Documents: `_id` is the key, `v` the version, `b` the body, `t` the terms.
+    Documents,
+    /// Operations.
+    Operations,
+    /// One for each commit: the feed, and the memory of commit ids.
+    Commits,
+    /// One for each worker: `until` when it lives.
+    Leases,
+    /// The layout, the feed's numbers, the count of what was swept.
+    Meta,
+    /// Pieces of logs.
+    Logs,
+    /// How long each log is.
+    LogHeads,
+}
+
+impl Collection {
+    /// All, in the order of the numbers that commands use.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Documents,
+        Self::Operations,
+        Self::Commits,
+        Self::Leases,
+        Self::Meta,
+        Self::Logs,
+        Self::LogHeads,
+    ];
+
+    /// Its name in the database.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Documents => "documents",
+            Self::Operations => "operations",
+            Self::Commits => "commits",
+            Self::Leases => "leases",
+            Self::Meta => "meta",
+            Self::Logs => "logs",
+            Self::LogHeads => "log_heads",
+        }
+    }
+
+    /// Its place in [`Collection::ALL`].
+    pub(crate) fn number(self) -> i32 {
+        self as i32
+    }
+}
+
+/// The server's clock, in microseconds.
+pub(crate) fn now() -> Bson {
+    Bson::Document(doc! { "$multiply": [{ "$toLong": "$$NOW" }, 1000_i64] })
+}
+
+/// A moment on the server's clock.
+pub(crate) fn moment(due: Due) -> Bson {
+    match due {
+        Due::Now => now(),
+        Due::In(wait) => Bson::Document(doc! { "$add": [now(), micros(wait)] }),
+    }
+}
+
+/// A wait, in microseconds.
+pub(crate) fn micros(wait: Duration) -> i64 {
+    i64::try_from(wait.as_micros()).map_or(WAIT_MAX, |it| it.min(WAIT_MAX))
+}
+
+/// Binary data.
+pub(crate) fn binary(bytes: &[u8]) -> Bson {
+    Bson::Binary(Binary {
+        subtype: BinarySubtype::Generic,
+        bytes: bytes.to_vec(),
+    })
+}
+
+/// An id; all are of the same length, so they are sorted as bytes.
+pub(crate) fn uuid(id: Uuid) -> Bson {
+    Bson::Binary(Binary {
+        subtype: BinarySubtype::Uuid,
+        bytes: id.as_bytes().to_vec(),
+    })
+}
+
+/// Text that an update must not take for an expression.
+pub(crate) fn literal(value: impl Into<Bson>) -> Bson {
+    Bson::Document(doc! { "$literal": value.into() })
+}
+
+/// A document, as it is written.
+pub(crate) fn document(key: &Key, version: CommitId, terms: &[Term], body: &Bytes) -> Bsons {
+    let mut row = doc! { "_id": names::key(key), "v": uuid(version.0), "b": binary(body) };
+    if !terms.is_empty() {
+        let mut found = Bsons::new();
+        for term in terms {
+            let entry = names::entry(key.realm(), key.kind(), &term.value, key.as_bytes());
+            found.insert(names::field(&term.name), entry);
+        }
+        row.insert("t", found);
+    }
+    row
+}
+
+/// A document, as it was read.
+pub(crate) fn read_document(row: &Bsons) -> Result<Document, Trouble> {
+    Ok(Document {
+        key: read_key(row, "_id")?,
+        version: Version(CommitId(read_uuid(row, "v")?)),
+        body: read_bytes(row, "b")?,
+    })
+}
+
+/// What a commit was about, as it is written.
+pub(crate) fn subject(subject: &Subject) -> Bson {
+    let row = match subject {
+        Subject::Put(key) => doc! { "p": names::key(key) },
+        Subject::Removed(key) => doc! { "d": names::key(key) },
+        Subject::Operation(id) => doc! { "o": uuid(id.0) },
+    };
+    Bson::Document(row)
+}
+
+/// What a commit was about, as it was read.
+pub(crate) fn read_subject(row: &Bsons) -> Result<Subject, Trouble> {
+    if row.contains_key("p") {
+        return Ok(Subject::Put(read_key(row, "p")?));
+    }
+    if row.contains_key("d") {
+        return Ok(Subject::Removed(read_key(row, "d")?));
+    }
+    Ok(Subject::Operation(OperationId(read_uuid(row, "o")?)))
+}
+
+/// The code of an outcome.
+pub(crate) fn outcome(outcome: Outcome) -> i32 {
+    match outcome {
+        Outcome::Succeeded => 0,
+        Outcome::Failed => 1,
+        Outcome::Cancelled => 2,
+    }
+}
+
+fn read_state(row: &Bsons) -> Result<State, Trouble> {
+    match (int(row, "s")?, row.get("out").and_then(Bson::as_i32)) {
+        (0, _) => Ok(State::Waiting),
+        (1, _) => Ok(State::Ready),
+        (2, _) => Ok(State::Running),
+        (3, Some(0)) => Ok(State::Done(Outcome::Succeeded)),
+        (3, Some(1)) => Ok(State::Done(Outcome::Failed)),
+        (3, Some(2)) => Ok(State::Done(Outcome::Cancelled)),
+        _ => Err(Trouble::odd("a state")),
+    }
+}
+
+/// What a poll reads.
+pub(crate) const POLLED: [&str; 4] = ["s", "out", "verb", "d"];
+
+/// What a poll reads, as it was read.
+pub(crate) fn read_polled(row: &Bsons) -> Result<Polled, Trouble> {
+    Ok(Polled {
+        state: read_state(row)?,
+        verb: Cow::Owned(read_text(row, "verb")?),
+        detail: read_bytes(row, "d")?,
+    })
+}
+
+/// The small part of an operation, as it was read.
+pub(crate) fn read_row(row: &Bsons) -> Result<OperationRow, Trouble> {
+    let small = |name| u32::try_from(int(row, name)?).map_err(|_| Trouble::odd(name));
+    let flag = |name| row.get_bool(name).map_err(|_| Trouble::odd(name));
+    Ok(OperationRow {
+        id: OperationId(read_uuid(row, "_id")?),
+        lane: read_key(row, "lane")?,
+        verb: Cow::Owned(read_text(row, "verb")?),
+        queue: Queue::of(read_text(row, "q")?),
+        state: read_state(row)?,
+        due: StoreTime(int(row, "due")?),
+        fence: read_fence(row)?,
+        attempt: small("a")?,
+        takeovers: small("k")?,
+        cancel: flag("x")?,
+        pinned: flag("p")?,
+        accepted: StoreTime(int(row, "at")?),
+        finished: row.get("end").and_then(Bson::as_i64).map(StoreTime),
+        detail: read_bytes(row, "d")?,
+    })
+}
+
+/// A whole operation, as it was read.
+pub(crate) fn read_operation(row: &Bsons) -> Result<Operation, Trouble> {
+    Ok(Operation {
+        row: read_row(row)?,
+        request: read_bytes(row, "rq")?,
+        progress: read_bytes(row, "pr")?,
+    })
+}
+
+/// The number of the present claim.
+pub(crate) fn read_fence(row: &Bsons) -> Result<Fence, Trouble> {
+    let fence = u64::try_from(int(row, "f")?);
+    fence.map(Fence).map_err(|_| Trouble::odd("a fence"))
+}
+
+/// A fence, as it is written.
+pub(crate) fn fence(fence: Fence) -> i64 {
+    i64::try_from(fence.0).unwrap_or(i64::MAX)
+}
+
+/// Who runs it.
+pub(crate) fn read_worker(row: &Bsons) -> Option<WorkerId> {
+    read_uuid(row, "w").ok().map(WorkerId)
+}
+
+/// A whole number, however the server chose to write it.
+pub(crate) fn int(row: &Bsons, name: &str) -> Result<i64, Trouble> {
+    match row.get(name) {
+        Some(Bson::Int64(it)) => Ok(*it),
+        Some(Bson::Int32(it)) => Ok(i64::from(*it)),
+        _ => Err(Trouble::odd(name)),
+    }
+}
+
+pub(crate) fn read_uuid(row: &Bsons, name: &str) -> Result<Uuid, Trouble> {
+    let id = bytes_of(row, name).and_then(|it| Uuid::from_slice(it).ok());
+    id.ok_or_else(|| Trouble::odd(name))
+}
+
+pub(crate) fn read_bytes(row: &Bsons, name: &str) -> Result<Bytes, Trouble> {
+    let bytes = bytes_of(row, name).map(Bytes::copy_from_slice);
+    bytes.ok_or_else(|| Trouble::odd(name))
+}
+
+fn read_text(row: &Bsons, name: &str) -> Result<String, Trouble> {
+    let text = row.get_str(name).map(str::to_owned);
+    text.map_err(|_| Trouble::odd(name))
+}
+
+fn read_key(row: &Bsons, name: &str) -> Result<Key, Trouble> {
+    let bytes = names::bytes(&read_text(row, name)?);
+    let key = bytes.and_then(|it| Key::from_bytes(&it).ok());
+    key.ok_or_else(|| Trouble::odd(name))
+}
+
+/// Binary data, whatever it stands for.
+fn bytes_of<'a>(row: &'a Bsons, name: &str) -> Option<&'a [u8]> {
+    match row.get(name) {
+        Some(Bson::Binary(it)) => Some(&it.bytes),
+        _ => None,
+    }
+}

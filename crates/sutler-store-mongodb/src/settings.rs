@@ -1,0 +1,105 @@
+//! What can be set about a store, and why one cannot be opened.
+//!
+//! TLS, credentials and the name of the replica set are in the URL, as the driver's documentation has
+//! it (`tls=true&tlsCAFile=…`). Not here: what is asked of the server itself (`layout.rs`).
+
+use std::time::Duration;
+
+/// How a store is run. The defaults are right for a broker.
+#[derive(Clone, Debug)]
+pub struct MongoSettings {
+    /// Most connections to each member at a time; who comes later waits.
+    pub connections: u32,
+    /// How long making a connection may take.
+    pub connect_timeout: Duration,
+    /// How long a primary is looked for before the store says that there is none.
+    pub select_timeout: Duration,
+    /// How long the server may work on one command before it gives up.
+    pub command_timeout: Duration,
+    /// How long an answer is waited for; longer than the server's own limit, so that it can tell of it.
+    pub answer_timeout: Duration,
+    /// How often hints are given though nobody sent any: for those that were lost.
+    pub hint_every: Duration,
+}
+
+impl Default for MongoSettings {
+    fn default() -> Self {
+        Self {
+            connections: 32,
+            connect_timeout: Duration::from_secs(3),
+            select_timeout: Duration::from_secs(3),
+            command_timeout: Duration::from_secs(5),
+            answer_timeout: Duration::from_secs(7),
+            hint_every: Duration::from_millis(250),
+        }
+    }
+}
+
+/// Why a store cannot be opened. Says no password, and nothing of the URL but hosts and database.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is none.
+    #[error(
+        "the store's URL cannot be used: it must look like \
+         mongodb://user:password@host:27017/database?replicaSet=name, with the characters : / ? # [ ] @ \
+         of a password written as %3A and so on"
+    )]
+    Url,
+    /// Nobody answers there, or not to us.
+    #[error("{server} cannot be reached: {said}; is it running, and are name and password right?")]
+    Unreachable {
+        /// Hosts and database.
+        server: String,
+        /// What went wrong.
+        said: String,
+    },
+    /// A server by itself has no transactions.
+    #[error(
+        "{server} is a standalone server, which has no transactions: start mongod with --replSet rs0, \
+         then run rs.initiate() in mongosh once; one member is enough"
+    )]
+    Standalone {
+        /// Hosts and database.
+        server: String,
+    },
+    /// A router in front of shards.
+    #[error(
+        "{server} is a router of a sharded cluster: name the members of one replica set instead"
+    )]
+    Sharded {
+        /// Hosts and database.
+        server: String,
+    },
+    /// The server is too old.
+    #[error("{server} is MongoDB {found}; this store needs MongoDB 8.0 or later: upgrade it")]
+    Old {
+        /// Hosts and database.
+        server: String,
+        /// What it is.
+        found: String,
+    },
+    /// A later version of this program made the collections.
+    #[error(
+        "{server} has layout {found}, this program knows layouts up to {known}: use the newer \
+         program, or a backup made before it was upgraded"
+    )]
+    Newer {
+        /// Hosts and database.
+        server: String,
+        /// The layout there.
+        found: i64,
+        /// The newest layout known here.
+        known: i64,
+    },
+    /// The collections could not be made.
+    #[error(
+        "the collections in {server} cannot be made: {said}; the user of the URL needs the role \
+         readWrite on its database"
+    )]
+    Layout {
+        /// Hosts and database.
+        server: String,
+        /// What went wrong.
+        said: String,
+    },
+}

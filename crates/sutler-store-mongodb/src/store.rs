@@ -1,0 +1,215 @@
+//! The way in: opening a store, and the journal's `Store` over it.
+
+use crate::call::Caller;
+use crate::claim::Dead;
+use crate::commit::{Claims, Doubts};
+use crate::layout;
+use crate::locks::Locks;
+use crate::settings::{MongoSettings, OpenError};
+use crate::wake::{self, Hints};
+use async_trait::async_trait;
+use bytes::Bytes;
+use mongodb::Client;
+use mongodb::options::{
+    Acknowledgment, ClientOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{
+    Changes, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List, LogChunk,
+    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
+    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
+};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+/// The database of a URL that names none.
+const DATABASE: &str = "sutler";
+
+/// The journal in MongoDB. Any number of replicas share it. A clone is the same store; what it does in
+/// the background ends with the last of them.
+#[derive(Clone)]
+pub struct MongoStore {
+    pub(crate) caller: Caller,
+    pub(crate) hints: Hints,
+    pub(crate) locks: Arc<Locks>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) doubts: Arc<Doubts>,
+    pub(crate) dead: Arc<tokio::sync::Mutex<Dead>>,
+    /// Who gives places in the feed does so alone.
+    pub(crate) numbering: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) layout: Layout,
+    _background: Arc<Background>,
+}
+
+struct Background(Vec<AbortHandle>);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl MongoStore {
+    /// Opens the store that a URL names, or makes it: `mongodb://user:password@host/database?…`, with
+    /// the parameters of MongoDB's own connection strings.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open(url: &SecretString) -> Result<Self, OpenError> {
+        Self::open_with(url, MongoSettings::default()).await
+    }
+
+    /// Opens a store with settings of one's own.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_with(url: &SecretString, settings: MongoSettings) -> Result<Self, OpenError> {
+        // What the driver says about a URL may quote it.
+        let parsed = ClientOptions::parse(url.expose_secret()).await;
+        let mut options = parsed.map_err(|_| OpenError::Url)?;
+        set(&mut options, &settings);
+        let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();
+        let database = options.default_database.clone();
+        let database = database.unwrap_or_else(|| DATABASE.to_owned());
+        let server = format!("{}/{database}", hosts.join(","));
+        let client = Client::with_options(options).map_err(|_| OpenError::Url)?;
+        let caller = Caller {
+            database: client.database(&database),
+            client,
+            settings,
+        };
+        layout::check_server(&caller, &server).await?;
+        let layout = layout::prepare(&caller, &server).await?;
+        let hints = Hints::default();
+        let background = vec![
+            tokio::spawn(wake::follow(caller.clone(), hints.clone())).abort_handle(),
+            tokio::spawn(wake::tick(caller.settings.hint_every, hints.clone())).abort_handle(),
+        ];
+        Ok(Self {
+            caller,
+            hints,
+            locks: Arc::default(),
+            claims: Arc::default(),
+            doubts: Arc::default(),
+            dead: Arc::default(),
+            numbering: Arc::default(),
+            layout,
+            _background: Arc::new(Background(background)),
+        })
+    }
+}
+
+/// What is no matter of taste: the primary answers, and a majority has what is acknowledged.
+fn set(options: &mut ClientOptions, settings: &MongoSettings) {
+    options.app_name.get_or_insert_with(|| "sutler".to_owned());
+    options.max_pool_size.get_or_insert(settings.connections);
+    options.connect_timeout = Some(settings.connect_timeout);
+    options.server_selection_timeout = Some(settings.select_timeout);
+    options.read_concern = Some(ReadConcern::majority());
+    options.selection_criteria = Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
+    let concern = WriteConcern::builder()
+        .w(Acknowledgment::Majority)
+        .journal(true);
+    options.write_concern = Some(concern.build());
+    options.retry_writes = Some(true);
+}
+
+impl fmt::Debug for MongoStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MongoStore").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for MongoStore {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        self.apply(commit).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        Ok(self.read_one(key).await?)
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        Ok(self.whole(id).await?)
+    }
+
+    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+        Ok(self.polled(lane, id).await?)
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        Ok(self.page(list, after, limit).await?)
+    }
+
+    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+        Ok(self.with_terms(from, limit).await?)
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        Ok(self.rows(list).await?)
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        self.prolong(worker, ttl).await
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        self.hand_out(worker, queues).await
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        Ok(self.let_go(worker).await?)
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        self.feed(after, limit).await
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.hints.subscribe()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        Ok(self.throw_away(sweep).await?)
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        Ok(self.counts().await?)
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        Ok(self.tell().await?)
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        Ok(self.time().await?)
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        Ok(self.add_to_log(operation, text).await?)
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        Ok(self.log(operation, from, limit).await?)
+    }
+}

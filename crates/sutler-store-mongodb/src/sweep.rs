@@ -1,0 +1,173 @@
+//! Throwing away: what is done and nobody points to, old commits of the feed, leases long over.
+
+use crate::commit::{is_worth_another_try, jittered};
+use crate::logs;
+use crate::names;
+use crate::plan::{Found, delete, update};
+use crate::read::options;
+use crate::rows::{self, Collection, DONE};
+use crate::store::MongoStore;
+use crate::transact::{Gate, Look, Outcome};
+use crate::trouble::Trouble;
+use mongodb::bson::{Bson, Document as Bsons, doc};
+use std::time::Duration;
+use sutler_journal::{OperationId, Outcome as End, Sweep};
+
+/// Most operations that go in one transaction.
+const AT_ONCE: usize = 250;
+/// How often a part is tried that others are in the way of.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(5);
+/// Most leases that are forgotten at a time.
+const LEASES_MAX: i64 = 1000;
+
+impl MongoStore {
+    pub(crate) async fn throw_away(&self, sweep: &Sweep) -> Result<u64, Trouble> {
+        match sweep {
+            Sweep::Operations {
+                lanes,
+                outcome,
+                finished_before,
+                limit,
+            } => {
+                let filter = sweepable(lanes, *outcome, finished_before.0);
+                self.sweep_operations(&filter, *limit).await
+            }
+            Sweep::Feed { before, limit } => {
+                self.forget_leases(before.0).await?;
+                self.trim(before.0, *limit).await
+            }
+        }
+    }
+
+    async fn sweep_operations(&self, filter: &Bsons, limit: usize) -> Result<u64, Trouble> {
+        let mut swept = 0;
+        while swept < limit {
+            let wanted = AT_ONCE.min(limit - swept);
+            let gone = self.sweep_some(filter, wanted).await?;
+            swept += gone;
+            if gone < wanted {
+                break;
+            }
+        }
+        Ok(swept as u64)
+    }
+
+    /// Sweeps a part, and counts it, in one transaction.
+    async fn sweep_some(&self, filter: &Bsons, wanted: usize) -> Result<usize, Trouble> {
+        for n in 1..=TRIES {
+            let mut options = options(doc! { "end": 1, "_id": 1 }, wanted);
+            options.projection = Some(doc! { "_id": 1 });
+            let found = self
+                .caller
+                .find(Collection::Operations, filter.clone(), options)
+                .await?;
+            if found.is_empty() {
+                return Ok(0);
+            }
+            let steps = removal(&found)?;
+            let count = found.len();
+            let look = |results: &[Found]| {
+                let mine = results.iter().take(count + 1);
+                match mine.clone().all(|it| *it == Found::Count(1)) {
+                    true => Look::Commit(None),
+                    false => Look::Decline(()),
+                }
+            };
+            match self.caller.transact(steps, &Gate::default(), look).await {
+                Outcome::Committed => return Ok(count),
+                Outcome::Declined(()) => {}
+                Outcome::Failed(trouble) if n < TRIES && is_worth_another_try(&trouble) => {}
+                Outcome::Failed(trouble) | Outcome::Unknown(trouble) => return Err(trouble),
+            }
+            tokio::time::sleep(jittered(PAUSE)).await;
+        }
+        Ok(0)
+    }
+
+    /// Forgets leases that ran out before a moment and cover nothing.
+    async fn forget_leases(&self, before: i64) -> Result<(), Trouble> {
+        let theirs = doc! { "$lookup": {
+            "from": Collection::Operations.name(),
+            "localField": "_id",
+            "foreignField": "w",
+            "pipeline": [{ "$limit": 1 }, { "$project": { "_id": 1 } }],
+            "as": "held",
+        } };
+        let pipeline = vec![
+            doc! { "$match": { "open": false, "until": { "$lt": before } } },
+            doc! { "$limit": LEASES_MAX },
+            theirs,
+            doc! { "$match": { "held": [] } },
+            doc! { "$project": { "_id": 1 } },
+        ];
+        let found = self.caller.aggregate(Collection::Leases, pipeline).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Bson> = found
+            .iter()
+            .filter_map(|it| it.get("_id").cloned())
+            .collect();
+        let over = doc! { "_id": { "$in": ids }, "open": false };
+        let mut step = delete(Collection::Leases, over);
+        step.insert("multi", true);
+        self.caller.write_each(vec![step]).await.map(drop)
+    }
+}
+
+/// What a sweep takes.
+fn sweepable(lanes: &[u8], outcome: Option<End>, finished_before: i64) -> Bsons {
+    let mut filter = doc! { "s": DONE, "p": false, "end": { "$lt": finished_before } };
+    if !lanes.is_empty() {
+        let first = names::text(lanes);
+        let end = names::above(&first);
+        filter.insert("lane", doc! { "$gte": first, "$lt": end });
+    }
+    let outcomes: &[i32] = match outcome {
+        None => return filter,
+        Some(End::Succeeded) => &[0],
+        // A cancelled one counts as failed.
+        Some(End::Failed) => &[1, 2],
+        Some(End::Cancelled) => &[2],
+    };
+    filter.insert("out", doc! { "$in": outcomes });
+    filter
+}
+
+/// First those that must all find something: the count, and each operation. Then their logs.
+fn removal(found: &[Bsons]) -> Result<Vec<Bsons>, Trouble> {
+    let count = i64::try_from(found.len()).unwrap_or(i64::MAX);
+    let counted = doc! { "$inc": { "n": count } };
+    let mut steps = vec![update(Collection::Meta, doc! { "_id": "swept" }, counted)];
+    for row in found {
+        let as_found = doc! { "_id": row.get("_id"), "s": DONE, "p": false };
+        steps.push(delete(Collection::Operations, as_found));
+    }
+    for row in found {
+        let id = OperationId(rows::read_uuid(row, "_id")?);
+        steps.extend(logs::removal(id));
+    }
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sweepable;
+    use mongodb::bson::doc;
+    use sutler_journal::Outcome;
+
+    #[test]
+    fn a_cancelled_one_counts_as_failed() {
+        for (outcome, codes) in [
+            (Outcome::Succeeded, doc! { "$in": [0] }),
+            (Outcome::Failed, doc! { "$in": [1, 2] }),
+            (Outcome::Cancelled, doc! { "$in": [2] }),
+        ] {
+            let filter = sweepable(b"", Some(outcome), 7);
+            assert_eq!(filter.get_document("out").ok(), Some(&codes));
+        }
+        assert!(!sweepable(b"", None, 7).contains_key("out"));
+        assert!(sweepable(b"x", None, 7).contains_key("lane"));
+    }
+}

@@ -1,0 +1,120 @@
+//! The MongoDB store passes the suite that every store must pass.
+//!
+//! Every test has a database and a proxy of its own: cuts happen on the wire, and a commit that is under
+//! way is an open transaction whose commit the proxy keeps. Time is the server's, so it must be waited for.
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::{Commit, CommitError, Store, StoreError};
+use sutler_servers::{Held, MongoDialect, Place, Proxy, Server, mongodb};
+use sutler_store_mongodb::MongoStore;
+use tokio::task::JoinHandle;
+
+/// A store behind a proxy.
+pub(crate) struct Mongo {
+    pub(crate) proxy: Proxy,
+    /// The database, past the proxy.
+    pub(crate) place: Place,
+    store: Mutex<Arc<MongoStore>>,
+}
+
+impl Mongo {
+    /// An empty store on the shared server; `None` if there is no server, which is said.
+    pub(crate) async fn fresh() -> Option<Self> {
+        Some(Self::on(mongodb::shared()?).await)
+    }
+
+    /// An empty store on this server.
+    pub(crate) async fn on(server: &Server) -> Self {
+        let place = server.fresh();
+        let proxy = Proxy::to::<MongoDialect>(server.address()).await;
+        let store = open(&place.through(proxy.port()).url()).await;
+        Self {
+            proxy,
+            place,
+            store: Mutex::new(store),
+        }
+    }
+
+    pub(crate) fn current(&self) -> Arc<MongoStore> {
+        Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Another replica over the same data, past the proxy.
+    pub(crate) async fn replica(&self) -> Arc<MongoStore> {
+        open(&self.place.url()).await
+    }
+}
+
+pub(crate) async fn open(url: &str) -> Arc<MongoStore> {
+    let opened = MongoStore::open(&SecretString::from(url)).await;
+    Arc::new(opened.expect("a store"))
+}
+
+#[async_trait]
+impl Candidate for Mongo {
+    async fn store(&self) -> Arc<dyn Store> {
+        self.current()
+    }
+
+    async fn pass(&self, time: Duration) {
+        wait_until_it_is_over(time).await;
+    }
+
+    async fn reopen(&self) -> Arc<dyn Store> {
+        let store = open(&self.place.through(self.proxy.port()).url()).await;
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&store);
+        store
+    }
+
+    async fn cut(&self, cut: Cut) {
+        self.proxy.cut(match cut {
+            Cut::BeforeCommit => sutler_servers::Cut::Before,
+            Cut::DuringCommit => sutler_servers::Cut::During,
+            Cut::AfterCommit => sutler_servers::Cut::After,
+        });
+    }
+
+    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+        let store = self.current();
+        let Held { arrived, go } = self.proxy.hold();
+        let commit = tokio::spawn(async move { store.commit(&commit).await });
+        arrived.await.expect("the commit is sent");
+        Box::new(Kept { commit, go })
+    }
+}
+
+/// A commit that the proxy keeps.
+struct Kept {
+    commit: JoinHandle<Result<(), CommitError>>,
+    go: tokio::sync::oneshot::Sender<()>,
+}
+
+#[async_trait]
+impl Stalled for Kept {
+    async fn finish(self: Box<Self>) -> Result<(), CommitError> {
+        let _ = self.go.send(());
+        let ended = self.commit.await;
+        ended.unwrap_or_else(|_| Err(CommitError::Unknown(StoreError::new("it panicked"))))
+    }
+}
+
+/// The server's clock cannot be moved.
+async fn wait_until_it_is_over(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+mod conformance {
+    use super::Mongo;
+
+    sutler_journal::store_conformance!(match Mongo::fresh().await {
+        Some(candidate) => candidate,
+        None => return,
+    });
+}

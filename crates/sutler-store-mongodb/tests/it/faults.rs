@@ -1,0 +1,232 @@
+//! Servers that die, freeze and refuse, connections that break: a store says so quickly, and recovers by
+//! itself.
+
+use crate::candidate::{Mongo, open};
+use crate::scene::{WORK, bytes, insert, key, new_operation, until, worker};
+use mongodb::bson::{Document as Bsons, doc};
+use std::time::{Duration, Instant};
+use sutler_journal::{
+    Commit, CommitError, Fence, LeaseError, Next, Outcome, Start, Store, WorkerId, settle,
+};
+use sutler_servers::{Cut, Demands, mongodb as servers};
+
+/// Longer than any answer may take.
+const SOON: Duration = Duration::from_secs(12);
+
+fn is_not_acknowledged(answer: &Result<(), CommitError>) -> bool {
+    matches!(
+        answer,
+        Err(CommitError::NotWritten(_) | CommitError::Unknown(_))
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_died_is_missed_quickly_and_found_again() {
+    let Some(server) = servers::own(Demands::default()) else {
+        return;
+    };
+    let mongo = Mongo::on(&server).await;
+    let store = mongo.current();
+    let accepted = insert("a", 2);
+    store.commit(&accepted).await.expect("accepted");
+    let worker = worker(&*store).await;
+    server.kill();
+    let began = Instant::now();
+    store.get(&key("a")).await.expect_err("it is dead");
+    let commit = insert("b", 2);
+    let lost = store.commit(&commit).await;
+    assert!(is_not_acknowledged(&lost), "{lost:?}");
+    let renewed = store.renew(worker, Duration::from_secs(60)).await;
+    assert!(matches!(renewed, Err(LeaseError::Store(_))), "{renewed:?}");
+    let took = began.elapsed();
+    assert!(took < SOON, "quickly, not in {took:?}");
+    server.start();
+    until("the server is back", || async { store.now().await.is_ok() }).await;
+    let settled = settle(&*store, &commit).await;
+    settled.expect("now it is taken");
+    let settled = settle(&*store, &accepted).await;
+    settled.expect("it was there before");
+    assert!(store.get(&key("a")).await.expect("a read").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_server_is_not_waited_for_and_nothing_stays_locked() {
+    let Some(server) = servers::own(Demands::default()) else {
+        return;
+    };
+    let mongo = Mongo::on(&server).await;
+    let store = mongo.current();
+    store.commit(&insert("a", 0)).await.expect("accepted");
+    server.freeze();
+    let began = Instant::now();
+    let commit = insert("b", 0).start(new_operation("b", Start::Waiting));
+    let lost = store.commit(&commit).await;
+    assert!(is_not_acknowledged(&lost), "{lost:?}");
+    let took = began.elapsed();
+    assert!(took < SOON, "quickly, not in {took:?}");
+    server.thaw();
+    until("the server goes on", || async { store.now().await.is_ok() }).await;
+    // What arrived while it was frozen left a transaction open, which is ended by and by.
+    until("the commit is taken", || async {
+        settle(&*store, &commit).await.is_ok()
+    })
+    .await;
+    let stats = store.stats().await.expect("counts");
+    assert_eq!(stats.accepted, 1, "once");
+}
+
+/// Has the server fail commands of a kind, in a way.
+async fn fail(mongo: &Mongo, command: &str, times: i32, how: Bsons) {
+    let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
+    let client = client.expect("a client");
+    let mut data = doc! { "failCommands": [command] };
+    data.extend(how);
+    let order =
+        doc! { "configureFailPoint": "failCommand", "mode": { "times": times }, "data": data };
+    let done = client.database("admin").run_command(order).await;
+    done.expect("a fail point");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_is_applied_once_whatever_the_server_answers() {
+    let Some(server) = servers::own(Demands::default()) else {
+        return;
+    };
+    let mongo = Mongo::on(&server).await;
+    let store = mongo.current();
+    let transient = doc! { "errorCode": 112, "errorLabels": ["TransientTransactionError"] };
+    let faults = [
+        ("bulkWrite", 3, transient.clone()),
+        ("bulkWrite", 1, doc! { "closeConnection": true }),
+        ("commitTransaction", 2, transient),
+        ("commitTransaction", 1, doc! { "closeConnection": true }),
+        ("commitTransaction", 3, doc! { "closeConnection": true }),
+        // Shutting down, and not on a majority: what became of it is not known.
+        ("commitTransaction", 1, doc! { "errorCode": 91 }),
+        (
+            "commitTransaction",
+            1,
+            doc! { "writeConcernError": { "code": 64, "errmsg": "waiting" } },
+        ),
+    ];
+    for (n, (command, times, how)) in (0_u64..).zip(faults) {
+        fail(&mongo, command, times, how).await;
+        let id = format!("{n}");
+        let commit = insert(&id, 1).start(new_operation(&id, Start::Waiting));
+        let taken = settle(&*store, &commit).await;
+        assert!(taken.is_ok(), "{command} {n}: {taken:?}");
+        let stats = store.stats().await.expect("counts");
+        assert_eq!(stats.accepted, n + 1, "{command} {n}: once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    // The transaction is open, and its commit on the way; its answer will not come in time.
+    let held = mongo.proxy.hold();
+    let commit = insert("a", 0);
+    let (sender, sent) = (store.clone(), commit.clone());
+    let first = tokio::spawn(async move { sender.commit(&sent).await });
+    held.arrived.await.expect("it is sent");
+    let near = mongo.replica().await;
+    // Nobody can overtake it meanwhile, from whichever replica; nor can it be told to be stale.
+    let other = insert("a", 0);
+    let repeated = near.commit(&commit).await;
+    assert!(
+        !matches!(repeated, Err(CommitError::Stale(_))),
+        "{repeated:?}"
+    );
+    let unknown = first.await.expect("no panic");
+    assert!(
+        matches!(unknown, Ok(()) | Err(CommitError::Unknown(_))),
+        "{unknown:?}"
+    );
+    let _ = held.go.send(());
+    let settled = settle(&*store, &commit).await;
+    let late = near.commit(&other).await;
+    settled.expect("nobody else wrote");
+    assert!(matches!(late, Err(CommitError::Stale(_))), "{late:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_ran_out_while_cut_off_is_lost() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    let worker = WorkerId::fresh();
+    let brief = Duration::from_secs(2);
+    store.renew(worker, brief).await.expect("a lease");
+    let new = new_operation("a", Start::Claimed(worker));
+    let id = new.id;
+    store.commit(&Commit::new().start(new)).await.expect("it");
+    let near = mongo.replica().await;
+    mongo.proxy.set_down(true);
+    let heir = crate::scene::worker(&*near).await;
+    until("the lease ran out", || async {
+        let claimed = near.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+        claimed.iter().any(|it| it.row.fence == Fence(2))
+    })
+    .await;
+    mongo.proxy.set_down(false);
+    until("the store is back", || async { store.now().await.is_ok() }).await;
+    let done = Next::Done(Outcome::Succeeded);
+    let late = Commit::new()
+        .advance(id, done, None, None)
+        .fenced(id, Fence(1));
+    let late = settle(&*store, &late).await;
+    assert!(matches!(late, Err(CommitError::Stale(_))), "{late:?}");
+    let renewed = store.renew(worker, brief).await;
+    assert!(matches!(renewed, Err(LeaseError::Lost)), "{renewed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_died_is_replaced_and_nothing_acknowledged_is_lost() {
+    let Some((members, url)) = servers::three() else {
+        return;
+    };
+    let store = open(&url).await;
+    let mut acknowledged = Vec::new();
+    for n in 0..20 {
+        let commit = insert(&format!("before-{n}"), 1);
+        store.commit(&commit).await.expect("accepted");
+        acknowledged.push(format!("before-{n}"));
+    }
+    let primary = members
+        .iter()
+        .find(|it| servers::is_primary(it.place().port));
+    primary.expect("a primary").kill();
+    let commit = insert("during", 1).start(new_operation("during", Start::Waiting));
+    let took = until("another primary", || async {
+        settle(&*store, &commit).await.is_ok()
+    })
+    .await;
+    assert!(took < Duration::from_secs(30), "not in {took:?}");
+    acknowledged.push("during".to_owned());
+    for id in &acknowledged {
+        let found = store.get(&key(id)).await.expect("a read");
+        assert!(found.is_some(), "{id} was acknowledged");
+    }
+    assert_eq!(store.stats().await.expect("counts").accepted, 1, "once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_sentence_names_what_was_sent() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    for _ in 0..4 {
+        mongo.proxy.cut(Cut::After);
+    }
+    let commit = Commit::new().insert(key("canary"), Vec::new(), bytes("canary"));
+    if let Err(error) = store.commit(&commit).await {
+        let said = format!("{error} {error:?}");
+        assert!(!said.contains("canary"), "{said}");
+        assert!(!said.contains("mongodb://"), "{said}");
+    }
+}

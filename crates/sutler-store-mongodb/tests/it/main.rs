@@ -1,0 +1,8 @@
+//! Tests of the MongoDB store against a real server: the public suite, then what only a server can
+//! suffer.
+
+mod candidate;
+mod counts;
+mod faults;
+mod opening;
+mod scene;
