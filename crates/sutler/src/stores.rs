@@ -46,6 +46,10 @@ async fn server(url: &SecretString) -> Result<Arc<dyn Store>, Fault> {
         }
         #[cfg(feature = "mysql")]
         Some(StoreServer::MySql) => Ok(Arc::new(sutler_store_sql::MySqlStore::open(url).await?)),
+        #[cfg(feature = "mongodb")]
+        Some(StoreServer::MongoDb) => {
+            Ok(Arc::new(sutler_store_mongodb::MongoStore::open(url).await?))
+        }
         #[cfg(feature = "etcd")]
         Some(StoreServer::Etcd) => Ok(Arc::new(sutler_store_etcd::EtcdStore::open(url).await?)),
         _ => Err("the store's URL names no server that is known".into()),
@@ -57,6 +61,7 @@ fn left_out(server: StoreServer) -> Option<String> {
     let (name, feature, is_there) = match server {
         StoreServer::Postgres => ("PostgreSQL", "postgres", cfg!(feature = "postgres")),
         StoreServer::MySql => ("MySQL", "mysql", cfg!(feature = "mysql")),
+        StoreServer::MongoDb => ("MongoDB", "mongodb", cfg!(feature = "mongodb")),
         StoreServer::Etcd => ("etcd", "etcd", cfg!(feature = "etcd")),
     };
     (!is_there).then(|| {

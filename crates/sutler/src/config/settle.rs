@@ -227,7 +227,10 @@ fn names_a_server(url: &Secret) -> Result<(), String> {
     let url = url.reveal(&variable)?;
     match StoreServer::of(url.expose_secret()) {
         Some(_) => Ok(()),
-        None => Err("must begin with postgres://, mysql:// or etcd:// where it is kept".to_owned()),
+        None => Err(
+            "must begin with postgres://, mysql://, mongodb:// or etcd:// where it is kept"
+                .to_owned(),
+        ),
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSource {
     /// `sqlite:FILE`, made if it is not there; `memory:`, forgotten at the end; or a server that replicas
-    /// share: `postgres://…`, `mysql://…`, `etcd://…`, also as `${env:NAME}` or `${file:PATH}`.
+    /// share: `postgres://…`, `mysql://…`, `mongodb://…`, `etcd://…`, also as `${env:NAME}` or `${file:PATH}`.
     pub url: StoreUrl,
     /// The keys that seal what is kept; made if they are not there. The database's name with `.key`,
     /// if none is given. Replicas of one store need the same keys: for a server they must be named.
@@ -48,6 +48,8 @@ pub enum StoreServer {
     Postgres,
     /// MySQL and MariaDB.
     MySql,
+    /// MongoDB.
+    MongoDb,
     /// etcd.
     Etcd,
 }
@@ -59,6 +61,7 @@ impl StoreServer {
         match scheme {
             "postgres" | "postgresql" => Some(Self::Postgres),
             "mysql" | "mariadb" => Some(Self::MySql),
+            "mongodb" | "mongodb+srv" => Some(Self::MongoDb),
             "etcd" => Some(Self::Etcd),
             _ => None,
         }
@@ -66,8 +69,7 @@ impl StoreServer {
 }
 
 /// What every URL of a store looks like.
-const FORMS: &str =
-    "`sqlite:FILE`, `memory:`, or a URL that begins with postgres://, mysql:// or etcd://";
+const FORMS: &str = "`sqlite:FILE`, `memory:`, or a URL that begins with postgres://, mysql://, mongodb:// or etcd://";
 
 impl TryFrom<String> for StoreUrl {
     type Error = String;
