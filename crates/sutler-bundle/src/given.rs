@@ -1,4 +1,10 @@
 //! What a run gave back, as it is read from its result directory. Values may be secrets.
+//!
+//! How it is read: `given/read.rs`.
+
+mod read;
+
+pub(crate) use read::ResultFolder;
 
 use crate::order::Vars;
 use std::fmt;

@@ -4,6 +4,8 @@
 //! A bundle is run once per action of an operation. What is to be run is an [`Order`], who runs it a
 //! [`Runner`], what it gave back [`Given`]. Nothing here answers a platform: that is `sutler-broker`.
 
+pub mod conformance;
+
 mod action;
 
 mod manifest;
@@ -21,6 +23,7 @@ mod scaffold;
 
 mod given;
 mod order;
+mod run;
 mod runner;
 mod service;
 
@@ -39,11 +42,12 @@ pub use manifest::{
     OnLost, Parameter, Pattern, PlanEntry, Range, SecretWish, Shape, accepts, duration_text,
     refuse_reserved, with_defaults,
 };
-pub use order::{Limits, Order, RunName, Runnable, SecretFiles, Vars};
+pub use order::{Limits, NoRunName, Order, RunName, Runnable, SecretFiles, Vars};
 pub use pack::{
     FILE_LABEL, PACKED_BYTES_MAX, PackFault, PackOptions, Packed, RUNTIME_LABEL, SPEC_LABEL, pack,
 };
 pub use page::page;
+pub use run::process::{ProcessRunner, ProcessSettings, RunUser, supervisor};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -26,6 +27,25 @@ impl fmt::Display for RunName {
         write!(f, "{}-{}", self.operation.simple(), self.attempt)
     }
 }
+
+impl FromStr for RunName {
+    type Err = NoRunName;
+
+    fn from_str(text: &str) -> Result<Self, NoRunName> {
+        let (operation, attempt) = text.split_once('-').ok_or(NoRunName)?;
+        let name = Self {
+            operation: Uuid::try_parse(operation).map_err(|_| NoRunName)?,
+            attempt: attempt.parse().map_err(|_| NoRunName)?,
+        };
+        // One name, one spelling.
+        (name.to_string() == text).then_some(name).ok_or(NoRunName)
+    }
+}
+
+/// A text names no run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this names no run: a run is named OPERATION-ATTEMPT")]
+pub struct NoRunName;
 
 /// Variables of a run. They hold parameters, credentials and state: nothing prints them.
 #[derive(Clone, Default, PartialEq)]

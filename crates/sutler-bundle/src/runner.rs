@@ -7,10 +7,12 @@ use crate::given::{Given, Progress};
 use crate::order::{Order, RunName};
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Exit {
     /// With this code: 0 is done, 8 means that there is no such action.
     Code(i32),

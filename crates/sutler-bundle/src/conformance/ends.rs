@@ -1,0 +1,78 @@
+//! How runs end: by themselves, at their deadline, because they were stopped.
+
+use super::Candidate;
+use super::scene::{heard_until, nothing_left_eventually, order, run, seen_until};
+use crate::runner::{Exit, RunFault, Seen};
+use std::time::Duration;
+
+/// Codes are told as they are.
+pub async fn the_code_of_the_entry_point_is_told(candidate: &dyn Candidate) {
+    for code in [0, 1, 8, 255] {
+        let told = run(candidate, &order(candidate, &format!("exit {code}"))).await;
+        assert_eq!(told.seen, Seen::Finished(Exit::Code(code)));
+    }
+}
+
+/// So are signals; an engine of containers only has a code for them.
+pub async fn a_signal_is_no_success(candidate: &dyn Candidate) {
+    // Of a shell of its own: the first process of a container may not get it.
+    let told = run(candidate, &order(candidate, "sh -c 'kill -KILL $$'")).await;
+    let ended = matches!(told.seen, Seen::Finished(Exit::Signal(9) | Exit::Code(137)));
+    assert!(ended, "{told:?}");
+}
+
+/// Also when nobody watches, and the run will not hear of it.
+pub async fn a_deadline_ends_everything_the_run_started(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let mut order = order(candidate, "trap '' TERM; (sleep 1000 &) ; sleep 1000");
+    order.limits.deadline = Duration::from_millis(300);
+    runner.start(&order).await.expect("started");
+    let seen = seen_until(&runner, order.name, |seen| *seen != Seen::Running).await;
+    assert_eq!(seen, Seen::Finished(Exit::Deadline));
+    nothing_left_eventually(candidate, order.name).await;
+}
+
+/// Whoever left the family too.
+pub async fn a_stop_ends_everything_the_run_started(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let script =
+        "trap 'echo told' TERM; (setsid sleep 1000 &) ; echo up; while :; do sleep 0.1; done";
+    let order = order(candidate, script);
+    runner.start(&order).await.expect("started");
+    heard_until(&runner, order.name, "up").await;
+    runner.stop(order.name).await.expect("stopped");
+    assert_eq!(
+        runner.look(order.name).await.expect("looked"),
+        Seen::Finished(Exit::Stopped)
+    );
+    nothing_left_eventually(candidate, order.name).await;
+    runner.stop(order.name).await.expect("stopped already");
+}
+
+/// A bundle that starts a daemon has none afterwards.
+pub async fn what_the_entry_point_leaves_behind_is_ended(candidate: &dyn Candidate) {
+    let order = order(candidate, "(setsid sleep 1000 &) ; (sleep 1000 &) ; exit 0");
+    let told = run(candidate, &order).await;
+    assert_eq!(told.seen, Seen::Finished(Exit::Code(0)));
+    nothing_left_eventually(candidate, order.name).await;
+}
+
+/// With a sentence, at the start or as the run's own error.
+pub async fn what_cannot_be_run_is_refused_with_a_sentence(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let mut order = order(candidate, "exit 0");
+    order.runnable = candidate.missing();
+    let sentence = match runner.start(&order).await {
+        Err(RunFault::Refused(sentence)) => sentence,
+        Err(other) => panic!("{other:?}"),
+        Ok(()) => {
+            let seen = seen_until(&runner, order.name, |seen| *seen != Seen::Running).await;
+            let failed = matches!(seen, Seen::Finished(Exit::Code(125..=127)));
+            assert!(failed, "{seen:?}");
+            let given = runner.given(order.name).await.expect("read");
+            given.error.expect("an error")
+        }
+    };
+    assert!(sentence.ends_with('.') && sentence.len() > 40, "{sentence}");
+    runner.remove(order.name).await.expect("removed");
+}

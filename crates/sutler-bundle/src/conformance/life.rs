@@ -1,0 +1,171 @@
+//! How runs come to be and are found again.
+
+use super::Candidate;
+use super::scene::{UNTIL_GO, heard_until, nothing_left_eventually, order, run, seen_until, watch};
+use crate::order::RunName;
+use crate::runner::{Exit, RunFault, Seen};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// Nobody has heard of it.
+pub async fn a_run_that_nobody_started_never_started(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let name = RunName {
+        operation: Uuid::new_v4(),
+        attempt: 1,
+    };
+    assert_eq!(runner.look(name).await.expect("looked"), Seen::NeverStarted);
+    let (lines, _) = mpsc::channel(1);
+    assert_eq!(
+        runner.watch(name, lines).await.expect("watched"),
+        Seen::NeverStarted
+    );
+    runner.stop(name).await.expect("nothing to stop");
+    runner.remove(name).await.expect("nothing to remove");
+}
+
+/// From one stage to the next.
+pub async fn a_run_is_seen_running_and_then_finished(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let order = order(candidate, UNTIL_GO);
+    runner.start(&order).await.expect("started");
+    assert_eq!(
+        runner.look(order.name).await.expect("looked"),
+        Seen::Running
+    );
+    let early = runner.given(order.name).await;
+    assert!(matches!(early, Err(RunFault::Refused(_))), "{early:?}");
+    candidate.let_go(order.name).await;
+    let done = Seen::Finished(Exit::Code(0));
+    assert_eq!(watch(&runner, order.name).await.seen, done);
+    assert_eq!(runner.look(order.name).await.expect("looked"), done);
+}
+
+/// However many start it, from however many brokers.
+pub async fn starting_a_run_again_changes_nothing(candidate: &dyn Candidate) {
+    let order = order(candidate, &format!("echo once\n{UNTIL_GO}"));
+    let mut starts = Vec::new();
+    for _ in 0..4 {
+        let (runner, order) = (candidate.runner().await, order.clone());
+        starts.push(tokio::spawn(async move { runner.start(&order).await }));
+    }
+    for start in starts {
+        start.await.expect("no panic").expect("started");
+    }
+    let runner = candidate.runner().await;
+    runner.start(&order).await.expect("already there");
+    candidate.let_go(order.name).await;
+    let told = watch(&runner, order.name).await;
+    assert_eq!(told.output.matches("once").count(), 1, "{told:?}");
+    runner.start(&order).await.expect("already ended");
+    assert_eq!(runner.look(order.name).await.expect("looked"), told.seen);
+}
+
+/// The broker that started it is gone.
+pub async fn another_broker_adopts_a_run_and_hears_it_from_the_beginning(
+    candidate: &dyn Candidate,
+) {
+    let first = candidate.runner().await;
+    let order = order(
+        candidate,
+        &format!("echo begun\n{UNTIL_GO}echo over\nexit 3"),
+    );
+    first.start(&order).await.expect("started");
+    heard_until(&first, order.name, "begun").await;
+    drop(first);
+    let second = candidate.runner().await;
+    assert_eq!(
+        second.look(order.name).await.expect("looked"),
+        Seen::Running
+    );
+    candidate.let_go(order.name).await;
+    let told = watch(&second, order.name).await;
+    assert_eq!(told.seen, Seen::Finished(Exit::Code(3)));
+    assert_eq!(told.output, "begun\nover\n");
+}
+
+/// It ended while no broker was there.
+pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate) {
+    let first = candidate.runner().await;
+    let order = order(
+        candidate,
+        "echo '{\"k\":\"v\"}' >\"$SUTLER_RESULT_DIR/state.json\"; echo said",
+    );
+    first.start(&order).await.expect("started");
+    seen_until(&first, order.name, |seen| *seen != Seen::Running).await;
+    drop(first);
+    let second = candidate.runner().await;
+    let told = watch(&second, order.name).await;
+    assert_eq!(
+        (told.seen, told.output.as_str()),
+        (Seen::Finished(Exit::Code(0)), "said\n")
+    );
+    let given = second.given(order.name).await.expect("read");
+    assert_eq!(given.state.expect("state").0["k"], "v");
+}
+
+/// What cannot be told is not guessed.
+pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
+    candidate: &dyn Candidate,
+) {
+    let runner = candidate.runner().await;
+    let script = "(sleep 1000 &) ; echo under way; sleep 1000";
+    let order = order(candidate, script);
+    runner.start(&order).await.expect("started");
+    heard_until(&runner, order.name, "under way").await;
+    candidate.lose(order.name).await;
+    let seen = seen_until(&runner, order.name, |seen| *seen != Seen::Running).await;
+    assert!(
+        matches!(&seen, Seen::Lost(why) if why.ends_with('.')),
+        "{seen:?}"
+    );
+    nothing_left_eventually(candidate, order.name).await;
+    assert!(matches!(
+        watch(&runner, order.name).await.seen,
+        Seen::Lost(_)
+    ));
+}
+
+/// Names, and nothing behind them.
+pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let done = order(candidate, "mkdir -p \"$HOME/a/b\"; chmod 0 \"$HOME/a\"");
+    let under_way = order(candidate, UNTIL_GO);
+    run(candidate, &done).await;
+    runner.start(&under_way).await.expect("started");
+    let listed = runner.list().await.expect("listed");
+    assert!(
+        listed.contains(&done.name) && listed.contains(&under_way.name),
+        "{listed:?}"
+    );
+    runner.remove(done.name).await.expect("removed");
+    runner.remove(done.name).await.expect("removed again");
+    let refused = runner.remove(under_way.name).await;
+    assert!(matches!(refused, Err(RunFault::Refused(_))), "{refused:?}");
+    assert_eq!(runner.list().await.expect("listed"), [under_way.name]);
+    assert_eq!(
+        runner.look(done.name).await.expect("looked"),
+        Seen::NeverStarted
+    );
+    nothing_left_eventually(candidate, done.name).await;
+    runner.stop(under_way.name).await.expect("stopped");
+    runner.remove(under_way.name).await.expect("removed");
+    assert!(runner.list().await.expect("listed").is_empty());
+}
+
+/// Slow readers and none at all.
+pub async fn nobody_listening_is_no_reason_to_stop(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let order = order(
+        candidate,
+        "i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); done",
+    );
+    runner.start(&order).await.expect("started");
+    let (deaf, ears) = mpsc::channel(1);
+    drop(ears);
+    let seen = runner.watch(order.name, deaf).await.expect("watched");
+    assert_eq!(seen, Seen::Finished(Exit::Code(0)));
+    let told = watch(&Arc::clone(&runner), order.name).await;
+    assert!(told.output.ends_with("\n1999\n"), "{}", told.output.len());
+}

@@ -1,0 +1,328 @@
+//! Reads a result directory. What is in it was written by a bundle: it may be anything, of any size, and lead
+//! anywhere. Only plain files are read, in bounds, and what is broken is said in a sentence.
+
+use super::{Given, Progress};
+use crate::order::Vars;
+use crate::runner::RunFault;
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Most bytes of credentials, and of each state.
+const OBJECT_BYTES_MAX: u64 = 256 << 10;
+/// Most bytes of a URL.
+const URL_BYTES_MAX: u64 = 2048;
+/// Most bytes of an error that are shown; the rest is in the log.
+const ERROR_BYTES_MAX: u64 = 4096;
+/// How far back progress is looked for.
+const PROGRESS_BYTES: u64 = 16 << 10;
+/// Most characters of a progress text.
+const PROGRESS_CHARS_MAX: usize = 1000;
+
+/// A result directory.
+#[derive(Debug)]
+pub(crate) struct ResultFolder(OwnedFd);
+
+impl ResultFolder {
+    /// Opens it, if it is a directory and not something that leads to one.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// All that was given back.
+    pub(crate) fn read(&self) -> Result<Given, RunFault> {
+        Ok(Given {
+            credentials: self.object("credentials.json")?,
+            state: self.object("state.json")?,
+            binding_state: self.object("binding_state.json")?,
+            progress: self.progress(),
+            dashboard_url: self.dashboard_url()?,
+            error: self.error()?,
+        })
+    }
+
+    /// The last progress; what is broken is none.
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        let mut file = self.file("progress").ok()??;
+        let length = file.metadata().ok()?.len();
+        let from = length.saturating_sub(PROGRESS_BYTES);
+        file.seek(SeekFrom::Start(from)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(PROGRESS_BYTES).read_to_end(&mut bytes).ok()?;
+        last_progress(&bytes)
+    }
+
+    fn object(&self, name: &str) -> Result<Option<Vars>, RunFault> {
+        let Some(bytes) = self.bytes(name, OBJECT_BYTES_MAX)? else {
+            return Ok(None);
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(Value::Object(object)) => Ok(Some(Vars(object))),
+            Ok(_) => Err(broken(
+                name,
+                "holds JSON, but no object",
+                "write {\"KEY\": VALUE}",
+            )),
+            // The parser's own words might quote a secret.
+            Err(fault) => Err(broken(
+                name,
+                &format!(
+                    "is no JSON from line {}, column {} on",
+                    fault.line(),
+                    fault.column()
+                ),
+                "write it with a JSON library or `sutler bundle emit`",
+            )),
+        }
+    }
+
+    fn dashboard_url(&self) -> Result<Option<String>, RunFault> {
+        let Some(bytes) = self.bytes("dashboard_url", URL_BYTES_MAX)? else {
+            return Ok(None);
+        };
+        let url = String::from_utf8_lossy(&bytes).trim().to_owned();
+        let web = ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme));
+        let plain = url
+            .chars()
+            .all(|c| !c.is_control() && !c.is_whitespace() && c != '\u{fffd}');
+        match (url.is_empty(), web && plain) {
+            (true, _) => Ok(None),
+            (false, true) => Ok(Some(url)),
+            (false, false) => Err(broken(
+                "dashboard_url",
+                "is no web address",
+                "write one that begins with https:// or http://, without spaces",
+            )),
+        }
+    }
+
+    /// An error is shown as far as it goes: who reports one must not fail for the length of it.
+    fn error(&self) -> Result<Option<String>, RunFault> {
+        let Some(file) = self.plain("error")? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(ERROR_BYTES_MAX).read_to_end(&mut bytes);
+        read.map_err(|fault| unreadable("error", &fault))?;
+        let text = printable(&String::from_utf8_lossy(&bytes));
+        Ok((!text.is_empty()).then_some(text))
+    }
+
+    fn bytes(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, RunFault> {
+        let Some(file) = self.plain(name)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(most + 1).read_to_end(&mut bytes);
+        read.map_err(|fault| unreadable(name, &fault))?;
+        if bytes.len() as u64 > most {
+            return Err(broken(
+                name,
+                &format!("is longer than {most} bytes"),
+                "keep large things in the service, and where they are here",
+            ));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn plain(&self, name: &str) -> Result<Option<File>, RunFault> {
+        match self.file(name) {
+            Ok(file) => Ok(file),
+            Err(fault) if fault.kind() == io::ErrorKind::InvalidInput => Err(broken(
+                name,
+                "is not a plain file of its own",
+                "write it there, no link, pipe or folder",
+            )),
+            Err(fault) => Err(unreadable(name, &fault)),
+        }
+    }
+
+    /// Opens a plain file. Another name of a file that lies elsewhere is none.
+    fn file(&self, name: &str) -> io::Result<Option<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            Err(fault) => return Err(fault.into()),
+        };
+        let there = file.metadata()?;
+        if !there.is_file() || there.nlink() != 1 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Some(file))
+    }
+}
+
+/// The last line that says something: `{"percent": 40, "text": "…"}` or plain text.
+fn last_progress(bytes: &[u8]) -> Option<Progress> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    let parsed = serde_json::from_str::<Value>(line).ok();
+    let Some(object) = parsed.as_ref().and_then(Value::as_object) else {
+        return Some(Progress {
+            text: shortened(line),
+            percent: None,
+        });
+    };
+    let percent = object.get("percent").and_then(Value::as_f64);
+    Some(Progress {
+        text: shortened(
+            object
+                .get("text")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        ),
+        // In range after the clamp, so nothing is lost but the fraction.
+        percent: percent.map(|percent| percent.clamp(0.0, 100.0) as u8),
+    })
+}
+
+fn shortened(text: &str) -> String {
+    printable(text).chars().take(PROGRESS_CHARS_MAX).collect()
+}
+
+/// Without what moves cursors and hides text.
+fn printable(text: &str) -> String {
+    let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    text.trim().chars().map(plain).collect()
+}
+
+fn broken(name: &str, what: &str, advice: &str) -> RunFault {
+    RunFault::Refused(format!(
+        "What the bundle gave back cannot be used: {name} {what}; {advice}."
+    ))
+}
+
+fn unreadable(name: &str, fault: &io::Error) -> RunFault {
+    RunFault::Refused(format!(
+        "What the bundle gave back cannot be read: {name}: {fault}. See that it leaves its own files readable."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ERROR_BYTES_MAX, OBJECT_BYTES_MAX, ResultFolder, last_progress};
+    use crate::given::{Given, Progress};
+    use crate::runner::RunFault;
+    use serde_json::json;
+    use std::fs;
+    use std::path::Path;
+
+    fn given(fill: impl FnOnce(&Path)) -> Result<Given, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        fill(folder.path());
+        let read = ResultFolder::open(folder.path()).expect("opened").read();
+        read.map_err(|fault| match fault {
+            RunFault::Refused(sentence) | RunFault::Unavailable(sentence) => sentence,
+        })
+    }
+
+    fn refusal(name: &str, content: &[u8]) -> String {
+        given(|path| fs::write(path.join(name), content).expect("written")).expect_err("a refusal")
+    }
+
+    #[test]
+    fn nothing_given_is_nothing_wrong() {
+        assert_eq!(given(|_| {}).expect("read"), Given::default());
+    }
+
+    #[test]
+    fn all_that_is_given_is_read() {
+        let read = given(|path| {
+            fs::write(path.join("credentials.json"), r#"{"user":"u"}"#).expect("written");
+            fs::write(path.join("state.json"), r#"{"a":1,"b":null}"#).expect("written");
+            fs::write(path.join("binding_state.json"), "{}").expect("written");
+            fs::write(path.join("progress"), "one\ntwo\n").expect("written");
+            fs::write(path.join("dashboard_url"), "https://example.org/x\n").expect("written");
+            fs::write(path.join("error"), "no room \u{1b}[2J left\n").expect("written");
+        });
+        let read = read.expect("read");
+        assert_eq!(read.credentials.expect("credentials").0["user"], json!("u"));
+        assert_eq!(read.state.expect("state").0["b"], json!(null));
+        assert!(read.binding_state.expect("state").0.is_empty());
+        assert_eq!(read.progress.expect("progress").text, "two");
+        assert_eq!(read.dashboard_url.as_deref(), Some("https://example.org/x"));
+        assert_eq!(read.error.as_deref(), Some("no room  [2J left"));
+    }
+
+    #[test]
+    fn what_is_broken_is_said_without_quoting_it() {
+        let sentence = refusal("credentials.json", b"{\"password\": hunter2}");
+        assert!(
+            sentence.contains("line 1") && !sentence.contains("hunter2"),
+            "{sentence}"
+        );
+        assert!(refusal("state.json", b"[]").contains("no object"));
+        let long = vec![b' '; usize::try_from(OBJECT_BYTES_MAX).expect("small") + 1];
+        assert!(refusal("credentials.json", &long).contains("longer than"));
+        assert!(refusal("dashboard_url", b"javascript:alert(1)").contains("no web address"));
+    }
+
+    #[test]
+    fn only_plain_files_of_their_own_are_read() {
+        type Fill = fn(&Path);
+        let hostile: [(&str, Fill); 4] = [
+            ("a link", |path| {
+                std::os::unix::fs::symlink("/etc/hostname", path.join("error")).expect("linked");
+            }),
+            ("a second name", |path| {
+                fs::write(path.join("other"), "secret").expect("written");
+                fs::hard_link(path.join("other"), path.join("error")).expect("linked");
+            }),
+            ("a folder", |path| {
+                fs::create_dir(path.join("error")).expect("made")
+            }),
+            ("a pipe", |path| {
+                let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+                let kind = rustix::fs::FileType::Fifo;
+                rustix::fs::mknodat(rustix::fs::CWD, path.join("error"), kind, mode, 0)
+                    .expect("made");
+            }),
+        ];
+        for (what, fill) in hostile {
+            let sentence = given(fill).expect_err(what);
+            assert!(sentence.contains("plain file"), "{what}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn a_long_error_is_cut_and_no_fault() {
+        let long = vec![b'x'; usize::try_from(ERROR_BYTES_MAX).expect("small") * 2];
+        let read = given(|path| fs::write(path.join("error"), &long).expect("written"));
+        assert_eq!(
+            read.expect("read").error.expect("error").len() as u64,
+            ERROR_BYTES_MAX
+        );
+    }
+
+    #[test]
+    fn progress_is_its_last_line_as_text_or_with_a_percentage() {
+        let progress = |text: &str, percent| {
+            Some(Progress {
+                text: text.to_owned(),
+                percent,
+            })
+        };
+        assert_eq!(last_progress(b"one\ntwo\n\n"), progress("two", None));
+        assert_eq!(
+            last_progress(b"{\"percent\":40,\"text\":\"x\"}\n"),
+            progress("x", Some(40))
+        );
+        assert_eq!(last_progress(b"{\"percent\":400}"), progress("", Some(100)));
+        assert_eq!(
+            last_progress(b"{\"percent\":"),
+            progress("{\"percent\":", None)
+        );
+        assert_eq!(last_progress(b"\n \n"), None);
+    }
+}

@@ -1,0 +1,404 @@
+//! Runs bundles as processes of this host, each under a supervisor that outlives the broker.
+//!
+//! Everything that is known of a run lies in its directory (`process/folder.rs`), and what that means is in
+//! `process/marks.rs`. What the supervisor does: `process/supervise.rs`.
+
+mod course;
+mod family;
+mod folder;
+mod job;
+mod launch;
+mod marks;
+mod supervise;
+
+pub use job::RunUser;
+pub use supervise::supervisor;
+
+use crate::given::{Given, ResultFolder};
+use crate::order::{Order, RunName};
+use crate::run::tail::Tail;
+use crate::runner::{Line, RunFault, Runner, Seen};
+use async_trait::async_trait;
+use folder::RunFolder;
+use marks::{Started, Verdict};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+
+/// How long a run has from the word to end to the blow.
+const GRACE: Duration = Duration::from_secs(10);
+/// How much longer than that a supervisor may take before it is ended itself.
+const SUPERVISOR_SLACK: Duration = Duration::from_secs(10);
+/// How often a run is looked at that cannot tell of its end.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often a run is looked at even so.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// How often what is left of a lost run is looked for.
+const LEFT_OVER_TRIES: usize = 100;
+/// Variables of the broker's own environment that runs get too.
+const PASSED_ON: [&str; 6] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// What the process runner has to know.
+#[derive(Clone, Debug)]
+pub struct ProcessSettings {
+    /// Where run directories are made. Others must be able to pass through to it.
+    pub work: PathBuf,
+    /// The program that supervises, and its first words.
+    pub supervisor: Vec<String>,
+    /// Who runs are.
+    pub user: RunUser,
+    /// How long a run has from the word to end to the blow.
+    pub grace: Duration,
+    /// What every run finds in its environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl ProcessSettings {
+    /// What is usual: this executable supervises, nobody's rights, proxies passed on.
+    #[must_use]
+    pub fn new(work: PathBuf) -> Self {
+        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sutler"));
+        let path =
+            std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+        let mut environment = BTreeMap::from([
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ("PATH".to_owned(), path),
+        ]);
+        for name in PASSED_ON {
+            if let Ok(value) = std::env::var(name) {
+                environment.insert(name.to_owned(), value);
+            }
+        }
+        Self {
+            work,
+            supervisor: supervisor_beside(&own),
+            user: RunUser::unprivileged(),
+            grace: GRACE,
+            environment,
+        }
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.work.join("runs")
+    }
+}
+
+/// The small executable that does nothing else, where it is installed beside the large one: a supervisor
+/// that waits then takes a tenth of the memory. Without it the large one does the same.
+fn supervisor_beside(own: &Path) -> Vec<String> {
+    let small = own.with_file_name("sutler-supervisor");
+    if small.is_file() {
+        vec![small.display().to_string()]
+    } else {
+        vec![own.display().to_string(), "bundle-supervisor".to_owned()]
+    }
+}
+
+/// Runs bundles as processes of this host.
+#[derive(Debug)]
+pub struct ProcessRunner {
+    settings: Arc<ProcessSettings>,
+    /// Supervisors that this process started, until they are buried.
+    supervisors: Arc<Mutex<Vec<Child>>>,
+}
+
+impl ProcessRunner {
+    /// Makes the working directory, and clears what starts and removals have left that were cut short.
+    ///
+    /// # Errors
+    /// The directory cannot be made or read.
+    pub fn open(settings: ProcessSettings) -> Result<Self, RunFault> {
+        let runs = settings.runs();
+        let made = std::fs::create_dir_all(&settings.work).and_then(|()| match runs.is_dir() {
+            true => Ok(()),
+            false => folder::make_folder(&runs, 0o711),
+        });
+        made.and_then(|()| folder::sweep(&runs))
+            .map_err(|fault| trouble_with("use", &runs, &fault))?;
+        Ok(Self {
+            settings: Arc::new(settings),
+            supervisors: Arc::default(),
+        })
+    }
+
+    fn folder(&self, name: RunName) -> RunFolder {
+        RunFolder::new(&self.settings.runs(), name)
+    }
+
+    /// Does what blocks beside the runtime, and buries supervisors on the way.
+    async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ProcessSettings, &Mutex<Vec<Child>>) -> Result<T, RunFault> + Send + 'static,
+    ) -> Result<T, RunFault> {
+        let (settings, supervisors) = (Arc::clone(&self.settings), Arc::clone(&self.supervisors));
+        let task = tokio::task::spawn_blocking(move || {
+            let mut there = supervisors.lock().unwrap_or_else(PoisonError::into_inner);
+            there.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+            drop(there);
+            work(&settings, &supervisors)
+        });
+        task.await.map_err(|_| {
+            RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
+        })?
+    }
+}
+
+#[async_trait]
+impl Runner for ProcessRunner {
+    async fn look(&self, name: RunName) -> Result<Seen, RunFault> {
+        let folder = self.folder(name);
+        self.beside(move |_, _| look(&folder, name)).await
+    }
+
+    async fn start(&self, order: &Order) -> Result<(), RunFault> {
+        let order = order.clone();
+        self.beside(move |settings, supervisors| {
+            if let Some(child) = start(settings, &order)? {
+                let mut there = supervisors.lock().unwrap_or_else(PoisonError::into_inner);
+                there.push(child);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn watch(&self, name: RunName, lines: mpsc::Sender<Line>) -> Result<Seen, RunFault> {
+        let folder = self.folder(name);
+        let mut tail = Tail::new(folder.output(), folder.result());
+        loop {
+            let seen = self.look(name).await?;
+            if seen != Seen::Running {
+                tail.rest(&lines).await;
+                return Ok(seen);
+            }
+            tokio::select! {
+                // A supervisor that was killed may let go of the pipe before it does of the lock.
+                _ = tokio::time::timeout(LOOK_AGAIN, ended(&folder)) => {}
+                never = tail.follow(&lines) => match never {},
+            }
+        }
+    }
+
+    async fn given(&self, name: RunName) -> Result<Given, RunFault> {
+        let folder = self.folder(name);
+        self.beside(move |_, _| given(&folder, name)).await
+    }
+
+    async fn stop(&self, name: RunName) -> Result<(), RunFault> {
+        let folder = self.folder(name);
+        if self.look(name).await? != Seen::Running {
+            return Ok(());
+        }
+        let at = folder.clone();
+        self.beside(move |_, _| {
+            tell_to_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
+        })
+        .await?;
+        let patience = self.settings.grace + SUPERVISOR_SLACK;
+        let (lines, _) = mpsc::channel(1);
+        match tokio::time::timeout(patience, self.watch(name, lines)).await {
+            Ok(seen) => seen.map(|_| ()),
+            Err(_) => {
+                let killed = self.beside(move |_, _| Ok(kill_supervisor(&folder))).await;
+                killed.map(|_| ())?;
+                self.look(name).await.map(|_| ())
+            }
+        }
+    }
+
+    async fn remove(&self, name: RunName) -> Result<(), RunFault> {
+        let folder = self.folder(name);
+        self.beside(move |_, _| {
+            if look(&folder, name)? == Seen::Running {
+                let sentence = format!("Run {name} still runs: stop it before it is removed.");
+                return Err(RunFault::Refused(sentence));
+            }
+            let gone = folder.take_away();
+            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))
+        })
+        .await
+    }
+
+    async fn list(&self) -> Result<Vec<RunName>, RunFault> {
+        self.beside(|settings, _| {
+            let runs = settings.runs();
+            let entries =
+                std::fs::read_dir(&runs).map_err(|fault| trouble_with("list", &runs, &fault))?;
+            let names = entries.flatten().map(|entry| entry.file_name());
+            let mut names: Vec<RunName> = names
+                .filter_map(|name| name.to_str()?.parse().ok())
+                .collect();
+            names.sort_unstable();
+            Ok(names)
+        })
+        .await
+    }
+}
+
+fn look(folder: &RunFolder, name: RunName) -> Result<Seen, RunFault> {
+    let trouble = |fault: io::Error| trouble_with("read", &folder.path, &fault);
+    let Some((facts, lock)) = folder.facts().map_err(trouble)? else {
+        return Ok(Seen::NeverStarted);
+    };
+    let verdict = marks::verdict(facts, &family::boot().map_err(trouble)?);
+    // Nobody else takes it away while we look.
+    let seen = match verdict {
+        Verdict::NeverStarted => Seen::NeverStarted,
+        Verdict::Running => Seen::Running,
+        Verdict::Finished(exit) => Seen::Finished(exit),
+        Verdict::HostRestarted => Seen::Lost(
+            "The host was restarted while the bundle ran: how far it got is not known.".to_owned(),
+        ),
+        Verdict::SupervisorDied => {
+            end_left_over(name)?;
+            Seen::Lost(
+                "The supervisor of the run was killed, and what it ran was ended: how far it got is not \
+                 known."
+                    .to_owned(),
+            )
+        }
+    };
+    drop(lock);
+    Ok(seen)
+}
+
+/// Whatever a lost run has left must end before anybody thinks of running it again.
+fn end_left_over(name: RunName) -> Result<(), RunFault> {
+    for _ in 0..LEFT_OVER_TRIES {
+        let left = family::marked(&name.to_string());
+        if left.is_empty() {
+            return Ok(());
+        }
+        family::signal(&left, Signal::KILL);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Err(RunFault::Unavailable(format!(
+        "Processes of run {name} do not end: find them by {}={name} in their environment and see what holds them.",
+        family::MARK
+    )))
+}
+
+/// Starts a run, unless it is there. The supervisor is returned, to be buried when it ends.
+fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, RunFault> {
+    let folder = RunFolder::new(&settings.runs(), order.name);
+    let made = match folder::lay_out(settings, order)? {
+        Some(made) => Some(made),
+        // Somebody may have died before the start.
+        None if look(&folder, order.name)? == Seen::NeverStarted => {
+            let gone = folder.take_away();
+            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))?;
+            folder::lay_out(settings, order)?
+        }
+        None => None,
+    };
+    let Some((folder, lock)) = made else {
+        return Ok(None);
+    };
+    let [program, words @ ..] = settings.supervisor.as_slice() else {
+        return Err(RunFault::Refused(
+            "No supervisor is configured: name one.".to_owned(),
+        ));
+    };
+    let spawned = Command::new(program)
+        .args(words)
+        .arg(&folder.path)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(lock))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    spawned.map(Some).map_err(|fault| {
+        // The lock went with the command: it never started, and says so.
+        folder.take_away().unwrap_or_default();
+        RunFault::Unavailable(format!(
+            "The supervisor {program} cannot be started: {fault}. See that it is there and may be run."
+        ))
+    })
+}
+
+fn given(folder: &RunFolder, name: RunName) -> Result<Given, RunFault> {
+    if !matches!(look(folder, name)?, Seen::Finished(_)) {
+        let sentence = format!("Run {name} has not finished: wait until it has.");
+        return Err(RunFault::Refused(sentence));
+    }
+    if let Ok(sentence) = std::fs::read_to_string(folder.trouble()) {
+        return Ok(Given {
+            error: Some(sentence),
+            ..Given::default()
+        });
+    }
+    let results = folder.result();
+    let opened = ResultFolder::open(&results);
+    opened
+        .map_err(|fault| trouble_with("read", &results, &fault))?
+        .read()
+}
+
+/// Waits until the supervisor has ended, or for a moment where that cannot be told. It holds one end of a
+/// pipe for as long as it lives, and it does so before it writes down that it starts.
+async fn ended(folder: &RunFolder) {
+    let listens = folder.path.join("started").is_file();
+    let opened = pipe::OpenOptions::new().open_receiver(folder.alive());
+    let (true, Ok(end)) = (listens, opened) else {
+        return tokio::time::sleep(LOOK).await;
+    };
+    // A pipe tells only of ends that it has seen: one before it was opened shows in the lock.
+    if folder
+        .facts()
+        .is_ok_and(|found| found.is_none_or(|(facts, _)| !facts.held))
+    {
+        return;
+    }
+    while end.readable().await.is_ok() {
+        match end.try_read(&mut [0]) {
+            Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// Written down first, so that a supervisor that is only about to listen sees it too.
+fn tell_to_stop(folder: &RunFolder) -> io::Result<()> {
+    std::fs::File::create(folder.stop())?;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true);
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    match options.open(folder.wake()) {
+        Ok(mut wake) => wake.write_all(b"s"),
+        // Nobody listens yet, or any more.
+        Err(fault) if fault.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            Ok(())
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+fn kill_supervisor(folder: &RunFolder) {
+    if let Ok(Some(started)) = marks::read::<Started>(&folder.path, "started") {
+        family::signal(&[started.supervisor], Signal::KILL);
+    }
+}
+
+fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunFault {
+    RunFault::Unavailable(format!(
+        "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
+         written to.",
+        path.display()
+    ))
+}

@@ -1,0 +1,149 @@
+//! What a supervisor has to know of an order. Written into the run directory; holds no secret, only where
+//! they are.
+//!
+//! Made by `folder.rs`, carried out by `supervise.rs`.
+
+use crate::order::{Order, Runnable};
+use crate::runner::RunFault;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which user runs are, where the broker is root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunUser {
+    /// The one of the broker.
+    Own,
+    /// The same for every run.
+    Fixed {
+        /// The user's number.
+        uid: u32,
+        /// The group's number.
+        gid: u32,
+    },
+    /// One of these for each run at a time: runs cannot look at each other, and limits on processes count
+    /// each run by itself.
+    Range {
+        /// The first number.
+        first: u32,
+        /// How many there are: the most runs at once.
+        count: u32,
+    },
+}
+
+impl RunUser {
+    /// `nobody`, where the broker may choose: as root. Else its own.
+    #[must_use]
+    pub fn unprivileged() -> Self {
+        if rustix::process::geteuid().is_root() {
+            Self::Fixed {
+                uid: 65_534,
+                gid: 65_534,
+            }
+        } else {
+            Self::Own
+        }
+    }
+}
+
+/// What a supervisor does.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Job {
+    /// The run's name.
+    pub(super) run: String,
+    /// The first words of whoever starts supervisors, without the program: it starts itself again.
+    pub(super) words: Vec<String>,
+    pub(super) program: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) user: RunUser,
+    pub(super) deadline_ms: u64,
+    pub(super) grace_ms: u64,
+    pub(super) output_bytes: u64,
+    pub(super) limits: ProcessLimits,
+}
+
+/// Limits of a process and of everything it starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ProcessLimits {
+    pub(super) memory: u64,
+    pub(super) open_files: u64,
+    pub(super) processes: u64,
+}
+
+/// The program and its arguments: words of the entry point that name something in the bundle's folder
+/// mean that, because a run works in a folder of its own.
+pub(super) fn command(order: &Order, vars: &Path) -> Result<(String, Vec<String>), RunFault> {
+    let Runnable::Folder { path, entrypoint } = &order.runnable else {
+        return Err(RunFault::Refused(
+            "An image cannot be run as a process: configure a container engine for it.".to_owned(),
+        ));
+    };
+    let mut words = entrypoint.iter().map(|word| in_folder(path, word));
+    let Some(program) = words.next() else {
+        return Err(RunFault::Refused(
+            "The bundle has no entry point: name one in its manifest.".to_owned(),
+        ));
+    };
+    let mut arguments: Vec<String> = words.collect();
+    arguments.extend([
+        order.action.as_str().to_owned(),
+        "--extra-vars".to_owned(),
+        format!("@{}", vars.display()),
+    ]);
+    Ok((program, arguments))
+}
+
+fn in_folder(folder: &Path, word: &str) -> String {
+    let plain = !word.is_empty() && !word.starts_with(['/', '-']) && !word.contains("..");
+    let there: PathBuf = folder.join(word);
+    if plain && there.exists() {
+        there.display().to_string()
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Where things of a run lie, for those it starts.
+pub(super) struct Places<'a> {
+    pub(super) bundle: &'a Path,
+    pub(super) scratch: &'a Path,
+    pub(super) result: &'a Path,
+    pub(super) vars: &'a Path,
+    pub(super) secrets: &'a Path,
+    pub(super) state: Option<&'a Path>,
+    pub(super) binding_state: Option<&'a Path>,
+}
+
+/// The whole environment of a run: nothing of the broker's own but what `base` names.
+pub(super) fn environment(
+    order: &Order,
+    base: &BTreeMap<String, String>,
+    places: &Places<'_>,
+) -> BTreeMap<String, String> {
+    let run = order.name.to_string();
+    let mut all = base.clone();
+    all.insert("POD_NAME".to_owned(), format!("bundle-{run}"));
+    all.insert("POD_NAMESPACE".to_owned(), "sutler".to_owned());
+    all.extend(order.environment.clone());
+    let mut set = |name: &str, value: String| all.insert(name.to_owned(), value);
+    let shown = |path: &Path| path.display().to_string();
+    set("HOME", shown(places.scratch));
+    set("TMPDIR", shown(places.scratch));
+    set(super::family::MARK, run);
+    set("SUTLER_ACTION", order.action.to_string());
+    set("SUTLER_OPERATION", order.name.operation.to_string());
+    set("SUTLER_ATTEMPT", order.name.attempt.to_string());
+    set("SUTLER_IDEMPOTENCY_KEY", order.idempotency_key.clone());
+    set("SUTLER_BUNDLE_DIR", shown(places.bundle));
+    set("SUTLER_RESULT_DIR", shown(places.result));
+    set("SUTLER_VARS_FILE", shown(places.vars));
+    set("SUTLER_SECRETS_DIR", shown(places.secrets));
+    if let Some(state) = places.state {
+        set("BUNDLE_STATE_LOCATION", shown(state));
+    }
+    if let Some(state) = places.binding_state {
+        set("SUTLER_BINDING_STATE_LOCATION", shown(state));
+    }
+    all
+}

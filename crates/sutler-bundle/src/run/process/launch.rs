@@ -1,0 +1,113 @@
+//! The last step before the program: already the run's user, this sets what is inherited and becomes it.
+//!
+//! Started by `supervise.rs`, as `--launch MEMORY OPEN_FILES PROCESSES SUPERVISOR PROGRAM ARGUMENT…`.
+
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// The word by which this step is known.
+pub(super) const LAUNCH: &str = "--launch";
+
+/// Most bytes of one file that a run writes.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// What a shell says of a program that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUNNABLE: u8 = 126;
+
+/// Becomes the program, or says why not.
+pub(super) fn launch(words: &[OsString]) -> ExitCode {
+    let [
+        memory,
+        open_files,
+        processes,
+        supervisor,
+        program,
+        arguments @ ..,
+    ] = words
+    else {
+        return refuse(
+            "This is a step of the supervisor: nobody else starts it.",
+            NOT_RUNNABLE,
+        );
+    };
+    let number = |word: &OsString| word.to_str().and_then(|word| word.parse::<u64>().ok());
+    let (Some(memory), Some(open_files), Some(processes), Some(supervisor)) = (
+        number(memory),
+        number(open_files),
+        number(processes),
+        number(supervisor),
+    ) else {
+        return refuse(
+            "The supervisor gave no numbers: install one version of it.",
+            NOT_RUNNABLE,
+        );
+    };
+    if let Err(fault) = confine(memory, open_files, processes) {
+        let sentence =
+            format!("The limits of the run cannot be set: {fault}. Lower them in the manifest.");
+        return refuse(&sentence, NOT_RUNNABLE);
+    }
+    // Who was orphaned before the signal was asked for would never get it.
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    if u64::try_from(parent).ok() != Some(supervisor) {
+        return ExitCode::from(NOT_RUNNABLE);
+    }
+    let fault = Command::new(program).args(arguments).exec();
+    let shown = program.to_string_lossy();
+    match fault.kind() {
+        io::ErrorKind::NotFound => refuse(
+            &format!(
+                "{shown}: there is no such program, or not the one its first line names. Install it, or correct the entry point."
+            ),
+            NOT_FOUND,
+        ),
+        io::ErrorKind::PermissionDenied => refuse(
+            &format!(
+                "{shown}: may not be run. Make it executable, and its folders open to the user of runs."
+            ),
+            NOT_RUNNABLE,
+        ),
+        _ => refuse(
+            &format!("{shown}: cannot be run: {fault}. Correct the entry point."),
+            NOT_RUNNABLE,
+        ),
+    }
+}
+
+fn confine(memory: u64, open_files: u64, processes: u64) -> rustix::io::Result<()> {
+    for (resource, most) in [
+        (Resource::Data, memory),
+        (Resource::Nofile, open_files),
+        (Resource::Nproc, processes),
+        (Resource::Fsize, FILE_BYTES_MAX),
+        (Resource::Core, 0),
+    ] {
+        let there = rustix::process::getrlimit(resource).maximum;
+        let most = there.map_or(most, |there| there.min(most));
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, limit)?;
+    }
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    rustix::thread::set_no_new_privs(true)?;
+    // If the supervisor is killed, nobody keeps the deadline any more.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+}
+
+/// Says it to the run's log and, as the error of the run, to whoever asked for it.
+fn refuse(sentence: &str, code: u8) -> ExitCode {
+    let mut log = io::stderr().lock();
+    // Where even the log is gone there is nobody to tell.
+    io::Write::write_all(&mut log, format!("{sentence}\n").as_bytes()).unwrap_or_default();
+    if let Some(results) = std::env::var_os("SUTLER_RESULT_DIR") {
+        let path = std::path::Path::new(&results).join("error");
+        std::fs::write(path, sentence).unwrap_or_default();
+    }
+    ExitCode::from(code)
+}

@@ -1,0 +1,156 @@
+//! What is written into a run directory about how far the run is, and what it means. Pure but for two
+//! functions that write a file so that it survives the power going off.
+//!
+//! Read `verdict` first: it is the whole truth about a run.
+
+use super::family::Process;
+use crate::runner::Exit;
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Written before the program is started, and durable by then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Started {
+    /// The boot it started in.
+    pub(super) boot: String,
+    /// Who watches over it.
+    pub(super) supervisor: Process,
+}
+
+/// What is found of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Whether somebody holds its lock.
+    pub(super) held: bool,
+    pub(super) started: Option<Started>,
+    pub(super) exit: Option<Exit>,
+}
+
+/// What the facts mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    NeverStarted,
+    Running,
+    Finished(Exit),
+    /// In this boot its processes may still be there.
+    SupervisorDied,
+    HostRestarted,
+}
+
+/// The lock is held from before a run directory can be seen, by the one who starts the supervisor and then
+/// by the supervisor, without a gap. So a lock that is free and no word of a start mean: never started.
+pub(super) fn verdict(facts: Facts, boot: &str) -> Verdict {
+    match facts {
+        Facts { held: true, .. } => Verdict::Running,
+        Facts {
+            exit: Some(exit), ..
+        } => Verdict::Finished(exit),
+        Facts { started: None, .. } => Verdict::NeverStarted,
+        Facts {
+            started: Some(started),
+            ..
+        } if started.boot == boot => Verdict::SupervisorDied,
+        Facts {
+            started: Some(_), ..
+        } => Verdict::HostRestarted,
+    }
+}
+
+/// Writes a file that is there whole or not at all, and stays there when the power goes off.
+pub(super) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let aside = folder.join(format!(".{name}"));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&aside, folder.join(name))?;
+    sync_folder(folder)
+}
+
+/// Makes the names in a folder survive the power going off.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+    File::from(folder).sync_all()
+}
+
+/// Reads a mark; none if it is not there.
+pub(super) fn read<T: for<'de> Deserialize<'de>>(
+    folder: &Path,
+    name: &str,
+) -> io::Result<Option<T>> {
+    match std::fs::read(folder.join(name)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Facts, Started, Verdict, read, verdict, write_durably};
+    use crate::run::process::family::Process;
+    use crate::runner::Exit;
+
+    fn facts(held: bool, started: Option<&str>, exit: Option<Exit>) -> Facts {
+        let supervisor = Process { pid: 7, since: 9 };
+        let started = started.map(|boot| Started {
+            boot: boot.to_owned(),
+            supervisor,
+        });
+        Facts {
+            held,
+            started,
+            exit,
+        }
+    }
+
+    #[test]
+    fn every_combination_of_marks_means_one_thing() {
+        let done = || Some(Exit::Code(0));
+        for (found, means) in [
+            (facts(true, None, None), Verdict::Running),
+            (facts(true, Some("now"), None), Verdict::Running),
+            (facts(true, Some("now"), done()), Verdict::Running),
+            (facts(false, None, None), Verdict::NeverStarted),
+            (facts(false, Some("now"), None), Verdict::SupervisorDied),
+            (facts(false, Some("then"), None), Verdict::HostRestarted),
+            (
+                facts(false, Some("now"), done()),
+                Verdict::Finished(Exit::Code(0)),
+            ),
+            (
+                facts(false, Some("then"), done()),
+                Verdict::Finished(Exit::Code(0)),
+            ),
+            (facts(false, None, done()), Verdict::Finished(Exit::Code(0))),
+        ] {
+            assert_eq!(verdict(found.clone(), "now"), means, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_reads_back_as_it_was_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for exit in [
+            Exit::Code(8),
+            Exit::Signal(15),
+            Exit::Deadline,
+            Exit::Stopped,
+            Exit::Memory,
+        ] {
+            let bytes = serde_json::to_vec(&exit).expect("JSON");
+            write_durably(folder.path(), "exit", &bytes).expect("written");
+            assert_eq!(read(folder.path(), "exit").expect("read"), Some(exit));
+        }
+        assert_eq!(read::<Exit>(folder.path(), "other").expect("read"), None);
+    }
+}

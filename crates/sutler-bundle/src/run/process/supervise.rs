@@ -1,0 +1,376 @@
+//! The supervisor of one run: a small process of its own session that outlives the broker.
+//!
+//! It inherits the lock of the run directory, writes down that it starts, starts the program, keeps its
+//! output within bounds and its deadline, ends all that the program started, and writes down how it ended.
+//! It decides nothing (`course.rs`), answers nobody, has one thread and reads no configuration.
+
+use super::course::{Course, Step};
+use super::family;
+use super::folder::RunFolder;
+use super::job::{Job, RunUser};
+use super::launch::{LAUNCH, launch};
+use super::marks::{Started, sync_folder, write_durably};
+use crate::runner::Exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often children that were left to us are buried, if nothing else happens.
+const BURY: Duration = Duration::from_secs(30);
+/// How often those are looked for that have been told to end.
+const LOOK: Duration = Duration::from_millis(20);
+/// How a run ends whose program could not even be prepared; what went wrong lies beside it.
+const TROUBLE: i32 = 125;
+
+/// What `sutler bundle-supervisor` does: supervises the run of a directory. Its standard input is the
+/// directory's lock.
+#[must_use]
+pub fn supervisor(words: &[OsString]) -> ExitCode {
+    match words {
+        [word, rest @ ..] if word == LAUNCH => launch(rest),
+        [folder] => {
+            let folder = RunFolder {
+                path: PathBuf::from(folder),
+            };
+            match supervise(&folder) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            }
+        }
+        _ => ExitCode::from(2),
+    }
+}
+
+fn supervise(folder: &RunFolder) -> io::Result<()> {
+    // Fails only for who leads a group already, and that is as good.
+    rustix::process::setsid().ok();
+    let _alive = open_pipe(&folder.alive())?;
+    let exit = match attend(folder) {
+        Ok(exit) => exit,
+        Err(fault) => {
+            end_everything();
+            let sentence =
+                format!("The run cannot be supervised: {fault}. Correct that and try again.");
+            write_durably(&folder.path, "trouble", sentence.as_bytes())?;
+            Exit::Code(TROUBLE)
+        }
+    };
+    // The next run of this user must not get in.
+    std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
+    write_durably(&folder.path, "exit", &serde_json::to_vec(&exit)?)?;
+    // Before whoever waits for the end of this process hears of it.
+    Ok(flock(io::stdin(), FlockOperation::Unlock)?)
+}
+
+/// From the order to the end of the last process.
+fn attend(folder: &RunFolder) -> io::Result<Exit> {
+    let job: Job = serde_json::from_slice(&std::fs::read(folder.order())?)?;
+    let wake = open_pipe(&folder.wake())?;
+    let user = become_of(&job.user, &folder.path, &job.run)?;
+    if let Some(user) = &user {
+        for path in folder.of_the_run() {
+            hand_over(&path, user.uid, user.gid)?;
+        }
+    }
+    let output = Output::new(&folder.output(), job.output_bytes)?;
+    rustix::process::set_child_subreaper(Pid::from_raw(1))?;
+    write_down_the_start(&folder.path)?;
+    let (said, says) = io::pipe()?;
+    let began = Instant::now();
+    let program = start(&job, folder, user.as_ref(), says)?;
+    let end = pidfd_open(program, PidfdFlags::empty())?;
+    rustix::fs::fcntl_setfl(&said, OFlags::NONBLOCK)?;
+    let mut watch = Watch {
+        course: Course::new(
+            Duration::from_millis(job.deadline_ms),
+            Duration::from_millis(job.grace_ms),
+        ),
+        began,
+        program,
+        end,
+        ended: None,
+        stop: folder.stop(),
+        wake,
+        said: Some(said),
+        output,
+    };
+    watch.through()
+}
+
+/// Both ends, so that it neither waits for anybody nor ends when they go.
+fn open_pipe(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options.open(path)
+}
+
+fn write_down_the_start(folder: &Path) -> io::Result<()> {
+    let started = Started {
+        boot: family::boot()?,
+        supervisor: family::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
+    };
+    write_durably(folder, "started", &serde_json::to_vec(&started)?)?;
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+fn start(
+    job: &Job,
+    folder: &RunFolder,
+    user: Option<&User>,
+    says: io::PipeWriter,
+) -> io::Result<Pid> {
+    // Itself, whatever lies at its path by now, and wherever that may be.
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(&job.words)
+        .arg(LAUNCH)
+        .arg(job.limits.memory.to_string())
+        .arg(job.limits.open_files.to_string())
+        .arg(most_processes(job, user).to_string())
+        .arg(std::process::id().to_string())
+        .arg(&job.program)
+        .args(&job.arguments)
+        .env_clear()
+        .envs(&job.environment)
+        .current_dir(folder.scratch())
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(says.try_clone()?)
+        .stderr(says);
+    if let Some(user) = user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    let child = command.spawn()?;
+    // Buried by `Watch` alone, so that its number stays its own until then.
+    Ok(Pid::from_child(&child))
+}
+
+/// Nothing is left running when nobody watches over it any more.
+fn end_everything() {
+    while let Ok(buried) = rustix::process::wait(WaitOptions::NOHANG) {
+        if buried.is_none() {
+            family::signal(&family::descendants(own_pid()), Signal::KILL);
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// The kernel counts all processes of a user. One that is shared has some already.
+fn most_processes(job: &Job, user: Option<&User>) -> u64 {
+    let shared = !matches!(job.user, RunUser::Range { .. });
+    let there = if shared {
+        let uid = user.map_or(rustix::process::getuid().as_raw(), |user| user.uid);
+        family::threads_of(uid)
+    } else {
+        0
+    };
+    there.saturating_add(job.limits.processes)
+}
+
+/// Who the run is, and what keeps others from being the same.
+struct User {
+    uid: u32,
+    gid: u32,
+    _alone: Option<File>,
+}
+
+fn become_of(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<User>> {
+    let (first, count) = match *user {
+        RunUser::Own => return Ok(None),
+        RunUser::Fixed { uid, gid } => {
+            let _alone = None;
+            return Ok(Some(User { uid, gid, _alone }));
+        }
+        RunUser::Range { first, count } => (first, count),
+    };
+    let users = folder
+        .ancestors()
+        .nth(2)
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .join("users");
+    std::fs::create_dir_all(&users)?;
+    // Not everybody at the same end.
+    let from = run.bytes().fold(0_u32, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u32::from(byte))
+    });
+    for step in 0..count {
+        let uid = first + (from % count + step) % count;
+        let mut options = OpenOptions::new();
+        let lock = options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = lock.open(users.join(uid.to_string()))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _alone = Some(lock);
+            return Ok(Some(User {
+                uid,
+                gid: uid,
+                _alone,
+            }));
+        }
+    }
+    Err(io::Error::other(format!(
+        "all {count} users for runs are taken; allow for more of them, or for fewer runs at once"
+    )))
+}
+
+/// Makes a tree of ours the run's. Nothing in it is from outside yet.
+fn hand_over(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            hand_over(&entry?.path(), uid, gid)?;
+        }
+    }
+    std::os::unix::fs::lchown(path, Some(uid), Some(gid))
+}
+
+/// What is kept of what a run says.
+struct Output {
+    file: File,
+    left: u64,
+    most: u64,
+    cut: bool,
+}
+
+impl Output {
+    fn new(path: &Path, most: u64) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Self {
+            file,
+            left: most,
+            most,
+            cut: false,
+        })
+    }
+
+    /// A full disk is no reason to end a run: it only keeps less of what it says.
+    fn take(&mut self, bytes: &[u8]) {
+        let fits = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        self.left -= fits as u64;
+        if self.file.write_all(&bytes[..fits]).is_err() {
+            self.left = 0;
+        }
+        if fits < bytes.len() && !self.cut {
+            self.cut = true;
+            let line = format!("\n[cut here: a run may say {} bytes]\n", self.most);
+            self.file.write_all(line.as_bytes()).unwrap_or_default();
+        }
+    }
+}
+
+struct Watch {
+    course: Course,
+    began: Instant,
+    program: Pid,
+    /// Becomes readable when the program ends.
+    end: OwnedFd,
+    ended: Option<Exit>,
+    stop: PathBuf,
+    wake: File,
+    said: Option<PipeReader>,
+    output: Output,
+}
+
+impl Watch {
+    /// Until nothing is left of the run.
+    fn through(&mut self) -> io::Result<Exit> {
+        let own = own_pid();
+        loop {
+            let nobody = self.bury();
+            if let (true, Some(exit)) = (nobody, self.ended.clone()) {
+                self.listen()?;
+                return Ok(self.course.exit(exit));
+            }
+            let now = self.began.elapsed();
+            if self.ended.is_some() {
+                self.course.program_ended(now);
+            }
+            match self.course.step(now, self.stop.exists()) {
+                Step::Nothing => {}
+                Step::Terminate => family::signal(&family::descendants(own), Signal::TERM),
+                Step::Kill => family::signal(&family::descendants(own), Signal::KILL),
+            }
+            self.pause()?;
+            self.listen()?;
+        }
+    }
+
+    /// Waits until something happens or something has to be done.
+    fn pause(&mut self) -> io::Result<()> {
+        let idle = self.course.idle(self.began.elapsed());
+        let most = if self.ended.is_some() { LOOK } else { BURY };
+        let idle = idle.min(most);
+        let timeout = Timespec {
+            tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(idle.subsec_nanos()),
+        };
+        let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        if self.ended.is_none() {
+            fds.push(PollFd::new(&self.end, PollFlags::IN));
+        }
+        if let Some(said) = &self.said {
+            fds.push(PollFd::new(said, PollFlags::IN));
+        }
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(fault) => return Err(fault.into()),
+        }
+        let mut words = [0; 64];
+        while matches!(self.wake.read(&mut words), Ok(1..)) {}
+        Ok(())
+    }
+
+    /// Takes what the run has said by now.
+    fn listen(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 8192];
+        while let Some(said) = &mut self.said {
+            match said.read(&mut bytes) {
+                Ok(0) => self.said = None,
+                Ok(some) => self.output.take(&bytes[..some]),
+                Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => break,
+                Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+
+    /// Buries children that ended, the program's and those that were left to us. True: there are none.
+    fn bury(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.program => {
+                    self.ended = Some(exit_of(status));
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match status.terminating_signal() {
+        Some(signal) => Exit::Signal(signal),
+        None => Exit::Code(status.exit_status().unwrap_or(TROUBLE)),
+    }
+}

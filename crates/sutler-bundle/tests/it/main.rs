@@ -1,0 +1,3 @@
+//! Bundles as they are run: real processes on this host.
+
+mod process;
