@@ -27,6 +27,9 @@ mod run;
 mod runner;
 mod service;
 
+mod registry;
+mod shelf;
+
 pub use action::{Action, UnknownAction};
 pub use catalog::{Collision, Offer, offering, side_by_side};
 pub use folder::{
@@ -48,6 +51,7 @@ pub use pack::{
 };
 pub use page::page;
 pub use run::process::{ProcessRunner, ProcessSettings, RunUser, supervisor};
+pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};
@@ -56,3 +60,4 @@ pub use service::{
     NO_SUCH_ACTION, Outcome, Pin, STATE_BYTES_MAX, STATE_KEYS_MAX, STATE_PREFIX, Told, TooMuch,
     Unreadable, conclude, vars,
 };
+pub use shelf::{Bundle, Shelf, ShelfFault, TreeFault, manifest_in};

@@ -1,0 +1,88 @@
+//! Looks at folders without reading what is in them: names, sizes and times tell whether to read.
+
+use crate::shelf::manifest_file;
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Most things looked at in one bundle.
+const ENTRIES_MAX: usize = 20_000;
+/// Most things looked at in a folder of bundles.
+const SIBLINGS_MAX: usize = 10_000;
+
+/// Changes when something in a folder does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint(u64);
+
+/// What a folder of bundles has.
+pub(super) enum Listing {
+    /// All of it, in the order of names.
+    Complete(Vec<PathBuf>),
+    /// It cannot be told; the sentence says why.
+    Failed(String),
+}
+
+/// The bundles of a folder: itself, or its sub-folders that have a manifest.
+pub(super) fn listing(root: &Path) -> Listing {
+    if manifest_file(root).is_some() {
+        return Listing::Complete(vec![root.to_owned()]);
+    }
+    let failed = |error: std::io::Error| {
+        Listing::Failed(format!(
+            "{} cannot be listed: {error}. What it had before stays offered; make it readable, or \
+             leave it out of the configuration",
+            root.display()
+        ))
+    };
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) => return failed(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries.take(SIBLINGS_MAX) {
+        match entry {
+            Ok(entry) => found.push(entry.path()),
+            Err(error) => return failed(error),
+        }
+    }
+    found.retain(|path| path.is_dir() && manifest_file(path).is_some());
+    found.sort_unstable();
+    Listing::Complete(found)
+}
+
+/// What a bundle's folder looks like from outside.
+pub(super) fn fingerprint(folder: &Path) -> Result<Fingerprint, String> {
+    let mut hasher = DefaultHasher::new();
+    let mut left = ENTRIES_MAX;
+    mark(folder, &mut hasher, &mut left)
+        .map_err(|error| format!("{} cannot be looked at: {error}", folder.display()))?;
+    Ok(Fingerprint(hasher.finish()))
+}
+
+fn mark(path: &Path, hasher: &mut DefaultHasher, left: &mut usize) -> std::io::Result<()> {
+    // What is larger than a bundle may be is refused when it is read.
+    if *left == 0 {
+        return Ok(());
+    }
+    *left -= 1;
+    let found = fs::symlink_metadata(path)?;
+    path.hash(hasher);
+    (found.mode(), found.ino()).hash(hasher);
+    if !found.is_dir() {
+        (found.len(), found.mtime(), found.mtime_nsec()).hash(hasher);
+        (found.ctime(), found.ctime_nsec()).hash(hasher);
+        return Ok(());
+    }
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(path)?.take(*left) {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !crate::shelf::LEFT_OUT.iter().any(|it| name == *it) {
+            inside.push(entry.path());
+        }
+    }
+    inside.sort_unstable();
+    inside.iter().try_for_each(|it| mark(it, hasher, left))
+}

@@ -1,0 +1,255 @@
+//! Copies of bundles that nobody changes any more, each under the digest of its content.
+//!
+//! An instance is bound to the version that made it, so that version must stay, whatever becomes of the
+//! folder it came from. A copy is written aside and renamed, read-only, and its content is held to its
+//! digest when it is first used. What a bundle's folder may hold is in `shelf/tree.rs`. Who looks for
+//! bundles: `registry.rs`.
+
+mod tree;
+
+pub(crate) use tree::LEFT_OUT;
+
+use crate::manifest::{Faults, MANIFEST_FILES, Manifest};
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+pub use tree::TreeFault;
+
+/// Copies that are being written begin with this.
+const ASIDE: &str = ".new-";
+/// How old something that was being written must be to be taken for left over.
+const LEFT_OVER: Duration = Duration::from_secs(3600);
+
+/// A bundle whose content nobody changes any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    /// Names the content: `sha256:…`.
+    pub digest: String,
+    /// What it says about itself.
+    pub manifest: Manifest,
+    /// Where the copy is.
+    pub folder: PathBuf,
+}
+
+/// Why a bundle cannot be had. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ShelfFault {
+    /// There is no manifest.
+    #[error("{0} has no manifest: add a bundle.yml, or begin with `sutler bundle new`")]
+    NoManifest(PathBuf),
+    /// The manifest has faults.
+    #[error("{0}")]
+    Manifest(Faults),
+    /// The folder holds what a bundle may not.
+    #[error("{0}")]
+    Tree(#[from] TreeFault),
+    /// The copy is not there.
+    #[error(
+        "the bundle {0} is not on this host: bring back the folder it came from, or copy {1} from \
+         a host that has it"
+    )]
+    Missing(String, PathBuf),
+    /// The copy is not what it was.
+    #[error(
+        "the copy of the bundle {0} was damaged: remove {1} and bring back the folder it came from"
+    )]
+    Damaged(String, PathBuf),
+    /// The disk does not do its part.
+    #[error("{0} cannot be used: {1}")]
+    Disk(PathBuf, #[source] io::Error),
+}
+
+/// The copies of one host.
+#[derive(Debug)]
+pub struct Shelf {
+    root: PathBuf,
+    known: Mutex<HashMap<String, Arc<Bundle>>>,
+}
+
+impl Shelf {
+    /// Opens the shelf in a working directory, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn open(work: &Path) -> Result<Self, ShelfFault> {
+        let root = work.join("bundles");
+        // Runs of another user must be able to pass through to their bundle, and to list nothing.
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(&root)
+            .map_err(|error| ShelfFault::Disk(root.clone(), error))?;
+        let shelf = Self {
+            root,
+            known: Mutex::default(),
+        };
+        shelf.clear_left_overs();
+        Ok(shelf)
+    }
+
+    /// Takes a folder in as it is now. Blocks.
+    ///
+    /// # Errors
+    /// See [`ShelfFault`]; nothing is left on the shelf.
+    pub fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, ShelfFault> {
+        let manifest = manifest_in(folder)?;
+        let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+        let copied = tree::copy(folder, &aside);
+        let digest = match copied {
+            Ok(digest) => digest,
+            Err(fault) => {
+                remove(&aside);
+                return Err(fault.into());
+            }
+        };
+        let place = self.place(&digest);
+        if place.exists() {
+            remove(&aside);
+        } else if let Err(error) = fs::rename(&aside, &place) {
+            remove(&aside);
+            // Another process with the same shelf may have been quicker.
+            if !place.exists() {
+                return Err(ShelfFault::Disk(place, error));
+            }
+        }
+        let folder = place;
+        let manifest = reread(&folder).unwrap_or(manifest);
+        Ok(self.remember(Bundle {
+            digest,
+            manifest,
+            folder,
+        }))
+    }
+
+    /// The bundle with this digest. Blocks the first time.
+    ///
+    /// # Errors
+    /// It is not there, or damaged.
+    pub fn get(&self, digest: &str) -> Result<Arc<Bundle>, ShelfFault> {
+        if let Some(bundle) = self.known().get(digest) {
+            return Ok(bundle.clone());
+        }
+        let place = self.place(digest);
+        if !is_digest(digest) || !place.is_dir() {
+            return Err(ShelfFault::Missing(digest.to_owned(), place));
+        }
+        if tree::digest(&place)? != digest {
+            return Err(ShelfFault::Damaged(digest.to_owned(), place));
+        }
+        let manifest = manifest_in(&place)?;
+        Ok(self.remember(Bundle {
+            digest: digest.to_owned(),
+            manifest,
+            folder: place,
+        }))
+    }
+
+    /// Removes copies that nobody uses and that lie there for longer than `idle`; says how many. Blocks.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn sweep(&self, used: &BTreeSet<String>, idle: Duration) -> Result<usize, ShelfFault> {
+        let disk = |error| ShelfFault::Disk(self.root.clone(), error);
+        let mut removed = 0;
+        for entry in fs::read_dir(&self.root).map_err(disk)? {
+            let entry = entry.map_err(disk)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(digest) = name
+                .strip_prefix("sha256-")
+                .map(|it| format!("sha256:{it}"))
+            else {
+                continue;
+            };
+            if !used.contains(&digest) && age(&entry.path()) >= idle {
+                self.known().remove(&digest);
+                remove(&entry.path());
+                removed += 1;
+            }
+        }
+        self.clear_left_overs();
+        Ok(removed)
+    }
+
+    fn place(&self, digest: &str) -> PathBuf {
+        self.root.join(digest.replace(':', "-"))
+    }
+
+    fn remember(&self, bundle: Bundle) -> Arc<Bundle> {
+        let bundle = Arc::new(bundle);
+        let mut known = self.known();
+        known.insert(bundle.digest.clone(), bundle.clone());
+        bundle
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Bundle>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process that died while it copied leaves something behind.
+    fn clear_left_overs(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let ours = entry.file_name().to_string_lossy().starts_with(ASIDE);
+            if ours && age(&entry.path()) >= LEFT_OVER {
+                remove(&entry.path());
+            }
+        }
+    }
+}
+
+/// The file that makes a folder a bundle.
+pub(crate) fn manifest_file(folder: &Path) -> Option<&'static str> {
+    let mut names = MANIFEST_FILES.into_iter();
+    names.find(|name| folder.join(name).is_file())
+}
+
+/// Reads the manifest of a folder.
+///
+/// # Errors
+/// There is none, or it has faults.
+pub fn manifest_in(folder: &Path) -> Result<Manifest, ShelfFault> {
+    let name = manifest_file(folder).ok_or_else(|| ShelfFault::NoManifest(folder.to_owned()))?;
+    let path = folder.join(name);
+    let bytes = fs::read(&path).map_err(|error| ShelfFault::Disk(path, error))?;
+    Manifest::load(&bytes, name).map_err(ShelfFault::Manifest)
+}
+
+/// The manifest of the copy: the folder may have changed between the look at it and the copy.
+fn reread(folder: &Path) -> Option<Manifest> {
+    manifest_in(folder).ok()
+}
+
+fn is_digest(digest: &str) -> bool {
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let digits = digest.strip_prefix("sha256:");
+    digits.is_some_and(|it| it.len() == 64 && it.bytes().all(hex))
+}
+
+fn age(path: &Path) -> Duration {
+    let changed = fs::symlink_metadata(path).and_then(|it| it.modified());
+    let since = |at: SystemTime| SystemTime::now().duration_since(at).unwrap_or_default();
+    changed.map(since).unwrap_or_default()
+}
+
+/// Removes a copy, whose folders are read-only. Best effort: what stays is tried again by a sweep.
+fn remove(path: &Path) {
+    make_writable(path);
+    let _ = fs::remove_dir_all(path);
+}
+
+fn make_writable(path: &Path) {
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+    if is_folder {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            make_writable(&entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
