@@ -46,6 +46,7 @@ pub(crate) struct Facts {
     pub plan: Arc<PinnedPlan>,
     pub parameters: Parameters,
     pub instance_parameters: Parameters,
+    pub instance_context: Option<Context>,
     pub context: Option<Context>,
     pub bind_resource: Option<BindResource>,
     pub app_guid: Option<String>,

@@ -56,8 +56,9 @@ pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};
 pub use service::{
-    BINDING_STATE_PREFIX, BindingState, By, Ending, HISTORY_MAX, HistoryEntry, InstanceState,
-    NO_SUCH_ACTION, Outcome, Pin, STATE_BYTES_MAX, STATE_KEYS_MAX, STATE_PREFIX, Told, TooMuch,
-    Unreadable, conclude, vars,
+    BINDING_STATE_PREFIX, BindingState, BundleService, By, Ending, Fates, HISTORY_MAX,
+    HistoryEntry, InstanceState, KeptSecret, NO_SUCH_ACTION, Outcome, Parts, Pin, Redaction,
+    Runners, STATE_BYTES_MAX, STATE_KEYS_MAX, STATE_PREFIX, Secrets, Told, TooMuch, Unreadable,
+    Witness, carry_out, conclude, vars,
 };
 pub use shelf::{Bundle, Shelf, ShelfFault, TreeFault, manifest_in};

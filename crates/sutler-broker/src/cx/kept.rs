@@ -9,12 +9,17 @@ use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
 use crate::records::Saved;
 use sutler_journal::{Commit, Lost, Unwritten};
-use sutler_osb::Parameters;
+use sutler_osb::{Context, Parameters};
 
 impl Cx {
     /// The parameters of the instance: before the change, where the operation is an update.
     pub fn instance_parameters(&self) -> &Parameters {
         &self.facts.instance_parameters
+    }
+
+    /// Where in the platform the instance lives, also where the operation is about a binding.
+    pub fn instance_context(&self) -> Option<&Context> {
+        self.facts.instance_context.as_ref()
     }
 
     /// The instance's state as it is kept at this moment; a provision sees what an earlier one that

@@ -193,6 +193,12 @@ impl InstanceState {
         Ok(())
     }
 
+    /// A provision has succeeded that was told what an earlier one left: it is part of the state now.
+    pub fn promote_aside(&mut self) {
+        self.state = self.told().unwrap_or_default();
+        self.aside.clear();
+    }
+
     /// Puts aside what a failed provision had set, for whoever cleans up after it. More than may be
     /// kept is cut: that a clean-up knows little is better than that it knows nothing.
     pub fn set_aside(&mut self, patch: Option<&Vars>) {

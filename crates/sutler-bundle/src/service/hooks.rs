@@ -1,0 +1,343 @@
+//! What the framework calls: each hook tells a bundle what it needs, and makes a result of what it gave.
+
+use super::BundleService;
+use super::call::{by, pin, remembered, remembered_binding, told, unsuccessful};
+use super::outcome::Outcome;
+use super::state::{BindingState, InstanceState, TooMuch};
+use super::vars::Told;
+use crate::action::Action;
+use crate::given::Given;
+use crate::manifest::{DashboardOf, refuse_reserved};
+use crate::shelf::Bundle;
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use sutler_broker::{
+    Asked, AuthorState, Bound, Cx, Error, InstanceSpec, Policy, Predecessor, Provisioned, Refusal,
+    Result, UntypedService, Update, Updated,
+};
+use sutler_osb::{FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan};
+
+/// The runner ends runs at their deadlines, whoever is there. The framework must not give an operation up
+/// before: the result of a run that ended while no broker was there is still to be read.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// Attempts of an operation whose runs get lost, if the bundle wants it run again.
+const ATTEMPTS_MAX: u32 = 3;
+
+#[async_trait]
+impl UntypedService for BundleService {
+    async fn provision(&self, cx: &Cx, parameters: Parameters) -> Result<Provisioned<AuthorState>> {
+        let earlier = remembered(cx.instance_state().await?.as_ref())?;
+        let bundle = self.bundle(cx, None).await?;
+        let mut state = earlier.unwrap_or_default();
+        state.bundle = pin(&bundle);
+        let before = state.told();
+        let told = Told {
+            parameters: Some(&parameters.0),
+            state: before.as_ref(),
+            ..told(cx, &bundle)
+        };
+        match self.act(cx, Action::Provision, &bundle, told).await? {
+            Outcome::Done(given) => {
+                state.promote_aside();
+                if let Err(fault) = take_over(&mut state, &given, cx, Action::Provision) {
+                    state.set_aside(given.state.as_ref());
+                    cx.save_state(&state).await?;
+                    return Err(Error::failed(fault.to_string()));
+                }
+                Ok(Provisioned::new(state.kept()))
+            }
+            Outcome::Failed { sentence, aside } => {
+                state.set_aside(aside.as_ref());
+                cx.save_state(&state).await?;
+                Err(Error::failed(sentence))
+            }
+            other => Err(unsuccessful(other)),
+        }
+    }
+
+    async fn deprovision(&self, cx: &Cx, state: Option<AuthorState>) -> Result<()> {
+        let state = remembered(state.as_ref())?;
+        let bundle = self.bundle(cx, state.as_ref()).await?;
+        let state = state.unwrap_or_default();
+        let before = state.told();
+        let told = Told {
+            state: before.as_ref(),
+            provision_credentials: state.credentials.as_ref(),
+            ..told(cx, &bundle)
+        };
+        match self.act(cx, Action::Deprovision, &bundle, told).await? {
+            Outcome::Done(_) | Outcome::NothingToDo => Ok(()),
+            other => Err(unsuccessful(other)),
+        }
+    }
+
+    fn updates(&self) -> bool {
+        true
+    }
+
+    async fn update(
+        &self,
+        cx: &Cx,
+        state: Option<AuthorState>,
+        update: Update<Parameters>,
+    ) -> Result<Updated<AuthorState>> {
+        let state = remembered(state.as_ref())?.unwrap_or_default();
+        if update.context_only {
+            return Ok(Updated::new(state.kept()));
+        }
+        let bundle = self.bundle(cx, Some(&state)).await?;
+        let before = state.told();
+        let previous = update.previous_plan.plan_name.as_str();
+        let told = Told {
+            parameters: Some(&update.params.0),
+            previous: Some((&cx.instance_parameters().0, previous)),
+            state: before.as_ref(),
+            ..told(cx, &bundle)
+        };
+        match self.act(cx, Action::Update, &bundle, told).await? {
+            Outcome::Done(given) => {
+                // Bindings that ended meanwhile may have added to it.
+                let latest = remembered(cx.instance_state().await?.as_ref())?;
+                let mut state = latest.unwrap_or(state);
+                take_over(&mut state, &given, cx, Action::Update)
+                    .map_err(|fault| Error::failed(fault.to_string()))?;
+                Ok(Updated::new(state.kept()))
+            }
+            other => Err(unsuccessful(other)),
+        }
+    }
+
+    async fn bind(&self, cx: &Cx, state: Option<AuthorState>) -> Result<Bound> {
+        self.bind_after(cx, state, None).await
+    }
+
+    async fn rotate(
+        &self,
+        cx: &Cx,
+        state: Option<AuthorState>,
+        predecessor: Predecessor,
+    ) -> Result<Bound> {
+        self.bind_after(cx, state, Some(predecessor)).await
+    }
+
+    async fn unbind(&self, cx: &Cx, state: Option<AuthorState>) -> Result<()> {
+        let own = remembered_binding(cx)?;
+        if own.shared {
+            return Ok(());
+        }
+        let state = remembered(state.as_ref())?.unwrap_or_default();
+        let bundle = self.bundle(cx, Some(&state)).await?;
+        let (before, own_before) = (state.told(), own.told());
+        let told = Told {
+            bind_parameters: Some(&cx.parameters().0),
+            state: before.as_ref(),
+            binding_state: own_before.as_ref(),
+            provision_credentials: state.credentials.as_ref(),
+            bind_credentials: own.credentials.as_ref(),
+            ..told(cx, &bundle)
+        };
+        match self.act(cx, Action::Unbind, &bundle, told).await? {
+            Outcome::Done(given) => self.add_to_instance(cx, &given, Action::Unbind).await,
+            Outcome::NothingToDo => {
+                let name = &bundle.manifest.name;
+                tracing::warn!(bundle = %name, "a bundle has no unbind action: nothing was revoked");
+                Ok(())
+            }
+            other => Err(unsuccessful(other)),
+        }
+    }
+
+    fn dashboard_url(&self, instance: &InstanceId, spec: &InstanceSpec) -> Option<String> {
+        let bundle = self.offered(spec.service_id.as_str())?;
+        let plan = self.plan_name(spec.service_id.as_str(), spec.plan_id.as_str())?;
+        let of = DashboardOf {
+            instance_id: instance.as_str(),
+            plan: &plan,
+            bundle: &bundle.manifest.name,
+        };
+        Some(bundle.manifest.dashboard.as_ref()?.url(of))
+    }
+
+    fn policy(&self, verb: OperationKind, plan: &PinnedPlan) -> Policy {
+        let action = action_of(verb);
+        let bundle = plan
+            .origin
+            .as_ref()
+            .and_then(|it| self.parts.shelf.get(it).ok());
+        let policy = Policy {
+            deadline: NEVER,
+            attempts_max: ATTEMPTS_MAX,
+            ..Policy::default()
+        };
+        match bundle {
+            None => policy,
+            Some(bundle) => Policy {
+                asynchrony: bundle.manifest.rules(action).asynchrony,
+                ..policy
+            },
+        }
+    }
+
+    fn check(&self, asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+        let none = Map::new();
+        let parameters: &Map<String, Value> = match asked {
+            Asked::Provision(spec) => &spec.parameters.0,
+            Asked::Update(_, parameters) => parameters.map_or(&none, |it| &it.0),
+            Asked::Bind(spec) => &spec.parameters.0,
+            Asked::Move { from, to } => return self.check_move(from, to),
+        };
+        refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(whole(&sentence)))
+    }
+
+    async fn fetch_instance(
+        &self,
+        _instance: &InstanceId,
+        state: Option<AuthorState>,
+        mut stored: FetchInstanceResponse,
+    ) -> Result<FetchInstanceResponse> {
+        let told = remembered(state.as_ref())?.and_then(|it| it.dashboard_url);
+        stored.dashboard_url = told.or(stored.dashboard_url);
+        Ok(stored)
+    }
+}
+
+impl BundleService {
+    async fn bind_after(
+        &self,
+        cx: &Cx,
+        state: Option<AuthorState>,
+        predecessor: Option<Predecessor>,
+    ) -> Result<Bound> {
+        let state = remembered(state.as_ref())?.unwrap_or_default();
+        let bundle = self.bundle(cx, Some(&state)).await?;
+        if self.shares(&bundle) {
+            return share(&state);
+        }
+        let mut own = remembered_binding(cx)?;
+        let (before, own_before) = (state.told(), own.told());
+        let told = Told {
+            bind_parameters: Some(&cx.parameters().0),
+            predecessor: predecessor.as_ref().map(|it| it.binding_id.as_str()),
+            state: before.as_ref(),
+            binding_state: own_before.as_ref(),
+            provision_credentials: state.credentials.as_ref(),
+            ..told(cx, &bundle)
+        };
+        match self.act(cx, Action::Bind, &bundle, told).await? {
+            Outcome::Done(given) => {
+                own.merge(given.binding_state.as_ref())
+                    .map_err(|fault| Error::failed(fault.to_string()))?;
+                self.add_to_instance(cx, &given, Action::Bind).await?;
+                own.credentials = given.credentials.map(|it| it.0);
+                let shown = own.credentials.clone().unwrap_or_default();
+                Bound::credentials(Value::Object(shown)).state(&own)
+            }
+            Outcome::Failed { sentence, aside } => {
+                if own.merge(aside.as_ref()).is_ok() && !own.state.is_empty() {
+                    cx.save_state(&own).await?;
+                }
+                Err(Error::failed(sentence))
+            }
+            other => Err(unsuccessful(other)),
+        }
+    }
+
+    /// Whether bindings get what the provision gave, and the bundle is not asked.
+    fn shares(&self, bundle: &Bundle) -> bool {
+        let has_bind = super::order::runnable(bundle, Action::Bind).is_some();
+        let manifest = &bundle.manifest;
+        self.parts.share_provision_credentials
+            || (manifest.share_provision_credentials && !has_bind)
+    }
+
+    /// What the action of a binding set for the whole instance: added to what is there now, once.
+    async fn add_to_instance(&self, cx: &Cx, given: &Given, action: Action) -> Result<()> {
+        let Some(patch) = given.state.as_ref().filter(|it| !it.0.is_empty()) else {
+            return Ok(());
+        };
+        let by = by(cx, action);
+        cx.change_instance_state(|kept| {
+            let mut state = remembered(kept)?.unwrap_or_default();
+            if state.has_entry_of(by.operation) {
+                return Ok(None);
+            }
+            state
+                .merge(Some(patch), by)
+                .map_err(|fault| Error::failed(fault.to_string()))?;
+            Ok(Some(state.kept()))
+        })
+        .await
+    }
+
+    /// Only the ways that the manifest names lead from plan to plan.
+    fn check_move(&self, from: &PinnedPlan, to: &PinnedPlan) -> std::result::Result<(), Refusal> {
+        let origin = from.origin.as_ref();
+        let Some(bundle) = origin.and_then(|it| self.parts.shelf.get(it).ok()) else {
+            return Ok(());
+        };
+        let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
+        let ways = bundle
+            .manifest
+            .plan(old)
+            .map(|plan| plan.updates_to.clone());
+        let ways = ways.unwrap_or_default();
+        if ways.iter().any(|way| way == new) && bundle.manifest.plan(new).is_some() {
+            return Ok(());
+        }
+        let instead = match ways.is_empty() {
+            true => "it cannot be left".to_owned(),
+            false => format!("use one of: {}", ways.join(", ")),
+        };
+        Err(Refusal::Invalid(format!(
+            "An instance of the plan {old:?} cannot change to {new:?}; {instead}."
+        )))
+    }
+}
+
+fn share(state: &InstanceState) -> Result<Bound> {
+    let Some(credentials) = &state.credentials else {
+        let sentence = "The service was provisioned without credentials, so there are none to share. \
+            Its bundle must give some at provision, or have a bind action.";
+        return Err(Error::failed(sentence));
+    };
+    let own = BindingState {
+        shared: true,
+        ..BindingState::default()
+    };
+    Bound::credentials(Value::Object(credentials.clone())).state(&own)
+}
+
+/// What an action of an instance gave becomes part of what is remembered.
+fn take_over(
+    state: &mut InstanceState,
+    given: &Given,
+    cx: &Cx,
+    action: Action,
+) -> std::result::Result<(), TooMuch> {
+    state.merge(given.state.as_ref(), by(cx, action))?;
+    if let Some(credentials) = &given.credentials {
+        state.credentials = Some(credentials.0.clone());
+    }
+    if let Some(url) = &given.dashboard_url {
+        state.dashboard_url = Some(url.clone());
+    }
+    Ok(())
+}
+
+fn action_of(verb: OperationKind) -> Action {
+    match verb {
+        OperationKind::Provision => Action::Provision,
+        OperationKind::Update => Action::Update,
+        OperationKind::Deprovision => Action::Deprovision,
+        OperationKind::Bind => Action::Bind,
+        OperationKind::Unbind => Action::Unbind,
+    }
+}
+
+/// A clause as a sentence.
+fn whole(clause: &str) -> String {
+    let mut letters = clause.chars();
+    let first = letters.next().map(|it| it.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
