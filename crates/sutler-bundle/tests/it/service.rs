@@ -1,0 +1,10 @@
+//! Bundles behind a real broker over HTTP, with a runner that does what it is told (`service/fake.rs`).
+//!
+//! What tests share is in `service/house.rs`.
+
+mod bindings;
+mod crashes;
+mod fake;
+mod house;
+mod instances;
+mod versions;

@@ -1,0 +1,187 @@
+//! Bindings: credentials of their own, state of their own, and what the old broker got wrong.
+
+use super::fake::Play;
+use super::house::{House, MANIFEST, until};
+use serde_json::json;
+use sutler_bundle::Action;
+
+async fn house_with_instance() -> (House, super::house::Room) {
+    let house = House::new();
+    let room = house.open().await;
+    let made = Play::well()
+        .state(json!({ "db": "d1" }))
+        .credentials(json!({ "root": "toor-toor" }));
+    house.fake.plays(Action::Provision, made);
+    room.send(room.provision("i")).await.is(201);
+    (house, room)
+}
+
+#[tokio::test]
+async fn a_binding_has_its_own_credentials_and_its_own_state() {
+    let (house, room) = house_with_instance().await;
+    let bound = Play::well()
+        .credentials(json!({ "user": "u1", "password": "p-u1-p" }))
+        .binding_state(json!({ "login": "l1" }));
+    house.fake.plays(Action::Bind, bound);
+    let given = room.send(room.bind("i", "b")).await.is(201);
+    assert_eq!(
+        given["credentials"],
+        json!({ "user": "u1", "password": "p-u1-p" })
+    );
+    let vars = house.fake.last_vars();
+    assert_eq!(vars["role"], json!("reader"), "defaults are filled in");
+    assert_eq!(vars["_apb_provision_creds"], json!({ "root": "toor-toor" }));
+    assert_eq!(vars["_apb_service_binding_id"], json!("b"));
+    assert_eq!(
+        vars["namespace"],
+        json!("blue"),
+        "the instance's, if the bind names none"
+    );
+    let there = room.send(room.fetch_binding("i", "b")).await.is(200);
+    assert_eq!(there["credentials"]["user"], "u1");
+    room.send(room.unbind("i", "b")).await.is(200);
+    let vars = house.fake.last_vars();
+    assert_eq!(vars["binding_state_login"], json!("l1"));
+    assert_eq!(vars["state_db"], json!("d1"));
+    assert_eq!(vars["_apb_bind_creds"]["user"], json!("u1"));
+    assert_eq!(
+        (&vars["_apb_plan_id"], &vars["_apb_plan_uuid"]),
+        (&json!("small"), &json!("small-id"))
+    );
+    room.send(room.deprovision("i")).await.is(200);
+}
+
+/// Holds: R1, R2.
+#[tokio::test]
+async fn repeats_join_a_running_bind_and_a_failed_one_is_tried_anew() {
+    let (house, room) = house_with_instance().await;
+    house.fake.plays(Action::Bind, Play::exits(1).held());
+    let ask = || room.bind("i", "b").later();
+    let first = room.send(ask()).await.is(202);
+    let second = room.send(ask().by("duchess")).await.is(202);
+    assert_eq!(first["operation"], second["operation"]);
+    room.send(room.fetch_binding("i", "b")).await.is(404);
+    until("it runs", async || house.fake.actions().len() == 2).await;
+    house.fake.release();
+    let operation = first["operation"].as_str().expect("an operation");
+    let ended = room.until_done("i/service_bindings/b", operation).await;
+    assert_eq!(ended["state"], "failed");
+    room.send(room.fetch_binding("i", "b")).await.is(404);
+    house.fake.plays(
+        Action::Bind,
+        Play::well().credentials(json!({ "user": "u2" })),
+    );
+    let third = room.send(ask()).await.is(202);
+    assert_ne!(third["operation"], first["operation"]);
+    let operation = third["operation"].as_str().expect("an operation");
+    let ended = room.until_done("i/service_bindings/b", operation).await;
+    assert_eq!(ended["state"], "succeeded");
+    let there = room.send(room.fetch_binding("i", "b")).await.is(200);
+    assert_eq!(there["credentials"], json!({ "user": "u2" }));
+}
+
+#[tokio::test]
+async fn a_bind_without_credentials_has_failed_and_says_so() {
+    let (house, room) = house_with_instance().await;
+    for (play, word) in [
+        (Play::well(), "credentials.json"),
+        (Play::exits(8), "no bind action"),
+    ] {
+        house.fake.plays(Action::Bind, play);
+        let refused = room.send(room.bind("i", "b")).await.is(500);
+        let sentence = refused["description"].as_str().unwrap_or_default();
+        assert!(sentence.contains(word), "{sentence}");
+    }
+}
+
+#[tokio::test]
+async fn an_unbind_that_is_not_there_is_nothing_to_do_and_any_other_fault_is_one() {
+    let (house, room) = house_with_instance().await;
+    house.fake.plays(
+        Action::Bind,
+        Play::well().credentials(json!({ "user": "u1" })),
+    );
+    room.send(room.bind("i", "b")).await.is(201);
+    house.fake.plays(Action::Unbind, Play::exits(1));
+    room.send(room.unbind("i", "b")).await.is(500);
+    house.fake.plays(Action::Unbind, Play::exits(8));
+    room.send(room.unbind("i", "b")).await.is(200);
+}
+
+/// Holds: R27.
+#[tokio::test]
+async fn bindings_side_by_side_and_an_update_all_keep_what_they_set() {
+    let (house, room) = house_with_instance().await;
+    for nth in 0..5 {
+        let key = format!("of_b{nth}");
+        let bound = Play::well()
+            .credentials(json!({ "user": "u" }))
+            .state(json!({ key.as_str(): nth }));
+        house.fake.plays(Action::Bind, bound);
+        room.send(room.bind("i", &format!("b{nth}"))).await.is(201);
+    }
+    house.fake.plays(
+        Action::Update,
+        Play::well().state(json!({ "of_update": true })),
+    );
+    room.send(room.update("i", json!({ "parameters": { "size": 2 } })))
+        .await
+        .is(200);
+    room.send(room.unbind("i", "b0")).await.is(200);
+    let vars = house.fake.last_vars();
+    for key in [
+        "db",
+        "of_b0",
+        "of_b1",
+        "of_b2",
+        "of_b3",
+        "of_b4",
+        "of_update",
+    ] {
+        assert!(vars.contains_key(&format!("state_{key}")), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provision_gave_is_shared_only_where_that_is_said() {
+    let shared = MANIFEST.replace(
+        "async: optional",
+        "async: optional\nshare_provision_credentials: true\nactions: {bind: false, unbind: false}",
+    );
+    let house = House::new();
+    house.write("db", &shared);
+    let room = house.open().await;
+    house.fake.plays(
+        Action::Provision,
+        Play::well().credentials(json!({ "root": "toor" })),
+    );
+    room.send(room.provision("i")).await.is(201);
+    let given = room.send(room.bind("i", "b")).await.is(201);
+    assert_eq!(given["credentials"], json!({ "root": "toor" }));
+    room.send(room.unbind("i", "b")).await.is(200);
+    assert_eq!(
+        house.fake.actions(),
+        [Action::Provision],
+        "nothing was run for the binding"
+    );
+}
+
+#[tokio::test]
+async fn the_operator_may_have_all_bundles_share_as_the_old_broker_did() {
+    let mut house = House::new();
+    house.shares = true;
+    let room = house.open().await;
+    room.send(room.provision("i")).await.is(201);
+    let refused = room.send(room.bind("i", "b")).await.is(500);
+    let sentence = refused["description"].as_str().unwrap_or_default();
+    assert!(sentence.contains("without credentials"), "{sentence}");
+    house.fake.plays(
+        Action::Update,
+        Play::well().credentials(json!({ "root": "toor" })),
+    );
+    room.send(room.update("i", json!({ "parameters": { "size": 2 } })))
+        .await
+        .is(200);
+    let given = room.send(room.bind("i", "b")).await.is(201);
+    assert_eq!(given["credentials"], json!({ "root": "toor" }));
+}

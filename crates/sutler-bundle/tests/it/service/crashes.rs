@@ -1,0 +1,117 @@
+//! Brokers that vanish while runs go on: one run for one attempt, whatever happens.
+
+use super::fake::Play;
+use super::house::{House, MANIFEST, until};
+use super::instances::text_of;
+use serde_json::json;
+use sutler_bundle::Action;
+
+/// Holds: R6, R10.
+#[tokio::test]
+async fn a_run_that_outlives_its_broker_is_adopted_and_its_output_is_kept_once() {
+    let house = House::new();
+    let room = house.open().await;
+    let held = Play::well()
+        .says("one\n")
+        .says("two\n")
+        .state(json!({ "db": "d1" }))
+        .held();
+    house.fake.plays(Action::Provision, held);
+    let operation = room.send(room.provision("i").later()).await.is(202)["operation"].clone();
+    let operation = operation.as_str().expect("an operation");
+    until("its output is kept", async || {
+        text_of(&room.send(room.log(operation)).await.json) == "one\ntwo\n"
+    })
+    .await;
+    room.crash();
+    let room = house.open().await;
+    until("it is adopted", async || {
+        let path = format!("/v2/service_instances/i/last_operation?operation={operation}");
+        let answer = room.get(&path).await;
+        answer["description"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("goes on")
+    })
+    .await;
+    house.fake.release();
+    assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
+    assert_eq!(house.fake.actions(), [Action::Provision], "one run");
+    let log = room.send(room.log(operation)).await.is(200);
+    assert_eq!(text_of(&log), "one\ntwo\n");
+    room.send(room.deprovision("i")).await.is(200);
+    assert_eq!(house.fake.last_vars()["state_db"], json!("d1"));
+    until("nothing is left", async || house.fake.left() == 0).await;
+}
+
+/// Holds: R8.
+#[tokio::test]
+async fn a_run_that_ended_while_no_broker_was_there_is_read() {
+    let house = House::new();
+    let room = house.open().await;
+    room.send(room.provision("i")).await.is(201);
+    let held = Play::well().credentials(json!({ "user": "u1" })).held();
+    house.fake.plays(Action::Bind, held);
+    let operation = room.send(room.bind("i", "b").later()).await.is(202)["operation"].clone();
+    let operation = operation.as_str().expect("an operation");
+    until("it runs", async || house.fake.actions().len() == 2).await;
+    room.crash();
+    house.fake.release();
+    let room = house.open().await;
+    let ended = room.until_done("i/service_bindings/b", operation).await;
+    assert_eq!(ended["state"], "succeeded");
+    let there = room.send(room.fetch_binding("i", "b")).await.is(200);
+    assert_eq!(
+        there["credentials"],
+        json!({ "user": "u1" }),
+        "no credentials are lost"
+    );
+    assert_eq!(house.fake.actions(), [Action::Provision, Action::Bind]);
+}
+
+#[tokio::test]
+async fn a_lost_run_fails_and_says_so_unless_the_bundle_wants_it_again() {
+    for (policy, state, runs) in [("fail", "failed", 1), ("rerun", "succeeded", 2)] {
+        let house = House::new();
+        let manifest = MANIFEST.replace(
+            "async: optional",
+            &format!("async: optional\non_lost: {policy}"),
+        );
+        house.write("db", &manifest);
+        let room = house.open().await;
+        house.fake.plays(Action::Provision, Play::well().held());
+        let operation = room.send(room.provision("i").later()).await.is(202)["operation"].clone();
+        until("it runs", async || house.fake.actions().len() == 1).await;
+        house.fake.plays(Action::Provision, Play::well());
+        house.fake.lose();
+        let operation = operation.as_str().expect("an operation");
+        let ended = room.until_done("i", operation).await;
+        assert_eq!(ended["state"], state, "{policy}: {ended}");
+        let ordered = house.fake.ordered();
+        assert_eq!(ordered.len(), runs, "{policy}");
+        let keys: Vec<_> = ordered.iter().map(|it| &it.idempotency_key).collect();
+        assert!(
+            keys.iter().all(|key| *key == keys[0]),
+            "one key for all attempts"
+        );
+        let attempts: Vec<u32> = ordered.iter().map(|it| it.name.attempt).collect();
+        assert_eq!(attempts, (1..=runs as u32).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn a_runner_that_does_not_answer_is_waited_for_and_nothing_is_run_twice() {
+    let house = House::new();
+    let room = house.open().await;
+    house.fake.is_silent(true);
+    let operation = room.send(room.provision("i").later()).await.is(202)["operation"].clone();
+    house.fake.plays(Action::Provision, Play::well().held());
+    house.fake.is_silent(false);
+    until("it runs", async || house.fake.actions().len() == 1).await;
+    house.fake.is_silent(true);
+    house.fake.release();
+    house.fake.is_silent(false);
+    let operation = operation.as_str().expect("an operation");
+    assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
+    assert_eq!(house.fake.ordered().len(), 1);
+}
