@@ -50,8 +50,8 @@ pub use pack::{
     FILE_LABEL, PACKED_BYTES_MAX, PackFault, PackOptions, Packed, RUNTIME_LABEL, SPEC_LABEL, pack,
 };
 pub use page::page;
-pub use run::process::{ProcessRunner, ProcessSettings, RunUser, supervisor};
 pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
+pub use run::process::{ProcessRunner, ProcessSettings, RunUser, supervisor};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};
