@@ -9,6 +9,7 @@
 
 mod codec;
 mod committing;
+mod feed;
 mod hints;
 mod pool;
 mod settings;

@@ -4,19 +4,18 @@ use super::ids::Id;
 use super::rows::{self, column, number};
 use super::{Shared, sql};
 use crate::codec;
+use crate::feed::{Entry, Gathered};
 use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::postgres::PgRow;
 use std::borrow::Cow;
 use sutler_journal::{
-    Changes, CommitId, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter,
-    OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, QueueStats, Stats,
-    StoreError, StoreTime,
+    Changes, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter, OperationId,
+    OperationList, OperationRow, Page, Polled, Position, Queue, QueueStats, Stats, StoreError,
+    StoreTime,
 };
 use uuid::Uuid;
 
-/// Most commits of the feed that one statement fetches.
-const COMMITS_MAX: usize = 1000;
 /// Most pieces of a log, or documents, that one statement fetches.
 const ROWS_MAX: usize = 10_000;
 /// So many commits behind, the counts are brought up to date.
@@ -134,29 +133,18 @@ impl Shared {
     }
 
     pub(super) async fn changes(&self, after: &Cursor, limit: usize) -> Read<Changes> {
-        let asked = codec::seq_of(after)?;
-        let mut gathered = Gathered {
-            reached: asked,
-            trimmed: 0,
-            changes: Vec::new(),
-        };
-        let most = limit.clamp(1, COMMITS_MAX);
+        let mut gathered = Gathered::sparse(after, limit)?;
         loop {
-            let from = gathered.reached;
+            let (from, most) = gathered.wanted();
             let answer = self
                 .ask(sql::CHANGES, &|a| {
                     a.add(from)?;
-                    a.add(codec::limit(most))
+                    a.add(most)
                 })
                 .await;
-            let full = answer.and_then(|found| gathered.add(&found, limit, most));
-            // Commits that changed nothing do not end the feed.
+            let full = answer.and_then(|found| gathered.add(found.iter().map(entry)));
             if full.map_err(Trouble::into_store_error)? {
-                return Ok(Changes {
-                    changes: gathered.changes,
-                    next: codec::cursor_at(gathered.reached),
-                    gap: asked < gathered.trimmed,
-                });
+                return Ok(gathered.into_changes());
             }
         }
     }
@@ -234,34 +222,19 @@ fn page(found: &[PgRow], by_term: bool, limit: usize) -> Result<Page, Trouble> {
     Ok(Page { documents, next })
 }
 
-/// What was read of the feed so far.
-struct Gathered {
-    reached: i64,
-    trimmed: i64,
-    changes: Vec<sutler_journal::Change>,
-}
-
-impl Gathered {
-    /// Takes whole commits up to the limit; whether that is the answer.
-    fn add(&mut self, found: &[PgRow], limit: usize, most: usize) -> Result<bool, Trouble> {
-        let mut commits = 0;
-        for row in found {
-            self.trimmed = column(row, 0)?;
-            self.reached = self.reached.max(self.trimmed);
-            let Some(seq) = column::<Option<i64>>(row, 1)? else {
-                break;
-            };
+/// A row of the feed.
+fn entry(row: &PgRow) -> Result<Entry<'_>, Trouble> {
+    let commit = match column::<Option<i64>>(row, 1)? {
+        Some(seq) => {
             let Id(commit) = column(row, 2)?;
-            let mut changes = codec::changes(CommitId(commit), column(row, 3)?)?;
-            if !self.changes.is_empty() && self.changes.len() + changes.len() > limit {
-                return Ok(true);
-            }
-            self.changes.append(&mut changes);
-            self.reached = seq;
-            commits += 1;
+            Some((seq, commit, column(row, 3)?))
         }
-        Ok(commits < most || !self.changes.is_empty())
-    }
+        None => None,
+    };
+    Ok(Entry {
+        trimmed: column(row, 0)?,
+        commit,
+    })
 }
 
 /// The counts, and by how many commits the tally is behind.

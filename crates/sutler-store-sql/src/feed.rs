@@ -1,0 +1,136 @@
+//! Reading the feed: whole commits, in their order, up to a limit; the same for every server.
+//!
+//! Not here: which commits a server shows (`sql.rs` of each), and what a change looks like (`codec.rs`).
+
+use crate::codec;
+use crate::trouble::Trouble;
+use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
+use uuid::Uuid;
+
+/// Most commits that one statement fetches.
+const COMMITS_MAX: usize = 1000;
+
+/// One row of an answer: up to where the feed is gone, and a commit if there is one.
+pub(crate) struct Entry<'r> {
+    pub(crate) trimmed: i64,
+    pub(crate) commit: Option<(i64, Uuid, &'r [u8])>,
+}
+
+/// What was read so far.
+pub(crate) struct Gathered {
+    /// Whether every number is given to a commit.
+    dense: bool,
+    asked: i64,
+    limit: usize,
+    reached: i64,
+    trimmed: i64,
+    changes: Vec<Change>,
+}
+
+impl Gathered {
+    /// Where numbers may be missing, and the server shows none before all below it are settled.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn sparse(cursor: &Cursor, limit: usize) -> Result<Self, StoreError> {
+        let dense = false;
+        Ok(Self::of(codec::seq_of(cursor)?, limit, dense))
+    }
+
+    /// Where every number is given. If one is missing, its commit cannot be seen yet, though later ones
+    /// can: MariaDB takes its view of which transactions are over bit by bit, while they end.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn dense(cursor: &Cursor, limit: usize) -> Result<Self, StoreError> {
+        let dense = true;
+        Ok(Self::of(codec::seq_of(cursor)?, limit, dense))
+    }
+
+    fn of(asked: i64, limit: usize, dense: bool) -> Self {
+        Self {
+            dense,
+            asked,
+            limit,
+            reached: asked,
+            trimmed: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// From behind which number, and how many commits, to ask for next.
+    pub(crate) fn wanted(&self) -> (i64, i64) {
+        (self.reached, codec::limit(self.most()))
+    }
+
+    fn most(&self) -> usize {
+        self.limit.clamp(1, COMMITS_MAX)
+    }
+
+    /// Takes whole commits up to the limit; whether that is the answer. Commits that changed nothing do
+    /// not end the feed.
+    pub(crate) fn add<'r>(
+        &mut self,
+        entries: impl Iterator<Item = Result<Entry<'r>, Trouble>>,
+    ) -> Result<bool, Trouble> {
+        let mut commits = 0;
+        for entry in entries {
+            let entry = entry?;
+            self.trimmed = entry.trimmed;
+            self.reached = self.reached.max(self.trimmed);
+            let Some((seq, commit, subjects)) = entry.commit else {
+                break;
+            };
+            if self.dense && seq != self.reached + 1 {
+                return Ok(true);
+            }
+            let mut changes = codec::changes(CommitId(commit), subjects)?;
+            if !self.changes.is_empty() && self.changes.len() + changes.len() > self.limit {
+                return Ok(true);
+            }
+            self.changes.append(&mut changes);
+            self.reached = seq;
+            commits += 1;
+        }
+        Ok(commits < self.most() || !self.changes.is_empty())
+    }
+
+    pub(crate) fn into_changes(self) -> Changes {
+        Changes {
+            changes: self.changes,
+            next: codec::cursor_at(self.reached),
+            gap: self.asked < self.trimmed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Gathered};
+    use crate::codec;
+    use sutler_journal::{Cursor, OperationId, Subject};
+    use uuid::Uuid;
+
+    /// Reads commits of one change each; what was read, and up to where.
+    fn read(mut gathered: Gathered, trimmed: i64, seqs: &[i64]) -> (usize, Cursor) {
+        let subject = codec::subject(&Subject::Operation(OperationId(Uuid::nil())));
+        let entry = |seq: &i64| {
+            Ok(Entry {
+                trimmed,
+                commit: Some((*seq, Uuid::from_u128(1), &subject[..])),
+            })
+        };
+        assert!(gathered.add(seqs.iter().map(entry)).unwrap());
+        let read = gathered.into_changes();
+        (read.changes.len(), read.next)
+    }
+
+    #[test]
+    fn where_every_number_is_given_nobody_reads_past_one_that_is_missing() {
+        let dense = |after| Gathered::of(after, 10, true);
+        let at = codec::cursor_at;
+        assert_eq!(read(dense(0), 0, &[1, 2, 3]), (3, at(3)));
+        assert_eq!(read(dense(0), 0, &[1, 2, 4]), (2, at(2)));
+        assert_eq!(read(dense(4), 0, &[6]), (0, at(4)));
+        assert_eq!(read(dense(0), 7, &[8, 9]), (2, at(9)));
+        assert_eq!(read(dense(0), 7, &[9]), (0, at(7)));
+        let sparse = Gathered::of(0, 10, false);
+        assert_eq!(read(sparse, 0, &[1, 2, 4]), (3, at(4)));
+    }
+}
