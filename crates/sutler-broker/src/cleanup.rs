@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::stock::Stock;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
     Commit, CommitError, Due, Ended, Key, Kind, List, Lost, NewOperation, Next, OperationId,
     Outcome, Position, Run, Start, Store, StoreError, Sweep, Term, Write,
@@ -240,7 +240,7 @@ async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
                 before: now.minus(FEED_KEPT),
                 limit: BATCH,
             };
-            while answered(run, store.sweep(&feed).await).await?.unwrap_or(0) >= BATCH as u64 {}
+            sweep(store, run, &feed).await?;
             Ok(removed)
         }
     }
@@ -255,19 +255,26 @@ async fn sweep_operations(
 ) -> Result<u64, Lost> {
     let now = answered(run, store.now().await).await?.unwrap_or_default();
     let finished_before = now.minus(age);
-    let sweep = Sweep::Operations {
+    let operations = Sweep::Operations {
         lanes,
         outcome,
         finished_before,
         limit: BATCH,
     };
+    sweep(store, run, &operations).await
+}
+
+/// Batch by batch, with rests between them for everybody else.
+async fn sweep(store: &dyn Store, run: &Run, what: &Sweep) -> Result<u64, Lost> {
     let mut removed = 0;
     loop {
-        let swept = answered(run, store.sweep(&sweep).await).await?.unwrap_or(0);
+        let began = Instant::now();
+        let swept = answered(run, store.sweep(what).await).await?.unwrap_or(0);
         removed += swept;
         if swept < BATCH as u64 {
             return Ok(removed);
         }
+        run.rest(Sweep::rest_after(began.elapsed())).await?;
     }
 }
 

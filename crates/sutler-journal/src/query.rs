@@ -6,6 +6,7 @@ use crate::document::Document;
 use crate::key::{Key, Kind, Realm};
 use crate::operation::{OperationId, Outcome, Queue};
 use bytes::Bytes;
+use std::time::Duration;
 
 /// Which documents, in which order. Every list is paged by the last position seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +150,14 @@ pub enum Sweep {
         /// At most so many commits.
         limit: usize,
     },
+}
+
+impl Sweep {
+    /// How long whoever sweeps should rest after a batch, before the next one: three times as long as
+    /// it took, so that others have most of the store's time, and never longer than a second.
+    pub fn rest_after(took: Duration) -> Duration {
+        (took * 3).min(Duration::from_secs(1))
+    }
 }
 
 /// One queue as it stands.

@@ -148,6 +148,11 @@ impl Run {
     /// Waits until the store may answer again, or the claim is gone.
     pub async fn wait_for_store(&self, cause: &StoreError, wait: Duration) -> Result<(), Lost> {
         tracing::warn!(operation.id = %self.id(), error = %cause, "the store takes no write; trying again");
+        self.rest(wait).await
+    }
+
+    /// Waits, as long as the claim lasts.
+    pub async fn rest(&self, wait: Duration) -> Result<(), Lost> {
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
             () = self.lost.cancelled() => Err(Lost),

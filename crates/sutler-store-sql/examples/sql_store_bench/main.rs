@@ -1,161 +1,152 @@
-//! How fast the store in PostgreSQL is, for comparison with `pgbench` on the same server.
+//! How fast the stores in PostgreSQL, MySQL and MariaDB are, for comparison on the same server.
 //!
 //! `sql_store_bench URL WHAT CALLERS SECONDS REPLICAS` prints calls a second. WHAT: `accept` (a commit of
-//! a new document and its operation), `end` (accept, and the commit of its result), `poll`, or `prepare`,
-//! which makes what polls ask for. Read `bench/run` beside the sources for how it is used; not here: the
-//! baseline (`bench/*.sql`).
+//! a new document and its operation), `end` (accept, and the commit of its result), `poll`, or `bare`
+//! (MySQL: the rows of an accept by a procedure that checks nothing). `prepare` makes what polls ask for.
+//! `sweep` is another measurement: see `sweep.rs`. Read `bench/run` beside the sources for how it is used;
+//! not here: baselines and what is swept (`bench/*.sql`).
 
-use bytes::Bytes;
-use secrecy::SecretString;
+mod calls;
+mod sweep;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use sqlx::{ConnectOptions as _, Connection as _, MySqlConnection};
 use std::error::Error;
 use std::io::Write as _;
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use sutler_journal::{
-    Commit, Fence, Key, Kind, NewOperation, Next, OperationId, Outcome, Queue, Realm, Start, Store,
-    Term, Version, WorkerId,
-};
-use sutler_store_sql::{PostgresStore, SqlSettings};
+use sutler_journal::{Store, WorkerId};
+use sutler_store_sql::{MySqlStore, PostgresStore, SqlSettings};
 use tokio::task::JoinSet;
-use uuid::Uuid;
 
-const KIND: Kind = Kind::new("instance");
-const BODY: usize = 400;
-const POLLED: u64 = 10_000;
-
-type Failed = Box<dyn Error + Send + Sync>;
+pub(crate) type Failed = Box<dyn Error + Send + Sync>;
+const USAGE: &str =
+    "sql_store_bench URL accept|end|poll|bare|prepare|sweep CALLERS SECONDS REPLICAS";
 
 #[tokio::main]
 async fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, what, callers, seconds, replicas] = arguments.as_slice() else {
-        return Err("sql_store_bench URL accept|end|poll|prepare CALLERS SECONDS REPLICAS".into());
+        return Err(USAGE.into());
     };
-    let (callers, replicas): (usize, usize) = (callers.parse()?, replicas.parse()?);
-    let end = Instant::now() + Duration::from_secs(seconds.parse()?);
     let url = SecretString::from(url.clone());
-    let settings = SqlSettings {
-        connections: callers / replicas.max(1),
-        hint_every: Duration::from_secs(3600),
-        ..SqlSettings::default()
-    };
-    let calls = Arc::new(AtomicU64::new(0));
-    let began = Instant::now();
-    let mut tasks = JoinSet::new();
-    for _ in 0..replicas {
-        let store = Arc::new(PostgresStore::open_with(&url, settings.clone()).await?);
-        if what == "prepare" {
-            return prepare(&*store).await;
-        }
-        let worker = WorkerId::fresh();
-        store.renew(worker, Duration::from_secs(3600)).await?;
-        for caller in 0..callers / replicas {
-            let task = Task {
-                store: Arc::clone(&store),
-                worker,
-                calls: Arc::clone(&calls),
-                end,
-            };
-            let what = what.clone();
-            tasks.spawn(async move { task.run(&what, caller as u64).await });
+    let (callers, replicas): (usize, usize) = (callers.parse()?, replicas.parse()?);
+    let time = Duration::from_secs(seconds.parse()?);
+    match what.as_str() {
+        "prepare" => calls::prepare(&*open(&url, 4).await?).await,
+        // The sweep has connections of its own, as it would in a broker that does little else.
+        "sweep" => sweep::measure(open(&url, callers + 2).await?, callers, time).await,
+        "bare" => say(rate(time, bare(&url, callers, time).await?).await?),
+        _ => {
+            let tasks = stores(&url, what, callers, replicas, time).await?;
+            say(rate(time, tasks).await?)
         }
     }
-    while let Some(done) = tasks.join_next().await {
-        done??;
-    }
-    let rate = calls.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64();
+}
+
+fn say(rate: f64) -> Result<(), Failed> {
     writeln!(std::io::stdout(), "{rate:.0}")?;
     Ok(())
 }
 
-struct Task {
-    store: Arc<PostgresStore>,
-    worker: WorkerId,
+async fn open(url: &SecretString, connections: usize) -> Result<Arc<dyn Store>, Failed> {
+    let settings = SqlSettings {
+        connections,
+        hint_every: Duration::from_secs(3600),
+        ..SqlSettings::default()
+    };
+    Ok(match url.expose_secret().starts_with("mysql:") {
+        true => Arc::new(MySqlStore::open_with(url, settings).await?),
+        false => Arc::new(PostgresStore::open_with(url, settings).await?),
+    })
+}
+
+/// Callers that call until their time is over, and what they count.
+struct Calling {
+    tasks: JoinSet<Result<(), Failed>>,
     calls: Arc<AtomicU64>,
-    end: Instant,
 }
 
-impl Task {
-    async fn run(self, what: &str, caller: u64) -> Result<(), Failed> {
-        let mut n = caller;
-        while Instant::now() < self.end {
-            n = (n * 7919 + 13) % POLLED;
-            match what {
-                "accept" => drop(accept(&*self.store, self.worker).await?),
-                "end" => end(&*self.store, self.worker).await?,
-                _ => {
-                    let (lane, id) = polled(n)?;
-                    let found = self.store.poll(&lane, id).await?;
-                    found.ok_or("nothing to poll: run `prepare` first")?;
+async fn rate(time: Duration, mut calling: Calling) -> Result<f64, Failed> {
+    while let Some(done) = calling.tasks.join_next().await {
+        done??;
+    }
+    Ok(calling.calls.load(Ordering::Relaxed) as f64 / time.as_secs_f64())
+}
+
+async fn stores(
+    url: &SecretString,
+    what: &str,
+    callers: usize,
+    replicas: usize,
+    time: Duration,
+) -> Result<Calling, Failed> {
+    let mut opened = Vec::new();
+    for _ in 0..replicas {
+        let store = open(url, callers / replicas.max(1)).await?;
+        let worker = WorkerId::fresh();
+        store.renew(worker, Duration::from_secs(3600)).await?;
+        opened.push((store, worker));
+    }
+    let calls = Arc::new(AtomicU64::new(0));
+    let mut tasks = JoinSet::new();
+    let end = Instant::now() + time;
+    for (store, worker) in opened {
+        for caller in 0..callers / replicas {
+            let (store, what) = (Arc::clone(&store), what.to_owned());
+            let calls = Arc::clone(&calls);
+            tasks.spawn(async move {
+                let mut n = caller as u64;
+                while Instant::now() < end {
+                    n = (n * 7919 + 13) % calls::POLLED;
+                    match what.as_str() {
+                        "accept" => drop(calls::accept(&*store, worker).await?),
+                        "end" => {
+                            let accepted = calls::accept(&*store, worker).await?;
+                            calls::end(&*store, accepted).await?;
+                        }
+                        "poll" => calls::poll(&*store, n).await?,
+                        _ => return Err(USAGE.into()),
+                    }
+                    calls.fetch_add(1, Ordering::Relaxed);
                 }
+                Ok(())
+            });
+        }
+    }
+    Ok(Calling { tasks, calls })
+}
+
+/// The baseline of MySQL: `bench/accept_mysql.sql` makes the procedure.
+async fn bare(url: &SecretString, callers: usize, time: Duration) -> Result<Calling, Failed> {
+    let options = sqlx::mysql::MySqlConnectOptions::from_str(url.expose_secret())?;
+    let mut lines: Vec<MySqlConnection> = Vec::new();
+    for _ in 0..callers {
+        lines.push(
+            options
+                .clone()
+                .disable_statement_logging()
+                .connect()
+                .await?,
+        );
+    }
+    let calls = Arc::new(AtomicU64::new(0));
+    let mut tasks = JoinSet::new();
+    let end = Instant::now() + time;
+    for mut line in lines {
+        let calls = Arc::clone(&calls);
+        tasks.spawn(async move {
+            while Instant::now() < end {
+                let call = sqlx::query("CALL bare_accept(?)")
+                    .bind(uuid::Uuid::new_v4().as_bytes().to_vec());
+                call.execute(&mut line).await?;
+                calls.fetch_add(1, Ordering::Relaxed);
             }
-            self.calls.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
+            line.close().await?;
+            Ok(())
+        });
     }
-}
-
-fn key(id: &str) -> Result<Key, Failed> {
-    Ok(Key::new(&Realm::new("broker")?, KIND, &[id])?)
-}
-
-fn operation(id: OperationId, lane: Key, start: Start) -> NewOperation {
-    NewOperation {
-        id,
-        lane,
-        verb: "provision",
-        queue: Queue::named("broker"),
-        start,
-        detail: Bytes::from_static(&[7; 100]),
-        request: Bytes::from_static(&[7; BODY]),
-    }
-}
-
-async fn accept(store: &dyn Store, worker: WorkerId) -> Result<(Key, OperationId, Commit), Failed> {
-    let id = OperationId::fresh();
-    let key = key(&Uuid::new_v4().to_string())?;
-    let terms = vec![
-        Term::new("service", "service-1"),
-        Term::new("plan", "plan-1"),
-        Term::new("created", id.0.as_bytes().to_vec()),
-    ];
-    let commit = Commit::new()
-        .insert(key.clone(), terms, Bytes::from_static(&[7; BODY]))
-        .start(operation(id, key.clone(), Start::Claimed(worker)));
-    store.commit(&commit).await?;
-    Ok((key, id, commit))
-}
-
-async fn end(store: &dyn Store, worker: WorkerId) -> Result<(), Failed> {
-    let (key, id, accepted) = accept(store, worker).await?;
-    let terms = vec![
-        Term::new("service", "service-1"),
-        Term::new("plan", "plan-1"),
-        Term::new("created", id.0.as_bytes().to_vec()),
-    ];
-    let body = Bytes::from_static(&[8; BODY]);
-    let detail = Some(Bytes::from_static(&[8; 100]));
-    let result = Commit::new()
-        .replace(key, Version(accepted.id()), terms, body)
-        .advance(id, Next::Done(Outcome::Succeeded), detail, None)
-        .fenced(id, Fence(1));
-    Ok(store.commit(&result).await?)
-}
-
-fn polled(n: u64) -> Result<(Key, OperationId), Failed> {
-    let id = Uuid::from_u128(u128::from(n) + (1 << 100));
-    Ok((key("polled")?, OperationId(id)))
-}
-
-async fn prepare(store: &dyn Store) -> Result<(), Failed> {
-    for first in (0..POLLED).step_by(100) {
-        let mut commit = Commit::new();
-        for n in first..first + 100 {
-            let (lane, id) = polled(n)?;
-            commit = commit.start(operation(id, lane, Start::Waiting));
-        }
-        store.commit(&commit).await?;
-    }
-    Ok(())
+    Ok(Calling { tasks, calls })
 }

@@ -41,7 +41,7 @@ pub(super) const RELEASE: &str = "CALL sutler_release_v1(?, ?)";
 pub(super) const SWEEP: &str = "CALL sutler_sweep_v1(?, ?, ?, ?, ?)";
 pub(super) const TRIM: &str = "CALL sutler_trim_v1(?, ?)";
 pub(super) const CHANGES: &str = "SELECT t.trimmed, f.seq, f.id, f.subjects
-    FROM sutler_tally t LEFT JOIN sutler_feed f ON f.seq > GREATEST(?, t.trimmed)
+    FROM sutler_swept t LEFT JOIN sutler_feed f ON f.seq > GREATEST(?, t.trimmed)
     WHERE t.no = 1 ORDER BY f.seq LIMIT ?";
 pub(super) const APPEND_LOG: &str = "CALL sutler_append_log_v1(?, ?, ?)";
 pub(super) const READ_LOG: &str = "SELECT number, text FROM sutler_log
@@ -62,9 +62,9 @@ pub(super) const SURVEY: &str = "SELECT
         CAST((SELECT COUNT(*) FROM sutler_doc) AS SIGNED)
     FROM sutler_clock c";
 /// One statement, so one view of everything: what is live and what ended is counted at one moment.
-pub(super) const STATS: &str = "SELECT t.accepted, t.terminal, t.cleaned, q.queue,
+pub(super) const STATS: &str = "SELECT t.accepted, t.ended - s.cleaned, s.cleaned, q.queue,
         CAST(q.waiting AS SIGNED), CAST(q.ready AS SIGNED), CAST(q.running AS SIGNED), q.oldest
-    FROM sutler_tally t LEFT JOIN (
+    FROM sutler_tally t JOIN sutler_swept s ON s.no = t.no LEFT JOIN (
         SELECT queue, SUM(state = 0) AS waiting, SUM(state = 1) AS ready, SUM(state = 2) AS running,
                MIN(accepted) AS oldest
         FROM sutler_op FORCE INDEX (sutler_op_due) WHERE state IN (0, 1, 2) GROUP BY queue) q ON TRUE

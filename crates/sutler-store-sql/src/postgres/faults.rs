@@ -47,6 +47,15 @@ impl OpenCommit {
     }
 }
 
+/// A connection as the store makes them.
+///
+/// # Panics
+/// If the server does not take it.
+pub async fn connection(url: &SecretString) -> PgConnection {
+    let server = Server::at(url, &SqlSettings::default()).expect("a URL");
+    server.connect().await.expect("a connection").connection
+}
+
 /// Statements whose cost must not grow with what is stored.
 const HOT: [&str; 8] = [
     sql::GET,
@@ -64,8 +73,7 @@ const HOT: [&str; 8] = [
 /// # Panics
 /// If the server does not say.
 pub async fn plans(url: &SecretString) -> Vec<String> {
-    let server = Server::at(url, &SqlSettings::default()).expect("a URL");
-    let mut db = server.connect().await.expect("a connection").connection;
+    let mut db = connection(url).await;
     let mut plans = Vec::new();
     for (n, statement) in HOT.iter().enumerate() {
         let parameters = (1..10).take_while(|n| statement.contains(&format!("${n}")));

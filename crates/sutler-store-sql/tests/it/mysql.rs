@@ -4,5 +4,6 @@ mod candidate;
 mod cluster;
 mod faults;
 mod opening;
+mod sweeps;
 mod trips;
 mod wakes;

@@ -4,6 +4,7 @@ mod candidate;
 mod cluster;
 mod faults;
 mod opening;
+mod sweeps;
 mod tls;
 mod trips;
 mod usual;

@@ -194,7 +194,7 @@ main: BEGIN
 
     IF v_verdict = 0 THEN
         UPDATE sutler_tally SET seq = seq + 1, accepted = accepted + v_begun,
-            terminal = terminal + v_ended WHERE no = 1;
+            ended = ended + v_ended WHERE no = 1;
         SET v_seen = NULL;
         SELECT 1 INTO v_seen FROM sutler_feed WHERE id = p_id;
         IF v_seen IS NULL THEN

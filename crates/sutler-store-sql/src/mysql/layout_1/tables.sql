@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS sutler_term (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
 -- state: 0 waiting, 1 ready, 2 running, 3 succeeded, 4 failed, 5 cancelled. claim: which call of
--- sutler_claim_v1 handed it out last.
+-- sutler_claim_v1 handed it out last. scope: the realm and the kind of the lane.
 CREATE TABLE IF NOT EXISTS sutler_op (
     id        BINARY(16)      NOT NULL PRIMARY KEY,
     worker    BINARY(16),
@@ -39,10 +39,11 @@ CREATE TABLE IF NOT EXISTS sutler_op (
     detail    LONGBLOB        NOT NULL,
     request   LONGBLOB        NOT NULL,
     progress  LONGBLOB        NOT NULL,
+    scope     VARBINARY(100)  GENERATED ALWAYS AS (SUBSTRING_INDEX(lane, 0x00, 2)) STORED,
     KEY sutler_op_lane (lane, id),
     KEY sutler_op_due (state, queue, due, id),
     KEY sutler_op_worker (worker, state),
-    KEY sutler_op_sweepable (pinned, state, finished)
+    KEY sutler_op_sweepable (pinned, scope, state, finished)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
 -- Who works, until when. One that ran out is kept, so that its worker learns of it.
@@ -69,17 +70,24 @@ CREATE TABLE IF NOT EXISTS sutler_log (
     PRIMARY KEY (op, number)
 ) ENGINE = InnoDB;
 
--- One row. seq: the last number in the feed; trimmed: the feed is gone up to here. accepted, terminal
--- and cleaned count operations. Commits take this row last, and in its order.
+-- One row. seq: the last number in the feed; accepted and ended count operations. Commits take this row
+-- last, and in its order.
 CREATE TABLE IF NOT EXISTS sutler_tally (
     no       INTEGER NOT NULL PRIMARY KEY,
     seq      BIGINT  NOT NULL,
-    trimmed  BIGINT  NOT NULL,
     accepted BIGINT  NOT NULL,
-    terminal BIGINT  NOT NULL,
+    ended    BIGINT  NOT NULL
+) ENGINE = InnoDB;
+INSERT IGNORE INTO sutler_tally VALUES (1, 0, 0, 0);
+
+-- One row, apart from the other so that no commit waits for a sweep. trimmed: the feed is gone up to
+-- here. cleaned: how many operations were swept.
+CREATE TABLE IF NOT EXISTS sutler_swept (
+    no       INTEGER NOT NULL PRIMARY KEY,
+    trimmed  BIGINT  NOT NULL,
     cleaned  BIGINT  NOT NULL
 ) ENGINE = InnoDB;
-INSERT IGNORE INTO sutler_tally VALUES (1, 0, 0, 0, 0, 0);
+INSERT IGNORE INTO sutler_swept VALUES (1, 0, 0);
 
 -- Rows to be locked in the place of documents and workers, there or not: 16,384 for names by their
 -- hash, and the last for claims. Nothing is ever written here.

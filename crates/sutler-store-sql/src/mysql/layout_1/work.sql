@@ -131,39 +131,49 @@ BEGIN
     SELECT v_count AS count;
 END;
 
--- Throws away what is done in one state; how many.
+-- Throws away what is done in one state; how many. Each scope in the range of lanes is looked at by
+-- itself, so that what is old elsewhere and may stay is not looked at again and again.
 DROP PROCEDURE IF EXISTS sutler_sweep_v1;
 CREATE PROCEDURE sutler_sweep_v1(
     IN p_state BIGINT, IN p_from VARBINARY(1700), IN p_after VARBINARY(1700), IN p_before BIGINT,
     IN p_limit BIGINT)
     MODIFIES SQL DATA
 BEGIN
-    DECLARE v_seen, v_count BIGINT DEFAULT 0;
+    DECLARE v_seen, v_left, v_count BIGINT DEFAULT 0;
     DECLARE v_id BINARY(16);
-    DECLARE c_old CURSOR FOR SELECT id FROM sutler_op
-        WHERE pinned = 0 AND state = p_state AND finished < p_before
+    DECLARE v_scope, v_next VARBINARY(100);
+    DECLARE c_old CURSOR FOR SELECT id FROM sutler_op FORCE INDEX (sutler_op_sweepable)
+        WHERE pinned = 0 AND scope = v_scope AND state = p_state AND finished < p_before
           AND lane >= p_from AND lane < p_after
-        ORDER BY finished LIMIT p_limit;
+        ORDER BY finished LIMIT v_left;
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     START TRANSACTION;
-    OPEN c_old;
-    FETCH c_old INTO v_id;
-    WHILE v_id IS NOT NULL DO
-        SET v_seen = NULL;
-        SELECT 1 INTO v_seen FROM sutler_op WHERE id = v_id FOR UPDATE SKIP LOCKED;
-        IF v_seen = 1 THEN
-            DELETE FROM sutler_log WHERE op = v_id;
-            DELETE FROM sutler_op WHERE id = v_id;
-            SET v_count = v_count + 1;
-        END IF;
-        SET v_id = NULL;
+    SET v_next = SUBSTRING_INDEX(p_from, 0x00, 2);
+    SELECT scope INTO v_scope FROM sutler_op FORCE INDEX (sutler_op_sweepable)
+        WHERE pinned = 0 AND scope >= v_next AND scope < p_after ORDER BY pinned, scope LIMIT 1;
+    WHILE v_scope IS NOT NULL AND v_count < p_limit DO
+        SET v_left = p_limit - v_count;
+        OPEN c_old;
         FETCH c_old INTO v_id;
+        WHILE v_id IS NOT NULL DO
+            SET v_seen = NULL;
+            SELECT 1 INTO v_seen FROM sutler_op WHERE id = v_id FOR UPDATE SKIP LOCKED;
+            IF v_seen = 1 THEN
+                DELETE FROM sutler_log WHERE op = v_id;
+                DELETE FROM sutler_op WHERE id = v_id;
+                SET v_count = v_count + 1;
+            END IF;
+            SET v_id = NULL;
+            FETCH c_old INTO v_id;
+        END WHILE;
+        CLOSE c_old;
+        SET v_next = NULL;
+        SELECT scope INTO v_next FROM sutler_op FORCE INDEX (sutler_op_sweepable)
+            WHERE pinned = 0 AND scope > v_scope AND scope < p_after ORDER BY pinned, scope LIMIT 1;
+        SET v_scope = v_next;
     END WHILE;
-    CLOSE c_old;
-    IF v_count > 0 THEN
-        UPDATE sutler_tally SET terminal = terminal - v_count, cleaned = cleaned + v_count WHERE no = 1;
-    END IF;
+    IF v_count > 0 THEN UPDATE sutler_swept SET cleaned = cleaned + v_count WHERE no = 1; END IF;
     COMMIT;
     SELECT v_count AS count;
 END;
@@ -179,7 +189,7 @@ BEGIN
     START TRANSACTION;
     DELETE FROM sutler_lease WHERE expires < p_before
         AND NOT EXISTS (SELECT 1 FROM sutler_op o WHERE o.worker = sutler_lease.worker AND o.state = 2);
-    SELECT trimmed INTO v_first FROM sutler_tally WHERE no = 1 FOR UPDATE;
+    SELECT trimmed INTO v_first FROM sutler_swept WHERE no = 1 FOR UPDATE;
     -- The last of the oldest before the first that is too young.
     SELECT MIN(y.seq) - 1 INTO v_last FROM (
         SELECT seq, at FROM sutler_feed WHERE seq > v_first ORDER BY seq LIMIT p_limit) y
@@ -191,7 +201,7 @@ BEGIN
     IF v_last > v_first THEN
         SELECT COUNT(*) INTO v_count FROM sutler_feed WHERE seq > v_first AND seq <= v_last;
         DELETE FROM sutler_feed WHERE seq <= v_last;
-        UPDATE sutler_tally SET trimmed = v_last WHERE no = 1;
+        UPDATE sutler_swept SET trimmed = v_last WHERE no = 1;
     END IF;
     COMMIT;
     SELECT v_count AS count;

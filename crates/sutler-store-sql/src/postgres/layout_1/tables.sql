@@ -20,6 +20,14 @@ CREATE TABLE sutler_term (
     PRIMARY KEY (scope, value, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
+-- The realm and the kind of a lane or of the beginning of one: what is before its second zero byte.
+CREATE FUNCTION sutler_scope(p_lane bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN first = 0 OR second = 0 THEN p_lane
+                ELSE substring(p_lane FROM 1 FOR first + second - 1) END
+    FROM (SELECT position('\x00'::bytea IN p_lane) AS first) f,
+         LATERAL (SELECT position('\x00'::bytea IN substring(p_lane FROM first + 1)) AS second) s
+$$;
+
 -- state: 0 waiting, 1 ready, 2 running, 3 succeeded, 4 failed, 5 cancelled. An unfinished operation
 -- stands in exactly one of the partial indexes: what changes state moves from one to the next.
 CREATE TABLE sutler_op (
@@ -48,7 +56,8 @@ CREATE INDEX sutler_op_lane ON sutler_op (lane, id);
 CREATE INDEX sutler_op_waiting ON sutler_op (id) WHERE state = 0;
 CREATE INDEX sutler_op_ready ON sutler_op (queue, due, id) WHERE state = 1;
 CREATE INDEX sutler_op_running ON sutler_op (worker, id) WHERE state = 2;
-CREATE INDEX sutler_op_sweepable ON sutler_op (state, finished) WHERE state > 2 AND NOT pinned;
+CREATE INDEX sutler_op_sweepable ON sutler_op (sutler_scope(lane), state, finished)
+    WHERE state > 2 AND NOT pinned;
 
 -- Who works, until when. One that ran out is kept, so that its worker learns of it.
 CREATE TABLE sutler_lease (

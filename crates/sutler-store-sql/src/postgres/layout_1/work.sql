@@ -78,29 +78,40 @@ BEGIN
 END
 $$;
 
--- Throws away what is done; how many. `p_after` is the end of the range of lanes, or nothing.
+-- Throws away what is done; how many. `p_after` is the end of the range of lanes. Each scope in it is
+-- looked at by itself, so that what is old elsewhere and may stay is not looked at again and again.
 CREATE FUNCTION sutler_sweep_v1(
     p_states smallint[], p_from bytea, p_after bytea, p_before bigint, p_limit bigint
 ) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
+    scope bytea := sutler_scope(p_from);
     gone  uuid[];
     total bigint := 0;
 BEGIN
-    FOR i IN 1 .. cardinality(p_states) LOOP
-        WITH old AS (
-            SELECT o.id FROM sutler_op o
-            WHERE o.state = p_states[i] AND o.state > 2 AND NOT o.pinned AND o.finished < p_before
-              AND o.lane >= p_from AND (p_after IS NULL OR o.lane < p_after)
-            ORDER BY o.finished LIMIT p_limit - total
-            FOR UPDATE SKIP LOCKED
-        ), deleted AS (
-            DELETE FROM sutler_op o USING old WHERE o.id = old.id RETURNING o.id
-        )
-        SELECT array_agg(d.id) INTO gone FROM deleted d;
-        IF gone IS NOT NULL THEN
-            DELETE FROM sutler_log WHERE op = ANY (gone);
-            total := total + cardinality(gone);
-        END IF;
+    WHILE total < p_limit LOOP
+        SELECT sutler_scope(o.lane) INTO scope FROM sutler_op o
+            WHERE o.state > 2 AND NOT o.pinned
+              AND sutler_scope(o.lane) >= scope AND sutler_scope(o.lane) < p_after
+            ORDER BY sutler_scope(o.lane) LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        FOR i IN 1 .. cardinality(p_states) LOOP
+            WITH old AS (
+                SELECT o.id FROM sutler_op o
+                WHERE sutler_scope(o.lane) = scope AND o.state = p_states[i] AND o.state > 2
+                  AND NOT o.pinned AND o.finished < p_before
+                  AND o.lane >= p_from AND o.lane < p_after
+                ORDER BY o.finished LIMIT p_limit - total
+                FOR UPDATE SKIP LOCKED
+            ), deleted AS (
+                DELETE FROM sutler_op o USING old WHERE o.id = old.id RETURNING o.id
+            )
+            SELECT array_agg(d.id) INTO gone FROM deleted d;
+            IF gone IS NOT NULL THEN
+                DELETE FROM sutler_log WHERE op = ANY (gone);
+                total := total + cardinality(gone);
+            END IF;
+        END LOOP;
+        scope := scope || '\x00'::bytea;
     END LOOP;
     IF total > 0 THEN UPDATE sutler_tally SET cleaned = cleaned + total; END IF;
     RETURN total;

@@ -1,0 +1,95 @@
+//! What is measured, call by call. Not here: how many there are, and when (`main.rs`, `sweep.rs`).
+
+use crate::Failed;
+use bytes::Bytes;
+use sutler_journal::{
+    Commit, Fence, Key, Kind, NewOperation, Next, OperationId, Outcome, Queue, Realm, Start, Store,
+    Term, Version, WorkerId,
+};
+use uuid::Uuid;
+
+const KIND: Kind = Kind::new("instance");
+const BODY: usize = 400;
+/// How many operations there are to poll.
+pub(crate) const POLLED: u64 = 10_000;
+
+/// What was accepted, and under which lease.
+pub(crate) struct Accepted {
+    pub(crate) key: Key,
+    pub(crate) id: OperationId,
+    version: Version,
+}
+
+fn key(id: &str) -> Result<Key, Failed> {
+    Ok(Key::new(&Realm::new("broker")?, KIND, &[id])?)
+}
+
+fn operation(id: OperationId, lane: Key, start: Start) -> NewOperation {
+    NewOperation {
+        id,
+        lane,
+        verb: "provision",
+        queue: Queue::named("broker"),
+        start,
+        detail: Bytes::from_static(&[7; 100]),
+        request: Bytes::from_static(&[7; BODY]),
+    }
+}
+
+fn terms(id: OperationId) -> Vec<Term> {
+    vec![
+        Term::new("service", "service-1"),
+        Term::new("plan", "plan-1"),
+        Term::new("created", id.0.as_bytes().to_vec()),
+    ]
+}
+
+/// A commit of a new document and its operation.
+pub(crate) async fn accept(store: &dyn Store, worker: WorkerId) -> Result<Accepted, Failed> {
+    let id = OperationId::fresh();
+    let key = key(&Uuid::new_v4().to_string())?;
+    let commit = Commit::new()
+        .insert(key.clone(), terms(id), Bytes::from_static(&[7; BODY]))
+        .start(operation(id, key.clone(), Start::Claimed(worker)));
+    store.commit(&commit).await?;
+    let version = Version(commit.id());
+    Ok(Accepted { key, id, version })
+}
+
+/// The commit of its result.
+pub(crate) async fn end(store: &dyn Store, accepted: Accepted) -> Result<(), Failed> {
+    let Accepted { key, id, version } = accepted;
+    let body = Bytes::from_static(&[8; BODY]);
+    let detail = Some(Bytes::from_static(&[8; 100]));
+    let result = Commit::new()
+        .replace(key, version, terms(id), body)
+        .advance(id, Next::Done(Outcome::Succeeded), detail, None)
+        .fenced(id, Fence(1));
+    Ok(store.commit(&result).await?)
+}
+
+/// Asks for the n-th of the operations that `prepare` made.
+pub(crate) async fn poll(store: &dyn Store, n: u64) -> Result<(), Failed> {
+    let (lane, id) = polled(n % POLLED)?;
+    let found = store.poll(&lane, id).await?;
+    found.ok_or("nothing to poll: run `prepare` first")?;
+    Ok(())
+}
+
+fn polled(n: u64) -> Result<(Key, OperationId), Failed> {
+    let id = Uuid::from_u128(u128::from(n) + (1 << 100));
+    Ok((key("polled")?, OperationId(id)))
+}
+
+/// Makes what polls ask for.
+pub(crate) async fn prepare(store: &dyn Store) -> Result<(), Failed> {
+    for first in (0..POLLED).step_by(100) {
+        let mut commit = Commit::new();
+        for n in first..first + 100 {
+            let (lane, id) = polled(n)?;
+            commit = commit.start(operation(id, lane, Start::Waiting));
+        }
+        store.commit(&commit).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Whether others notice a sweep: their latency with and without one, in turns, in the same run.
+//!
+//! Callers begin a request each at fixed times, whatever became of the last one: what is measured is the
+//! time from when it should have begun, so that a standstill counts for all that it holds up. In every
+//! other window somebody sweeps as a broker does. It ends when nothing is left to sweep.
+
+use crate::{Failed, calls};
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use sutler_journal::{Store, Sweep, WorkerId};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// How often each caller begins a request: an accept, a poll and a result.
+const EVERY: Duration = Duration::from_millis(50);
+/// As the broker's own clean-up does it, with its rests.
+const BATCH: usize = 500;
+
+/// What callers and the sweep have in common.
+struct Stage {
+    store: Arc<dyn Store>,
+    worker: WorkerId,
+    /// The window, from 0; those with odd numbers are swept in.
+    window: AtomicUsize,
+    over: AtomicBool,
+    latencies: Mutex<Vec<Vec<Duration>>>,
+}
+
+/// Prints what came of it.
+pub(crate) async fn measure(
+    store: Arc<dyn Store>,
+    callers: usize,
+    window: Duration,
+) -> Result<(), Failed> {
+    let worker = WorkerId::fresh();
+    store.renew(worker, Duration::from_secs(3600)).await?;
+    let stage = Arc::new(Stage {
+        store,
+        worker,
+        window: AtomicUsize::new(0),
+        over: AtomicBool::new(false),
+        latencies: Mutex::new(vec![Vec::new()]),
+    });
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for caller in 0..callers {
+        let offset = EVERY.mul_f64(caller as f64 / callers as f64);
+        tasks.spawn(call(Arc::clone(&stage), began + offset));
+    }
+    let swept = sweep_in_turns(&stage, window).await;
+    stage.over.store(true, Ordering::Relaxed);
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    let (swept, spent) = swept?;
+    report(&stage, swept, spent)
+}
+
+async fn call(stage: Arc<Stage>, first: Instant) -> Result<(), Failed> {
+    let mut n = 0;
+    while !stage.over.load(Ordering::Relaxed) {
+        let due = first + EVERY * u32::try_from(n)?;
+        sleep_until(due).await;
+        let window = stage.window.load(Ordering::Relaxed);
+        let accepted = calls::accept(&*stage.store, stage.worker).await?;
+        calls::poll(&*stage.store, n).await?;
+        calls::end(&*stage.store, accepted).await?;
+        stage.note(window, due.elapsed());
+        n += 1;
+    }
+    Ok(())
+}
+
+impl Stage {
+    fn note(&self, window: usize, latency: Duration) {
+        let mut all = self
+            .latencies
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let missing = (window + 1).saturating_sub(all.len());
+        all.extend(std::iter::repeat_n(Vec::new(), missing));
+        all[window].push(latency);
+    }
+}
+
+/// How many were swept, and in how much time.
+async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duration), Failed> {
+    let finished_before = stage.store.now().await?.minus(Duration::from_secs(3600));
+    let sweep = Sweep::Operations {
+        lanes: Vec::new(),
+        outcome: None,
+        finished_before,
+        limit: BATCH,
+    };
+    let (mut swept, mut spent) = (0, Duration::ZERO);
+    loop {
+        sleep_until(Instant::now() + window).await;
+        stage.window.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
+        while began.elapsed() < window {
+            let batch = Instant::now();
+            let gone = stage.store.sweep(&sweep).await?;
+            swept += gone;
+            if gone < BATCH as u64 {
+                return Ok((swept, spent + began.elapsed()));
+            }
+            sleep(Sweep::rest_after(batch.elapsed())).await;
+        }
+        spent += began.elapsed();
+        stage.window.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn report(stage: &Stage, swept: u64, spent: Duration) -> Result<(), Failed> {
+    let all = stage
+        .latencies
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let mut ratios = Vec::new();
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for pair in all.chunks_exact(2) {
+        let (quiet, busy) = (percentile(&pair[0], 0.99), percentile(&pair[1], 0.99));
+        if let (Some(quiet), Some(busy)) = (quiet, busy) {
+            ratios.push(busy.as_secs_f64() / quiet.as_secs_f64());
+        }
+        without.extend_from_slice(&pair[0]);
+        with.extend_from_slice(&pair[1]);
+    }
+    let mut out = std::io::stdout();
+    let rate = swept as f64 / spent.as_secs_f64();
+    writeln!(out, "swept {swept} operations, {rate:.0} a second")?;
+    for (name, latencies) in [("without", &without), ("with", &with)] {
+        let at = |part| percentile(latencies, part).unwrap_or_default();
+        let (half, p99) = (at(0.5), at(0.99));
+        writeln!(out, "{name:8} a sweep: p50 {half:.1?}, p99 {p99:.1?}")?;
+    }
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
+    let pairs = ratios.len();
+    writeln!(
+        out,
+        "p99 with / without: {median:.2} (median of {pairs} pairs)"
+    )?;
+    Ok(())
+}
+
+fn percentile(latencies: &[Duration], part: f64) -> Option<Duration> {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable();
+    let place = ((sorted.len() as f64 - 1.0) * part).round();
+    sorted.get(place as usize).copied()
+}

@@ -1,0 +1,55 @@
+//! What a sweep costs: it looks at what it takes, not at what may stay. By rows, not by the clock.
+
+use super::candidate::Postgres;
+use sqlx::postgres::PgConnection;
+use sqlx::{Executor as _, Row as _};
+use sutler_store_sql::faults;
+
+/// Among what ended: much of one kind that is old, little of another that is, and some that is young.
+const ENDED: &str = "
+    INSERT INTO sutler_op (id, due, fence, accepted, finished, attempt, takeovers, state, cancel, pinned,
+        verb, queue, lane, detail, request, progress)
+    SELECT gen_random_uuid(), 1, 1, 1, CASE WHEN n % 10 = 0 THEN 2000 + n ELSE n % 1000 END, 1, 0, 3, false,
+        false, 'v', 'q', convert_to('test', 'UTF8') || '\\x00'::bytea
+            || convert_to(CASE WHEN n % 20 = 1 THEN 'few' ELSE 'many' END, 'UTF8') || '\\x00'::bytea
+            || uuid_send(gen_random_uuid()), '', '', ''
+    FROM generate_series(1, 20000) AS n";
+/// A batch of a hundred, of what ended before 1000, among lanes from $1 up to $2; as if it were not done.
+const SWEEP: &str = "SELECT sutler_sweep_v1('{3,4,5}', $1, $2, 1000, 100)";
+/// Of this session since its numbers were last passed on, which is never in a transaction.
+const VISITED: &str = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables
+    WHERE relid = 'sutler_op'::regclass";
+
+async fn visited(db: &mut PgConnection) -> i64 {
+    db.fetch_one(VISITED).await.expect("a number").get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_looks_at_what_it_takes_and_not_at_what_may_stay() {
+    let Some(candidate) = Postgres::fresh().await else {
+        return;
+    };
+    let mut db = faults::connection(&candidate.url).await;
+    db.execute(ENDED).await.expect("operations");
+    for (from, swept, most) in [
+        ("test\0few\0", 100, 250),
+        ("test\0many\0", 100, 250),
+        ("test\0", 100, 250),
+        ("", 100, 250),
+        ("test\0no\0", 0, 10),
+    ] {
+        db.execute("BEGIN").await.expect("a transaction");
+        let mut after = from.as_bytes().to_vec();
+        match after.pop() {
+            Some(last) => after.push(last + 1),
+            None => after.push(u8::MAX),
+        }
+        let sweep = sqlx::query(SWEEP).bind(from.as_bytes()).bind(after);
+        let before = visited(&mut db).await;
+        let row = sweep.fetch_one(&mut db).await.expect("a sweep");
+        assert_eq!(row.get::<i64, _>(0), swept, "{from:?}");
+        let visited = visited(&mut db).await - before;
+        assert!(visited <= most, "{from:?}: {visited} rows were looked at");
+        db.execute("ROLLBACK").await.expect("as it was");
+    }
+}
