@@ -1,10 +1,12 @@
 //! What a run gave back, as it is read from its result directory. Values may be secrets.
 //!
-//! How it is read: `given/read.rs`.
+//! How it is read: `given/read.rs`; how scripts write it: `given/write.rs`.
 
 mod read;
+mod write;
 
 pub(crate) use read::ResultFolder;
+pub use write::{Keyed, ResultWriter};
 
 use crate::order::Vars;
 use std::fmt;

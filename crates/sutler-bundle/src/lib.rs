@@ -36,7 +36,7 @@ pub use folder::{
     EntryKind, FOLDER_ENTRIES_MAX, FolderEntry, FolderFault, Found, entries, find_manifest,
     read_manifest,
 };
-pub use given::{Given, Progress};
+pub use given::{Given, Keyed, Progress, ResultWriter};
 pub use ids::IdScheme;
 pub use inspect::{Finding, Inspection, Severity, inspect};
 pub use manifest::{
@@ -51,7 +51,7 @@ pub use pack::{
 };
 pub use page::page;
 pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
-pub use run::process::{ProcessRunner, ProcessSettings, RunUser, supervisor};
+pub use run::process::{ProcessRunner, ProcessSettings, RunUser, SUPERVISOR, supervisor};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};

@@ -35,9 +35,17 @@ enum Command {
     Bundle(commands::bundle::BundleArgs),
 }
 
+fn main() -> ExitCode {
+    // A supervisor of a run: hundreds may wait at once, so nothing else is set up for one.
+    let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    match words.as_slice() {
+        [word, rest @ ..] if word == sutler_bundle::SUPERVISOR => sutler_bundle::supervisor(rest),
+        _ => carry_out(Cli::parse()),
+    }
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
-    let Cli { command } = Cli::parse();
+async fn carry_out(Cli { command }: Cli) -> ExitCode {
     let result = match command {
         Command::Broker(args) => commands::broker::run(args).await,
         Command::Config(command) => commands::config::run(command),

@@ -12,7 +12,7 @@ mod marks;
 mod supervise;
 
 pub use job::RunUser;
-pub use supervise::supervisor;
+pub use supervise::{SUPERVISOR, supervisor};
 
 use crate::given::{Given, ResultFolder};
 use crate::order::{Order, RunName};
@@ -104,7 +104,7 @@ fn supervisor_beside(own: &Path) -> Vec<String> {
     if small.is_file() {
         vec![small.display().to_string()]
     } else {
-        vec![own.display().to_string(), "bundle-supervisor".to_owned()]
+        vec![own.display().to_string(), SUPERVISOR.to_owned()]
     }
 }
 

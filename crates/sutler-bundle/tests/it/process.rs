@@ -1,12 +1,16 @@
 //! The process runner: what it shares with all runners, and what only processes can suffer.
 
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_bundle::conformance::Candidate;
-use sutler_bundle::{ProcessRunner, ProcessSettings, RunName, Runnable, Runner};
+use sutler_bundle::{
+    Action, Exit, Limits, Order, ProcessRunner, ProcessSettings, RunName, RunUser, Runnable,
+    Runner, Seen, Vars,
+};
 use tempfile::TempDir;
 
 /// A working directory and a bundle, both of their own.
@@ -110,4 +114,125 @@ mod conformance {
     use super::Processes;
 
     sutler_bundle::runner_conformance!(Processes::fresh());
+}
+
+fn order(processes: &Processes, script: &str) -> Order {
+    let environment = BTreeMap::from([("SCRIPT".to_owned(), script.to_owned())]);
+    let operation = uuid::Uuid::new_v4();
+    Order {
+        name: RunName {
+            operation,
+            attempt: 1,
+        },
+        action: Action::Provision,
+        runnable: processes.shell(),
+        vars: Vars::default(),
+        state: None,
+        binding_state: None,
+        secrets: Vec::new(),
+        environment,
+        labels: BTreeMap::new(),
+        idempotency_key: operation.to_string(),
+        limits: Limits::default(),
+    }
+}
+
+async fn ended_eventually(runner: &dyn Runner, name: RunName) -> Seen {
+    let (lines, _) = tokio::sync::mpsc::channel(1);
+    let watched = tokio::time::timeout(Duration::from_secs(60), runner.watch(name, lines));
+    watched.await.expect("in time").expect("watched")
+}
+
+#[tokio::test]
+async fn a_start_that_died_before_its_supervisor_is_never_started_and_made_again() {
+    let processes = Processes::fresh();
+    let order = order(&processes, "exit 0");
+    // Dies of what the broker would: the directory is there, and nobody supervises.
+    let mut settings = processes.settings();
+    settings.supervisor = vec!["/bin/true".to_owned()];
+    let first = ProcessRunner::open(settings).expect("opened");
+    first.start(&order).await.expect("started");
+    let runner = processes.runner().await;
+    assert_eq!(
+        ended_eventually(runner.as_ref(), order.name).await,
+        Seen::NeverStarted
+    );
+    assert_eq!(runner.list().await.expect("listed"), [order.name]);
+    runner.start(&order).await.expect("started");
+    let seen = ended_eventually(runner.as_ref(), order.name).await;
+    assert_eq!(seen, Seen::Finished(Exit::Code(0)));
+}
+
+#[tokio::test]
+async fn a_supervisor_that_cannot_be_started_leaves_nothing() {
+    let processes = Processes::fresh();
+    let order = order(&processes, "exit 0");
+    let mut settings = processes.settings();
+    settings.supervisor = vec!["/not/there".to_owned()];
+    let runner = ProcessRunner::open(settings).expect("opened");
+    let fault = runner.start(&order).await.expect_err("not there");
+    assert!(fault.to_string().contains("/not/there"), "{fault}");
+    assert_eq!(runner.list().await.expect("listed"), []);
+    assert_eq!(processes.left_of(order.name).await, 0);
+}
+
+#[tokio::test]
+async fn what_was_cut_short_is_swept_at_the_next_start() {
+    let processes = Processes::fresh();
+    let runs = processes.work().join("runs");
+    for left in [".new-1", ".gone-1"] {
+        std::fs::create_dir_all(runs.join(left).join("scratch")).expect("made");
+        std::fs::write(runs.join(left).join("lock"), "").expect("written");
+    }
+    processes.runner().await;
+    assert_eq!(std::fs::read_dir(&runs).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
+async fn runs_of_the_same_time_are_not_the_same_user() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let processes = Processes::fresh();
+    let mut settings = processes.settings();
+    settings.user = RunUser::Range {
+        first: 70_000,
+        count: 2,
+    };
+    let runner = ProcessRunner::open(settings).expect("opened");
+    let script = "id -u >\"$SUTLER_RESULT_DIR/error\"; while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done";
+    let [one, two, three] = [(); 3].map(|()| order(&processes, script));
+    for order in [&one, &two] {
+        runner.start(order).await.expect("started");
+        let at = processes.run(order.name).join("result/error");
+        until(|| std::fs::read(&at).is_ok_and(|said| !said.is_empty())).await;
+    }
+    runner.start(&three).await.expect("started");
+    let seen = ended_eventually(&runner, three.name).await;
+    assert_eq!(seen, Seen::Finished(Exit::Code(125)));
+    let given = runner.given(three.name).await.expect("read");
+    assert!(given.error.expect("a sentence").contains("all 2 users"));
+    let mut users = Vec::new();
+    for order in [&one, &two] {
+        processes.let_go(order.name).await;
+        ended_eventually(&runner, order.name).await;
+        users.push(
+            runner
+                .given(order.name)
+                .await
+                .expect("read")
+                .error
+                .expect("a user"),
+        );
+    }
+    users.sort();
+    assert_eq!(users, ["70000", "70001"]);
+}
+
+async fn until(mut holds: impl FnMut() -> bool) {
+    let from = std::time::Instant::now();
+    while !holds() {
+        assert!(from.elapsed() < Duration::from_secs(60), "it does not come");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -4,6 +4,7 @@
 
 mod check;
 mod docs;
+mod emit;
 mod new;
 mod pack;
 
@@ -29,6 +30,8 @@ enum BundleCommand {
     Docs(FolderArgs),
     /// Make an image of a bundle, without any container engine
     Pack(pack::PackArgs),
+    /// Give something back from a run: credentials, state, progress, an error
+    Emit(emit::EmitArgs),
 }
 
 /// Which bundle.
@@ -45,6 +48,7 @@ pub(crate) async fn run(BundleArgs { command }: BundleArgs) -> ExitCode {
         BundleCommand::Check(args) => return check::run(&args),
         BundleCommand::Docs(args) => docs::run(&args.folder),
         BundleCommand::Pack(args) => pack::run(&args),
+        BundleCommand::Emit(args) => emit::run(&args),
     };
     ended(result)
 }

@@ -31,19 +31,44 @@ pub enum RunUser {
     },
 }
 
+/// Numbers that neither hosts nor containers give to anybody else, as a rule.
+const FIRST: u32 = 70_000;
+const COUNT: u32 = 1_000;
+const NOBODY: u32 = 65_534;
+
 impl RunUser {
-    /// `nobody`, where the broker may choose: as root. Else its own.
+    /// Where the broker may choose, as root: a user for each run; `nobody` for all of them in a container that
+    /// has no numbers for that. Else its own.
     #[must_use]
     pub fn unprivileged() -> Self {
-        if rustix::process::geteuid().is_root() {
-            Self::Fixed {
-                uid: 65_534,
-                gid: 65_534,
+        if !rustix::process::geteuid().is_root() {
+            return Self::Own;
+        }
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        if mapped(&map, FIRST, COUNT) {
+            Self::Range {
+                first: FIRST,
+                count: COUNT,
             }
         } else {
-            Self::Own
+            Self::Fixed {
+                uid: NOBODY,
+                gid: NOBODY,
+            }
         }
     }
+}
+
+/// Whether this user namespace has all of these numbers.
+fn mapped(map: &str, first: u32, count: u32) -> bool {
+    let (first, end) = (u64::from(first), u64::from(first) + u64::from(count));
+    map.lines().any(|line| {
+        let numbers: Vec<u64> = line
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        matches!(numbers[..], [inside, _, length] if inside <= first && end <= inside + length)
+    })
 }
 
 /// What a supervisor does.
@@ -146,4 +171,35 @@ pub(super) fn environment(
         set("SUTLER_BINDING_STATE_LOCATION", shown(state));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNT, FIRST, in_folder, mapped};
+
+    #[test]
+    fn a_range_of_users_is_there_or_it_is_not() {
+        assert!(mapped("         0          0 4294967295\n", FIRST, COUNT));
+        assert!(!mapped("0 100000 65536\n", FIRST, COUNT));
+        assert!(mapped("0 1000 1\n1 100000 200000\n", FIRST, COUNT));
+        assert!(!mapped("", FIRST, COUNT));
+    }
+
+    #[test]
+    fn words_that_name_something_in_the_bundle_mean_that() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("bin")).expect("made");
+        std::fs::write(folder.path().join("bin/run"), "").expect("written");
+        let there = folder.path().join("bin/run").display().to_string();
+        for (word, means) in [
+            ("bin/run", there.as_str()),
+            ("python3", "python3"),
+            ("/bin/run", "/bin/run"),
+            ("bin/../bin/run", "bin/../bin/run"),
+            ("-x", "-x"),
+            ("", ""),
+        ] {
+            assert_eq!(in_folder(folder.path(), word), means);
+        }
+    }
 }

@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How a run ends whose program could not even be prepared; what went wrong lies beside it.
 const TROUBLE: i32 = 125;
 
+/// The word by which the executable `sutler` is told to be a supervisor.
+pub const SUPERVISOR: &str = "bundle-supervisor";
+
 /// What `sutler bundle-supervisor` does: supervises the run of a directory. Its standard input is the
 /// directory's lock.
 #[must_use]

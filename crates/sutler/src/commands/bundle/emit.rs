@@ -1,0 +1,129 @@
+//! `sutler bundle emit`: how a script of a bundle gives something back, without writing JSON.
+//!
+//! Values may be secrets, and everybody on the host can list arguments: `--stdin` takes them from there.
+
+use crate::commands::CommandResult;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value};
+use std::io::Read;
+use std::path::PathBuf;
+use sutler_bundle::{Keyed, ResultWriter, Vars};
+
+/// Most bytes that are read from standard input.
+const INPUT_BYTES_MAX: u64 = 1 << 20;
+
+/// What to give back.
+#[derive(Args)]
+pub(super) struct EmitArgs {
+    /// Where results are written; the broker sets it for every run
+    #[arg(long, value_name = "DIR", env = "SUTLER_RESULT_DIR", global = true)]
+    result_dir: Option<PathBuf>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Credentials of the binding, or of the instance when it is provisioned
+    Credentials(KeysArgs),
+    /// What later actions on this instance are to know
+    State(KeysArgs),
+    /// What later actions on this binding are to know
+    BindingState(KeysArgs),
+    /// How far the action is
+    Progress {
+        /// A sentence for whoever waits
+        text: String,
+        /// From 0 to 100
+        #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100))]
+        percent: Option<u8>,
+    },
+    /// Where the instance can be looked at
+    DashboardUrl {
+        /// An address of the web
+        url: String,
+    },
+    /// What went wrong, for the one who asked; exit with something other than 0 then
+    Error {
+        /// A sentence
+        text: String,
+    },
+}
+
+#[derive(Args)]
+struct KeysArgs {
+    /// Keys and their values. Not for secrets: everybody on the host can list arguments
+    #[arg(value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
+    /// The value of this key is standard input, without its last line break
+    #[arg(long, value_name = "KEY", conflicts_with = "json")]
+    stdin: Option<String>,
+    /// Keys and values are standard input, as a JSON object
+    #[arg(long)]
+    json: bool,
+    /// Removes a key
+    #[arg(long, value_name = "KEY")]
+    remove: Vec<String>,
+}
+
+pub(super) fn run(args: &EmitArgs) -> CommandResult {
+    let Some(folder) = &args.result_dir else {
+        return Err("there is no SUTLER_RESULT_DIR here: only a run of a bundle has one; give --result-dir DIR to try it".into());
+    };
+    let writer = ResultWriter::new(folder.clone());
+    let written = match &args.what {
+        What::Credentials(keys) => keyed(&writer, Keyed::Credentials, keys)?,
+        What::State(keys) => keyed(&writer, Keyed::State, keys)?,
+        What::BindingState(keys) => keyed(&writer, Keyed::BindingState, keys)?,
+        What::Progress { text, percent } => writer.progress(text, *percent),
+        What::DashboardUrl { url } => writer.dashboard_url(url),
+        What::Error { text } => writer.error(text),
+    };
+    written.map_err(|fault| {
+        let place = folder.display();
+        format!("cannot write to {place}: {fault}; see that it is there and may be written to")
+            .into()
+    })
+}
+
+fn keyed(
+    writer: &ResultWriter,
+    what: Keyed,
+    keys: &KeysArgs,
+) -> Result<std::io::Result<()>, Box<dyn std::error::Error>> {
+    let mut set: Map<String, Value> = Map::new();
+    for (key, value) in &keys.set {
+        set.insert(key.clone(), Value::String(value.clone()));
+    }
+    if let Some(key) = &keys.stdin {
+        let text = input()?;
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        set.insert(key.clone(), Value::String(text.to_owned()));
+    }
+    if keys.json {
+        // The parser's own words might quote a secret.
+        let object = serde_json::from_str(&input()?);
+        let object: Map<String, Value> =
+            object.map_err(|_| "standard input is no JSON object: write {\"KEY\": VALUE}")?;
+        set.extend(object);
+    }
+    Ok(writer.merge(what, Vars(set), &keys.remove))
+}
+
+fn input() -> Result<String, Box<dyn std::error::Error>> {
+    let mut text = String::new();
+    let mut input = std::io::stdin().lock().take(INPUT_BYTES_MAX + 1);
+    input.read_to_string(&mut text)?;
+    if text.len() as u64 > INPUT_BYTES_MAX {
+        return Err("standard input is longer than 1 MB: keep large things in the service".into());
+    }
+    Ok(text)
+}
+
+fn key_and_value(word: &str) -> Result<(String, String), String> {
+    match word.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        // Not quoted: it may be a secret.
+        _ => Err("write KEY=VALUE, or --stdin KEY for a secret".to_owned()),
+    }
+}
