@@ -1,6 +1,8 @@
 //! Tests of the SQL stores from outside, against real servers: the public suite, then what only a
 //! server can suffer.
 
+mod bounds;
+mod leases;
 mod scene;
 
 #[cfg(feature = "mysql")]

@@ -1,9 +1,11 @@
 //! The store in MySQL and MariaDB: the public suite, then faults, round trips, start-up.
 
+mod bounds;
 mod candidate;
 mod cluster;
 mod faults;
 mod opening;
 mod sweeps;
+mod tls;
 mod trips;
 mod wakes;

@@ -1,5 +1,6 @@
 //! The store in PostgreSQL: the public suite, then faults, round trips, wake-ups, start-up.
 
+mod bounds;
 mod candidate;
 mod cluster;
 mod faults;

@@ -1,0 +1,56 @@
+//! TLS to the server, by parameters of the URL.
+
+use super::cluster;
+use crate::scene::insert;
+use secrecy::SecretString;
+use sqlx::Executor as _;
+use sutler_journal::Store as _;
+use sutler_servers::{Demands, Place, Tls, mariadb};
+use sutler_store_sql::{MySqlStore, OpenError};
+
+fn url(place: &Place, query: &str) -> SecretString {
+    let mut place = place.clone();
+    query.clone_into(&mut place.query);
+    place.url().into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_held_to_its_certificate_and_nobody_speaks_plainly() {
+    let demands = Demands {
+        tls: Tls::Server,
+        ..Demands::default()
+    };
+    let Some(server) = mariadb::own(demands) else {
+        return;
+    };
+    let place = server.fresh();
+    let only_tls = "SET GLOBAL require_secure_transport = ON";
+    let mut db = cluster::connect(&server).await;
+    db.execute(only_tls).await.expect("TLS only");
+
+    let trusted = &server.certificates().authority;
+    for mode in ["VERIFY_CA", "VERIFY_IDENTITY"] {
+        let query = format!("ssl-mode={mode}&ssl-ca={trusted}");
+        let store = MySqlStore::open(&url(&place, &query)).await;
+        let store = store.expect("a store");
+        store.commit(&insert(mode)).await.expect("a commit");
+    }
+
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]);
+    let other = other.expect("a certificate").cert.pem();
+    let elsewhere = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(elsewhere.path(), other).expect("it is written");
+    let wrong = elsewhere.path().display();
+    for query in [
+        format!("ssl-mode=VERIFY_CA&ssl-ca={wrong}"),
+        format!("ssl-mode=VERIFY_IDENTITY&ssl-ca={wrong}"),
+        "ssl-mode=DISABLED".to_owned(),
+    ] {
+        let refused = MySqlStore::open(&url(&place, &query)).await;
+        let error = refused.expect_err("a stranger, or in plain");
+        assert!(matches!(error, OpenError::Unreachable { .. }), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains("is it running"), "{query}: {said}");
+        assert!(!said.contains(sutler_servers::PASSWORD), "{query}");
+    }
+}
