@@ -33,7 +33,7 @@ const FEED_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The document of a singleton lane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Turn {
+pub(crate) struct Turn {
     /// The one operation that waits or runs.
     operation: Option<OperationId>,
     /// When it should run, as configured when it was planned.

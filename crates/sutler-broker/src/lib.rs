@@ -14,6 +14,7 @@ mod cron;
 mod cx;
 mod desk;
 mod error;
+mod examine;
 mod executor;
 mod fate;
 mod front;
@@ -47,6 +48,7 @@ pub use catalog_file::{
 pub use cron::{Schedule, ScheduleError};
 pub use cx::Cx;
 pub use error::{Error, Result};
+pub use examine::Opener;
 pub use fate::Fate;
 pub use http::{Endpoint, Replacement};
 pub use lifecycle::binding::BindingSpec;

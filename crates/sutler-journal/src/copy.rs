@@ -5,7 +5,8 @@
 //! are read whole and compared. Where a copy stands is a document of the target that goes with the data
 //! in every commit (`copy/marker.rs`), so it goes on after any interruption. Bodies stay sealed: no key
 //! is needed. Why it is made so: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/follow.rs`,
-//! `copy/finish.rs`, in this order. Not here: what the contents mean.
+//! `copy/finish.rs`, in this order. Not here: what the contents mean, and whether they
+//! make sense (`examine.rs`).
 
 mod batch;
 mod bulk;
@@ -155,6 +156,11 @@ pub struct Copying {
     pen: Pen,
     progress: watch::Sender<Progress>,
     finished: Option<Finished>,
+}
+
+/// Whether a document is the marker of a copy, and none of the store's own.
+pub fn is_marker(key: &Key) -> bool {
+    marker::is_ours(key)
 }
 
 /// Whether a store is the target of a copy that is not finished; then nobody else should use it.

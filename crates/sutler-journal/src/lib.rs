@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod copy;
 mod document;
 mod engine;
+pub mod examine;
 mod key;
 mod key_file;
 pub mod measure;

@@ -1,6 +1,6 @@
 //! The sutler executable: flags and commands, one file each under `commands/`.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage; `admin` and `check` have some of their own.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage; `admin`, `check` and `store` have some of their own.
 
 mod commands;
 mod demo;
@@ -33,6 +33,9 @@ enum Command {
     Check(commands::check::CheckArgs),
     /// Write, check and pack bundles: services without writing a broker
     Bundle(commands::bundle::BundleArgs),
+    /// Look after the store itself: migrate, count, check, copy into another one
+    #[command(subcommand)]
+    Store(commands::store::StoreCommand),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ async fn carry_out(Cli { command }: Cli) -> ExitCode {
         Command::Admin(args) => return commands::admin::run(args).await,
         Command::Check(args) => return commands::check::run(args).await,
         Command::Bundle(args) => return commands::bundle::run(args).await,
+        Command::Store(command) => return commands::store::run(command).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -34,6 +34,14 @@ pub(crate) async fn open(url: &StoreUrl) -> Result<Opened, Fault> {
     }
 }
 
+/// Refuses a store that another one is still copied into.
+pub(crate) async fn is_whole(store: &dyn Store) -> Result<(), Fault> {
+    match sutler_journal::copy::is_unfinished(store).await? {
+        false => Ok(()),
+        true => Err("a copy into this store is not finished: finish it with `sutler store copy --finish`, or use the store that it is copied from".into()),
+    }
+}
+
 async fn server(url: &SecretString) -> Result<Arc<dyn Store>, Fault> {
     let server = StoreServer::of(url.expose_secret());
     if let Some(left_out) = server.and_then(left_out) {

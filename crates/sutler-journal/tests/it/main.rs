@@ -2,4 +2,5 @@
 
 mod copy;
 mod engine;
+mod examine;
 mod memory;

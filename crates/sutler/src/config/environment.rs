@@ -19,7 +19,7 @@ const LEVELS: &str = "__";
 const OTHERS: [&str; 1] = ["SUTLER_CONFIG"];
 
 /// Beginnings of variables that are for other commands and for tests.
-const OTHER_BEGINNINGS: [&str; 2] = ["SUTLER_TEST_", "SUTLER_ADMIN_"];
+const OTHER_BEGINNINGS: [&str; 3] = ["SUTLER_TEST_", "SUTLER_ADMIN_", "SUTLER_COPY_"];
 
 /// Variables that were there before the others, and what they mean.
 const SHORT: [(&str, &str); 1] = [("SUTLER_LOG", "log.level")];

@@ -11,4 +11,5 @@ mod readme;
 mod reload;
 mod said;
 mod stopping;
+mod store;
 mod telemetry;

@@ -61,11 +61,15 @@ pub(super) async fn broker(loaded: &Loaded, operators: Option<Auth>) -> Result<B
     };
     match stores::open(&config.store.url).await? {
         Opened::Sqlite(store, path) => {
+            stores::is_whole(&*store).await?;
             let folder = path.parent().map(Path::to_owned).unwrap_or_default();
             let broker = broker.backup(Arc::new(Copies(store.clone())), folder);
             Ok(broker.shared_store(store, KeyRing::file(keys)?))
         }
-        Opened::Other(store) => Ok(broker.shared_store(store, KeyRing::file(keys)?)),
+        Opened::Other(store) => {
+            stores::is_whole(&*store).await?;
+            Ok(broker.shared_store(store, KeyRing::file(keys)?))
+        }
     }
 }
 

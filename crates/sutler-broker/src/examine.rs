@@ -1,0 +1,86 @@
+//! Opens what a broker keeps, for those who check a whole store. It judges nothing: what must hold is said
+//! in `sutler_journal::examine`.
+
+use crate::cleanup::Turn;
+use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::records::{BINDING, GONE, INSTANCE, Kept, SINGLETON};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use sutler_journal::examine::{Meaning, Reader, Unreadable};
+use sutler_journal::{Filed, KeyRing, Operation, Place, SealError, Term};
+
+/// A ring of keys that reads documents and operations of every realm.
+pub struct Opener {
+    keys: KeyRing,
+}
+
+impl Opener {
+    /// Opens with these keys.
+    pub fn new(keys: KeyRing) -> Self {
+        Self { keys }
+    }
+
+    fn open(&self, place: Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, Unreadable> {
+        let opened = self.keys.open(place, sealed);
+        opened.map(|(plain, _)| plain).map_err(unreadable)
+    }
+}
+
+impl Reader for Opener {
+    fn document(&self, filed: &Filed) -> Result<Meaning, Unreadable> {
+        let document = &filed.document;
+        let plain = self.open(Place::Document(&document.key), &document.body)?;
+        match document.key.kind() {
+            kind if kind == INSTANCE.as_str() => kept::<Instance>(filed, &plain),
+            kind if kind == BINDING.as_str() => kept::<Binding>(filed, &plain),
+            kind if kind == SINGLETON.as_str() => kept::<Turn>(filed, &plain),
+            _ => Ok(Meaning::default()),
+        }
+    }
+
+    fn operation(&self, operation: &Operation) -> Result<(), Unreadable> {
+        let id = operation.row.id;
+        for (place, sealed) in [
+            (Place::Request(id), &operation.request),
+            (Place::Progress(id), &operation.progress),
+            (Place::Detail(id), &operation.row.detail),
+        ] {
+            // What was never written is empty.
+            if !sealed.is_empty() {
+                self.open(place, sealed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kept<T: Kept>(filed: &Filed, plain: &[u8]) -> Result<Meaning, Unreadable> {
+    let at: T = serde_json::from_slice(plain).map_err(|_| {
+        Unreadable("it has no form that this program knows: use the newer one".to_owned())
+    })?;
+    Ok(Meaning {
+        points_to: Some(at.pins()),
+        misfiled: described(&filed.terms) != described(&at.terms(&filed.document.key)),
+    })
+}
+
+/// Terms as they are compared: when something went is told by the moment of writing, which is not known.
+fn described(terms: &[Term]) -> BTreeSet<(&Cow<'static, str>, &[u8])> {
+    let described = terms.iter().map(|term| match term.name.as_ref() {
+        GONE => (&term.name, &[][..]),
+        _ => (&term.name, term.value.as_slice()),
+    });
+    described.collect()
+}
+
+fn unreadable(error: SealError) -> Unreadable {
+    Unreadable(match error {
+        SealError::UnknownKey(id) => {
+            format!("it is sealed with the key {id:?}, which the key file does not have: add it")
+        }
+        SealError::Layout | SealError::Broken => {
+            "it was changed, or another key has the same name: restore a backup".to_owned()
+        }
+    })
+}

@@ -1,0 +1,103 @@
+//! `sutler store check`: whether a store holds together. The broker may be running meanwhile.
+
+use super::bar::bar;
+use super::chosen::{self, Chosen, URLS};
+use super::{Fault, Output, say, say_json};
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use sutler_broker::Opener;
+use sutler_journal::examine::{Checked, Finding, Reader, Verdict, check};
+
+/// The exit code when nothing can be said about the store.
+pub(super) const NOT_CHECKED: u8 = 2;
+
+const EXIT_CODES: &str = "Exit codes: 0 everything holds, 1 something does not, 2 it could not be checked \
+or wrong usage. Notices do not count.";
+
+/// Which store, and with which keys.
+#[derive(Args)]
+#[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// The keys that seal the store [default: as in the configuration, or the database's name with .key]
+    #[arg(long, value_name = "FILE", conflicts_with = "sealed")]
+    key_file: Option<PathBuf>,
+    /// Leaves alone what is sealed, and with it what documents point to: no keys are needed
+    #[arg(long)]
+    sealed: bool,
+    /// How the result is printed
+    #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
+    output: Output,
+}
+
+pub(super) async fn run(args: CheckArgs) -> Result<ExitCode, Fault> {
+    args.chosen.must_exist()?;
+    let found = args.chosen.open().await?;
+    let opener = match args.sealed {
+        true => None,
+        false => {
+            let path = args.key_file.or(found.keys);
+            let path = path.ok_or(
+                "name the keys of the store with --key-file, or leave out what is sealed with --sealed",
+            )?;
+            Some(Opener::new(chosen::keys(&path)?))
+        }
+    };
+    let (survey, stats) = (found.store.survey().await?, found.store.stats().await?);
+    let bar = bar(survey.documents + stats.live + stats.terminal);
+    bar.set_message("read");
+    let reader = opener.as_ref().map(|it| it as &dyn Reader);
+    let seen = |documents, operations| bar.set_position(documents + operations);
+    let checked = check(&found.store, reader, &seen).await;
+    bar.finish_and_clear();
+    let checked = checked?;
+    match args.output {
+        Output::Table => say(&text(&found.name, &checked))?,
+        Output::Json => say_json(&value(&found.name, &checked))?,
+    }
+    Ok(match checked.has_faults() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn text(name: &str, checked: &Checked) -> String {
+    let Checked {
+        documents,
+        operations,
+        findings,
+    } = checked;
+    let faults = findings.iter().filter(|it| it.verdict() == Verdict::Fault);
+    let mut text = format!("{name}: read {documents} documents and {operations} operations\n");
+    for finding in findings {
+        text += &format!("{}: {finding}\n", verdict(finding));
+    }
+    text + &match faults.count() {
+        0 => "everything holds\n".to_owned(),
+        1 => "1 fault\n".to_owned(),
+        more => format!("{more} faults\n"),
+    }
+}
+
+fn verdict(finding: &Finding) -> &'static str {
+    match finding.verdict() {
+        Verdict::Notice => "notice",
+        Verdict::Fault => "fault",
+    }
+}
+
+fn value(name: &str, checked: &Checked) -> serde_json::Value {
+    let findings = checked.findings.iter().map(
+        |it| json!({ "verdict": verdict(it), "finding": it.word(), "message": it.to_string() }),
+    );
+    json!({
+        "store": name,
+        "documents": checked.documents,
+        "operations": checked.operations,
+        "holds": !checked.has_faults(),
+        "findings": findings.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,157 @@
+//! Which store a command is about: a URL, a variable, or a configuration. URLs are never repeated: a store
+//! is named without its user, its password and its options.
+
+use super::Fault;
+use crate::stores::{self, Opened};
+use clap::Args;
+use secrecy::ExposeSecret as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use sutler::{File, StoreUrl};
+use sutler_journal::{KeyRing, Store};
+
+/// How a URL may be given, for help texts.
+pub(super) const URLS: &str =
+    "URLs: sqlite:FILE, postgres://..., mysql://..., etcd://..., mongodb://...
+A URL with a password in it does not belong on a command line, where others can see it: write
+'${env:NAME}' or '${file:PATH}' in its place, or set SUTLER_STORE__URL.";
+
+/// Names one store.
+#[derive(Args)]
+pub(super) struct Chosen {
+    /// The store; better in SUTLER_STORE__URL, '${env:NAME}' or '${file:PATH}' if it has a password
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SUTLER_STORE__URL",
+        hide_env_values = true,
+        value_parser = url
+    )]
+    url: Option<StoreUrl>,
+    /// The configuration of a broker: its store and its keys are meant, as far as nothing else is said
+    #[arg(long, value_name = "FILE", env = "SUTLER_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+/// Reads a URL without repeating it when it is none.
+pub(super) fn url(text: &str) -> Result<StoreUrl, String> {
+    StoreUrl::try_from(text.to_owned())
+}
+
+/// A store that is open.
+pub(super) struct Found {
+    pub(super) store: Arc<dyn Store>,
+    /// What it is called, without secrets.
+    pub(super) name: String,
+    /// Where the keys are, as far as the configuration says.
+    pub(super) keys: Option<PathBuf>,
+}
+
+impl Chosen {
+    /// Opens the store; it is brought up to date on the way.
+    pub(super) async fn open(&self) -> Result<Found, Fault> {
+        let config = match &self.config {
+            Some(file) => Some(sutler::load(Some(file), &[])?.config.store),
+            None => None,
+        };
+        let keys = config.as_ref().and_then(|it| it.key_file.clone());
+        let keys = keys.map(|File(path)| path);
+        let url = self.url.clone().or(config.map(|it| it.url));
+        let url = url.ok_or("name the store: with --url, SUTLER_STORE__URL or --config")?;
+        let keys = match &url {
+            StoreUrl::Sqlite(path) => keys.or_else(|| Some(path.with_extension("key"))),
+            StoreUrl::Memory | StoreUrl::Server(_) => keys,
+        };
+        let (store, name) = open(&url).await?;
+        Ok(Found { store, name, keys })
+    }
+}
+
+/// Opens a store that is there, or can be made.
+pub(super) async fn open(url: &StoreUrl) -> Result<(Arc<dyn Store>, String), Fault> {
+    let name = name(url)?;
+    if let StoreUrl::Memory = url {
+        return Err("memory: ends with the process that has it; name a store that lasts".into());
+    }
+    let store = match stores::open(url).await? {
+        Opened::Sqlite(store, _) => store as Arc<dyn Store>,
+        Opened::Other(store) => store,
+    };
+    Ok((store, name))
+}
+
+/// Refuses a file that is not there, where none shall be made.
+pub(super) fn must_exist(url: &StoreUrl) -> Result<(), Fault> {
+    match url {
+        StoreUrl::Sqlite(path) if !path.exists() => {
+            let shown = path.display();
+            Err(format!("{shown} is not there; name the file of a store").into())
+        }
+        StoreUrl::Sqlite(_) | StoreUrl::Memory | StoreUrl::Server(_) => Ok(()),
+    }
+}
+
+impl Chosen {
+    /// As [`must_exist`], for a store that was named here.
+    pub(super) fn must_exist(&self) -> Result<(), Fault> {
+        self.url.as_ref().map_or(Ok(()), must_exist)
+    }
+}
+
+/// Reads keys that are there; none are made.
+pub(super) fn keys(path: &Path) -> Result<KeyRing, Fault> {
+    if !path.exists() {
+        let shown = path.display();
+        return Err(format!("the key file {shown} is not there; name it with --key-file").into());
+    }
+    Ok(KeyRing::file(path)?)
+}
+
+fn name(url: &StoreUrl) -> Result<String, Fault> {
+    match url {
+        StoreUrl::Memory => Ok("memory:".to_owned()),
+        StoreUrl::Sqlite(path) => {
+            let path = std::path::absolute(path)?;
+            Ok(format!("sqlite:{}", path.display()))
+        }
+        StoreUrl::Server(secret) => {
+            let url = secret.reveal(&|name| std::env::var(name).ok());
+            let url = url.map_err(|reason| format!("the store's URL {reason}"))?;
+            Ok(public_part(url.expose_secret()))
+        }
+    }
+}
+
+/// Scheme, servers and path of a URL: what tells stores apart and is no secret. Whatever stands before the
+/// last `@` may be part of a password.
+fn public_part(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return String::new();
+    };
+    let rest = rest.rsplit('@').next().unwrap_or_default();
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    format!("{scheme}://{}", rest.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::public_part;
+
+    #[test]
+    fn a_name_has_no_secret_in_it() {
+        for (url, name) in [
+            ("postgres://u:canary@db:5432/one", "postgres://db:5432/one"),
+            ("postgres://u:ca@nary@db/one?x=1", "postgres://db/one"),
+            ("mysql://u:can/ary@db/one", "mysql://db/one"),
+            ("postgres://db/one?password=canary", "postgres://db/one"),
+            ("etcd://a:1,b:2/prefix?tls#canary", "etcd://a:1,b:2/prefix"),
+            (
+                "mongodb://u:canary@a,b/one?replicaSet=r",
+                "mongodb://a,b/one",
+            ),
+            ("canary", ""),
+        ] {
+            assert_eq!(public_part(url), name);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! `sutler store copy`: one store into another, while it is in use. What happens is the journal's
+//! (`sutler_journal::copy`); here are flags, a bar, signals, and what is said at the end.
+
+use super::bar::bar;
+use super::chosen::{self, URLS, must_exist, url};
+use super::{Fault, Output, say, say_json};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::Arc;
+use sutler::StoreUrl;
+use sutler_journal::copy::{CopyError, Copying, Finished, Progress, Step};
+use sutler_journal::{Store, StoreError};
+use tokio::sync::watch;
+
+/// The exit code of a copy that caught up and is not finished.
+const NOT_FINISHED: u8 = 3;
+/// The exit code of a copy that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+const EXIT_CODES: &str = "Exit codes: 0 finished, both stores hold the same; 1 failed; 2 wrong usage; 3 caught \
+up, to be finished when the source is stopped; 130 interrupted. The same command goes on where it was.";
+
+/// From where to where.
+#[derive(Args)]
+#[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
+pub(crate) struct CopyArgs {
+    /// The store that is copied; brokers may use it meanwhile
+    #[arg(long, value_name = "URL", env = "SUTLER_COPY_FROM", hide_env_values = true, value_parser = url)]
+    from: StoreUrl,
+    /// The store that it is copied into: an empty one, or one that this copy was begun in
+    #[arg(long, value_name = "URL", env = "SUTLER_COPY_TO", hide_env_values = true, value_parser = url)]
+    to: StoreUrl,
+    /// Finishes: the brokers on the source are stopped, and the next ones start on the target
+    #[arg(long)]
+    finish: bool,
+    /// How the result is printed
+    #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
+    output: Output,
+}
+
+/// How a copy ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    Finished(Finished),
+    /// So many workers still hold leases in the source.
+    CaughtUp(Progress, u64),
+    Interrupted(Progress),
+}
+
+pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, Fault> {
+    must_exist(&args.from)?;
+    let (source, from) = chosen::open(&args.from).await?;
+    let (target, to) = chosen::open(&args.to).await?;
+    if from == to {
+        return Err("--from and --to name the same store: name an empty one with --to".into());
+    }
+    let survey = source.survey().await.map_err(unanswered)?;
+    let stats = source.stats().await.map_err(unanswered)?;
+    let mut copying = Copying::begin(Arc::clone(&source), target, &from).await?;
+    let progress = copying.progress();
+    let everything = survey.documents + stats.live + stats.terminal;
+    let drawing = tokio::spawn(draw(progress.clone(), everything));
+    let ended = tokio::select! {
+        ended = work(&mut copying, &*source, args.finish) => ended,
+        _ = tokio::signal::ctrl_c() => Ok(Ended::Interrupted(*progress.borrow())),
+    };
+    drawing.abort();
+    // The bar is taken away by whoever drew it.
+    let _ = drawing.await;
+    let ended = ended?;
+    match args.output {
+        Output::Table => say(&text(&from, &to, &ended))?,
+        Output::Json => say_json(&value(&from, &to, &ended))?,
+    }
+    Ok(match ended {
+        Ended::Finished(_) => ExitCode::SUCCESS,
+        Ended::CaughtUp(..) => NOT_FINISHED.into(),
+        Ended::Interrupted(_) => INTERRUPTED.into(),
+    })
+}
+
+fn unanswered(cause: StoreError) -> Fault {
+    format!("the source did not answer: {cause}").into()
+}
+
+/// Copies; finishes if it shall, or if nobody works in the source.
+async fn work(copying: &mut Copying, source: &dyn Store, finish: bool) -> Result<Ended, CopyError> {
+    if let Some(finished) = copying.finished() {
+        return Ok(Ended::Finished(finished.clone()));
+    }
+    copying.catch_up().await?;
+    let survey = source.survey().await;
+    let side = sutler_journal::copy::Side::Source;
+    let leases = survey
+        .map_err(|cause| CopyError::Store { side, cause })?
+        .leases;
+    if !finish && leases > 0 {
+        let progress = *copying.progress().borrow();
+        return Ok(Ended::CaughtUp(progress, leases));
+    }
+    copying.finish().await.map(Ended::Finished)
+}
+
+/// Clears its bar when it is dropped, however that comes.
+struct Cleared(indicatif::ProgressBar);
+
+impl Drop for Cleared {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
+    let bar = Cleared(bar(everything));
+    loop {
+        let now = *progress.borrow_and_update();
+        let (word, done) = match now.step {
+            Step::Beginning => ("looking for the end of the feed", 0),
+            Step::Documents => ("copied (documents)", now.documents),
+            Step::Operations => ("copied (operations)", now.documents + now.operations),
+            Step::Following => ("copied, changes followed", now.documents + now.operations),
+            Step::Comparing => ("compared", now.compared),
+        };
+        bar.0.set_message(word);
+        bar.0.set_position(done.min(everything));
+        if progress.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn text(from: &str, to: &str, ended: &Ended) -> String {
+    match ended {
+        Ended::Finished(Finished {
+            documents,
+            operations,
+            digest,
+        }) => format!(
+            "finished: {from} and {to} held the same\n  {documents} documents, {operations} operations\n  sha256 {digest}\nStart the brokers on the target, with the same keys.\n"
+        ),
+        Ended::CaughtUp(progress, leases) => format!(
+            "caught up: {} documents, {} operations that ended, {} changes followed\n{leases} in the source still hold leases. Stop the brokers on it, then finish:\n  sutler store copy --from ... --to ... --finish\n",
+            progress.documents, progress.operations, progress.changes
+        ),
+        Ended::Interrupted(progress) => format!(
+            "interrupted: {} documents and {} operations are copied; the same command goes on\n",
+            progress.documents, progress.operations
+        ),
+    }
+}
+
+fn value(from: &str, to: &str, ended: &Ended) -> serde_json::Value {
+    let (state, documents, operations) = match ended {
+        Ended::Finished(it) => ("finished", it.documents, it.operations),
+        Ended::CaughtUp(it, _) => ("caught_up", it.documents, it.operations),
+        Ended::Interrupted(it) => ("interrupted", it.documents, it.operations),
+    };
+    let digest = match ended {
+        Ended::Finished(it) => Some(&it.digest),
+        Ended::CaughtUp(..) | Ended::Interrupted(_) => None,
+    };
+    json!({
+        "from": from,
+        "to": to,
+        "state": state,
+        "documents": documents,
+        "operations": operations,
+        "sha256": digest,
+    })
+}

@@ -1,0 +1,56 @@
+//! `sutler store migrate`: a store's layout, up to date. Every store does this when it is opened; here it
+//! is done by itself, before brokers of a new version start.
+
+use super::chosen::{Chosen, URLS};
+use super::{Fault, Output, say, say_json};
+use clap::Args;
+use serde_json::json;
+use std::process::ExitCode;
+use sutler_journal::Layout;
+
+/// Which store.
+#[derive(Args)]
+#[command(after_help = format!("{URLS}\n\nExit codes: 0 the layout is up to date, 1 it is not, 2 wrong usage."))]
+pub(crate) struct MigrateArgs {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// How the result is printed
+    #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
+    output: Output,
+}
+
+pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Fault> {
+    let found = args.chosen.open().await?;
+    let layout = found.store.survey().await?.layout;
+    match args.output {
+        Output::Table => say(&format!("{}\n", sentence(&found.name, layout)))?,
+        Output::Json => {
+            let (from, to) = (layout.found, layout.now);
+            say_json(&json!({ "store": found.name, "from": from, "to": to }))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn sentence(name: &str, Layout { found, now }: Layout) -> String {
+    match found {
+        0 => format!("{name}: was empty, made with layout {now}"),
+        found if found == now => format!("{name}: has layout {now}, the newest one; nothing to do"),
+        found => format!("{name}: brought from layout {found} to {now}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+    use sutler_journal::Layout;
+
+    #[test]
+    fn it_says_from_what_to_what() {
+        let said = |found, now| sentence("etcd://a/b", Layout { found, now });
+        assert_eq!(said(0, 2), "etcd://a/b: was empty, made with layout 2");
+        assert_eq!(said(1, 2), "etcd://a/b: brought from layout 1 to 2");
+        let same = "etcd://a/b: has layout 2, the newest one; nothing to do";
+        assert_eq!(said(2, 2), same);
+    }
+}
