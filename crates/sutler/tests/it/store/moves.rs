@@ -1,6 +1,6 @@
-//! From store to store: PostgreSQL under load, SQLite, etcd, MariaDB. The program is killed in the middle
-//! of every move, again and again, and at the end a broker over the last store knows everything that a
-//! broker over the first one acknowledged.
+//! From store to store: PostgreSQL under load, SQLite, etcd, MariaDB, MongoDB where there is one. The
+//! program is killed in the middle of every move, again and again, and at the end a broker over the last
+//! store knows everything that a broker over the first one acknowledged.
 
 use super::source::Source;
 use crate::process::sutler;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use sutler_servers::{Server, etcd, mariadb, postgres};
+use sutler_servers::{Server, etcd, mariadb, mongodb, postgres};
 
 /// How often a finish is tried while a lease of a dead broker runs out.
 const TRIES: u32 = 200;
@@ -111,6 +111,7 @@ fn a_store_moves_through_all_others_under_load_and_kills() {
         Some("sqlite:two.db".to_owned()),
         fresh(etcd::shared()),
         fresh(mariadb::shared()),
+        fresh(mongodb::shared()),
     ];
     let stores: Vec<String> = stores.into_iter().flatten().collect();
     let (Some(first), Some(last)) = (stores.first(), stores.last()) else {
