@@ -113,7 +113,10 @@ impl Recipe for MongoDb {
         &["mongodb", "nobody"]
     }
 
-    fn prepare(&self, _ground: &Ground<'_>) {}
+    /// Members that ask for passwords know each other by a key.
+    fn prepare(&self, ground: &Ground<'_>) {
+        let _ = ground.home.private("keyfile", "aKeyForOneTest");
+    }
 
     fn line(&self, ground: &Ground<'_>) -> Line {
         let mut arguments = Vec::new();
@@ -128,6 +131,9 @@ impl Recipe for MongoDb {
         if self.role != Role::Alone {
             add("--replSet", SET);
             add("--oplogSize", "64");
+        }
+        if ground.demands.arguments.iter().any(|it| it == "--auth") {
+            add("--keyFile", &ground.home.path("keyfile"));
         }
         if let Some(files) = ground.certificates {
             // Those who found the set do so without TLS.

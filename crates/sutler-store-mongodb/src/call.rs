@@ -13,6 +13,16 @@ use mongodb::{Client, ClientSession, Database};
 use std::future::Future;
 use std::time::Duration;
 
+/// How long a write waits that must not wait for others.
+const A_MOMENT: Duration = Duration::from_millis(500);
+/// The server's codes for a write that waited too long for another.
+const TIME_IS_UP: i32 = 50;
+const WRITE_CONFLICT: i32 = 112;
+
+fn is_in_the_way(found: &Found) -> bool {
+    matches!(found, Found::Error(TIME_IS_UP | WRITE_CONFLICT))
+}
+
 /// Speaks to the server.
 #[derive(Clone)]
 pub(crate) struct Caller {
@@ -44,10 +54,54 @@ impl Caller {
 
     /// Writes outside a transaction: each step by itself, all of them on a majority.
     pub(crate) async fn write_each(&self, steps: Vec<Bsons>) -> Result<Vec<Found>, Trouble> {
+        self.write_within(steps, self.settings.command_timeout)
+            .await
+    }
+
+    /// The same, but a step that an open transaction is in the way of is left after a moment, and `None`:
+    /// a process that died in the middle of a commit must not stop those who live. A step may have been
+    /// done though it then seems to have found nothing.
+    pub(crate) async fn write_free(
+        &self,
+        steps: Vec<Bsons>,
+    ) -> Result<Vec<Option<Found>>, Trouble> {
+        match self.write_within(steps.clone(), A_MOMENT).await {
+            Ok(found) if !found.iter().any(is_in_the_way) => {
+                return Ok(found.into_iter().map(Some).collect());
+            }
+            Ok(_)
+            | Err(Trouble::Refused {
+                code: TIME_IS_UP | WRITE_CONFLICT,
+                ..
+            }) => {}
+            Err(trouble) => return Err(trouble),
+        }
+        let each = steps
+            .into_iter()
+            .map(|step| self.write_within(vec![step], A_MOMENT));
+        let mut found = Vec::new();
+        for answer in futures_util::future::join_all(each).await {
+            found.push(match answer {
+                Ok(mut answer) => answer.pop().filter(|it| !is_in_the_way(it)),
+                Err(Trouble::Refused {
+                    code: TIME_IS_UP | WRITE_CONFLICT,
+                    ..
+                }) => None,
+                Err(trouble) => return Err(trouble),
+            });
+        }
+        Ok(found)
+    }
+
+    async fn write_within(
+        &self,
+        steps: Vec<Bsons>,
+        limit: Duration,
+    ) -> Result<Vec<Found>, Trouble> {
         let mut command = self.bulk(steps);
         command.insert("ordered", false);
         command.insert("writeConcern", doc! { "w": "majority", "j": true });
-        command.insert("maxTimeMS", millis(self.settings.command_timeout));
+        command.insert("maxTimeMS", millis(limit));
         read_results(&self.admin(command).await?)
     }
 

@@ -28,28 +28,42 @@ const LOOKS: usize = 4;
 const LATE: i64 = 120_000_000;
 /// How often the work of a worker that died lately is looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long an operation is left that an open transaction holds.
+const LEAVE_FOR: Duration = Duration::from_secs(2);
 /// How many dead workers are remembered.
 const DEAD_MAX: usize = 10_000;
 /// How often a release is tried that others are in the way of.
 const TRIES: usize = 20;
 
-/// When the work of dead workers was last looked for. Whoever claims holds it: within a process claims
-/// come one after the other, so that they do not race for the same operations.
+/// What claims remember. Whoever claims holds it: within a process claims come one after the other, so
+/// that they do not race for the same operations.
 #[derive(Default)]
-pub(crate) struct Dead(HashMap<Uuid, Instant>);
+pub(crate) struct Looked {
+    /// When the work of dead workers was last looked for.
+    dead: HashMap<Uuid, Instant>,
+    /// Operations that an open transaction holds, and when that was seen: they are left for a while, so
+    /// that they do not take the place of others.
+    stuck: HashMap<Uuid, Instant>,
+}
 
-impl Dead {
+impl Looked {
     /// Whether it is time to look for a worker's work.
     fn is_due(&mut self, worker: Uuid) -> bool {
-        let last = self.0.get(&worker);
+        let last = self.dead.get(&worker);
         if last.is_some_and(|it| it.elapsed() < LOOK_EVERY) {
             return false;
         }
-        if self.0.len() >= DEAD_MAX {
-            self.0.clear();
+        if self.dead.len() >= DEAD_MAX {
+            self.dead.clear();
         }
-        self.0.insert(worker, Instant::now());
+        self.dead.insert(worker, Instant::now());
         true
+    }
+
+    /// What is left for now.
+    fn stuck(&mut self) -> Vec<Bson> {
+        self.stuck.retain(|_, seen| seen.elapsed() < LEAVE_FOR);
+        self.stuck.keys().map(|it| uuid(*it)).collect()
     }
 }
 
@@ -124,11 +138,11 @@ impl MongoStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        let mut looked = self.dead.lock().await;
+        let mut looked = self.looked.lock().await;
         let mut claimed: Vec<Operation> = Vec::new();
         let mut wanted: Vec<(Queue, usize)> = queues.to_vec();
         for _ in 0..LOOKS {
-            let seen = self.look_around(worker, &wanted).await;
+            let seen = self.look_around(worker, &wanted, looked.stuck()).await;
             let seen = seen.map_err(StoreError::from)?;
             if !seen.lives {
                 return Err(LeaseError::Lost);
@@ -137,7 +151,7 @@ impl MongoStore {
             if offered.map_err(StoreError::from)? {
                 continue;
             }
-            let taken = self.take(worker, &seen.claimable).await;
+            let taken = self.take(worker, &seen.claimable, &mut looked).await;
             let taken = taken.map_err(StoreError::from)?;
             let all = taken.len() == seen.claimable.len();
             for operation in &taken {
@@ -158,6 +172,7 @@ impl MongoStore {
         &self,
         worker: WorkerId,
         wanted: &[(Queue, usize)],
+        left: Vec<Bson>,
     ) -> Result<Seen, Trouble> {
         let mut pipeline = vec![
             doc! { "$match": { "open": true } },
@@ -169,8 +184,12 @@ impl MongoStore {
         for (queue, limit) in wanted.iter().filter(|it| it.1 > 0) {
             let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
             let due = doc! { "$lte": ["$due", now()] };
+            let mut fits = doc! { "q": queue.as_str(), "o": true, "$expr": due };
+            if !left.is_empty() {
+                fits.insert("_id", doc! { "$nin": &left });
+            }
             let stages = vec![
-                doc! { "$match": { "q": queue.as_str(), "o": true, "$expr": due } },
+                doc! { "$match": fits },
                 doc! { "$sort": { "due": 1, "_id": 1 } },
                 doc! { "$limit": limit },
             ];
@@ -184,7 +203,7 @@ impl MongoStore {
     async fn offer_work_of_the_dead(
         &self,
         dead: &[DeadLease],
-        looked: &mut Dead,
+        looked: &mut Looked,
     ) -> Result<bool, Trouble> {
         let dead = dead.iter().filter(|it| looked.is_due(it.worker));
         let dead: Vec<&DeadLease> = dead.collect();
@@ -193,25 +212,42 @@ impl MongoStore {
         }
         let workers: Vec<Bson> = dead.iter().map(|it| uuid(it.worker)).collect();
         let theirs = doc! { "w": { "$in": workers }, "s": RUNNING, "o": { "$exists": false } };
-        let offer = doc! { "$set": { "o": true }, "$inc": { "r": 1_i64 } };
-        let mut offer = update(Collection::Operations, theirs, offer);
-        offer.insert("multi", true);
-        let offered = self.caller.write_each(vec![offer]).await?;
+        let mut options = FindOptions::default();
+        options.projection = Some(doc! { "_id": 1 });
+        let found = self
+            .caller
+            .find(Collection::Operations, theirs.clone(), options)
+            .await?;
+        let mut offered = Vec::new();
+        if !found.is_empty() {
+            let offer = doc! { "$set": { "o": true }, "$inc": { "r": 1_i64 } };
+            let steps = found.iter().map(|row| {
+                let mut one = theirs.clone();
+                one.insert("_id", row.get("_id"));
+                update(Collection::Operations, one, offer.clone())
+            });
+            offered = self.caller.write_free(steps.collect()).await?;
+        }
         // Only now: whoever dies between the two leaves a lease that is still open.
         let settled = dead.iter().filter(|it| it.settled);
         let settled: Vec<Bson> = settled.map(|it| uuid(it.worker)).collect();
-        if !settled.is_empty() {
+        if !settled.is_empty() && offered.iter().all(Option::is_some) {
             let them = doc! { "_id": { "$in": settled } };
             let close = doc! { "$set": { "open": false } };
             let mut close = update(Collection::Leases, them, close);
             close.insert("multi", true);
             self.caller.write_each(vec![close]).await?;
         }
-        Ok(offered.iter().any(|it| matches!(it, Found::Count(1..))))
+        Ok(offered.iter().any(|it| matches!(it, Some(Found::Count(_)))))
     }
 
     /// Takes what is still as it was seen.
-    async fn take(&self, worker: WorkerId, seen: &[Bsons]) -> Result<Vec<Operation>, Trouble> {
+    async fn take(
+        &self,
+        worker: WorkerId,
+        seen: &[Bsons],
+        looked: &mut Looked,
+    ) -> Result<Vec<Operation>, Trouble> {
         if seen.is_empty() {
             return Ok(Vec::new());
         }
@@ -232,26 +268,43 @@ impl MongoStore {
             steps.push(update(Collection::Operations, as_seen, change));
             operations.push(operation);
         }
-        let found = self.caller.write_each(steps).await?;
-        let mut taken = Vec::new();
-        for (operation, found) in operations.into_iter().zip(found) {
-            match found {
-                Found::Count(0) => {}
-                Found::Count(_) => {
-                    let row = &operation.row;
-                    self.claims.add(row.id, row.fence, worker);
-                    taken.push(operation);
-                }
-                Found::Error(code) => {
-                    return Err(Trouble::Refused {
-                        code,
-                        name: "a claim".to_owned(),
-                        transient: true,
-                    });
-                }
+        let found = self.caller.write_free(steps).await?;
+        for (operation, found) in operations.iter().zip(&found) {
+            if found.is_none() {
+                looked.stuck.insert(operation.row.id.0, Instant::now());
             }
         }
-        Ok(taken)
+        let is_taken = |it: &Option<Found>| matches!(it, Some(Found::Count(1..)));
+        if !found.iter().all(is_taken) {
+            operations = self.really_taken(worker, operations).await?;
+        }
+        for operation in &operations {
+            let row = &operation.row;
+            self.claims.add(row.id, row.fence, worker);
+        }
+        Ok(operations)
+    }
+
+    /// Those that the worker has. Others were faster with the rest, or are in the way.
+    async fn really_taken(
+        &self,
+        worker: WorkerId,
+        mut operations: Vec<Operation>,
+    ) -> Result<Vec<Operation>, Trouble> {
+        let ids: Vec<Bson> = operations.iter().map(|it| uuid(it.row.id.0)).collect();
+        let mine = doc! { "_id": { "$in": ids }, "w": uuid(worker.0) };
+        let mut options = FindOptions::default();
+        options.projection = Some(doc! { "f": 1 });
+        let found = self
+            .caller
+            .find(Collection::Operations, mine, options)
+            .await?;
+        let mut fences = HashMap::new();
+        for row in &found {
+            fences.insert(rows::read_uuid(row, "_id")?, rows::read_fence(row)?);
+        }
+        operations.retain(|it| fences.get(&it.row.id.0) == Some(&it.row.fence));
+        Ok(operations)
     }
 
     pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), Trouble> {

@@ -66,9 +66,15 @@ impl MongoStore {
             if seen.new.is_empty() {
                 return Ok(seen);
             }
-            let _alone = self.numbering.lock().await;
-            // Somebody may have done it while this waited.
-            seen = self.look(from, limit).await?;
+            let _alone = match self.numbering.try_lock() {
+                Ok(alone) => alone,
+                Err(_) => {
+                    let alone = self.numbering.lock().await;
+                    // Somebody may have done it while this waited.
+                    seen = self.look(from, limit).await?;
+                    alone
+                }
+            };
             if !seen.new.is_empty() && !self.give_places(&seen).await? {
                 tokio::time::sleep(jittered(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);

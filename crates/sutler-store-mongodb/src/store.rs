@@ -1,7 +1,7 @@
 //! The way in: opening a store, and the journal's `Store` over it.
 
 use crate::call::Caller;
-use crate::claim::Dead;
+use crate::claim::Looked;
 use crate::commit::{Claims, Doubts};
 use crate::layout;
 use crate::locks::Locks;
@@ -37,7 +37,7 @@ pub struct MongoStore {
     pub(crate) locks: Arc<Locks>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) doubts: Arc<Doubts>,
-    pub(crate) dead: Arc<tokio::sync::Mutex<Dead>>,
+    pub(crate) looked: Arc<tokio::sync::Mutex<Looked>>,
     /// Who gives places in the feed does so alone.
     pub(crate) numbering: Arc<tokio::sync::Mutex<()>>,
     pub(crate) layout: Layout,
@@ -96,7 +96,7 @@ impl MongoStore {
             locks: Arc::default(),
             claims: Arc::default(),
             doubts: Arc::default(),
-            dead: Arc::default(),
+            looked: Arc::default(),
             numbering: Arc::default(),
             layout,
             _background: Arc::new(Background(background)),

@@ -128,7 +128,10 @@ fn the_first_step_that_finds_nothing_tells_what_is_stale() {
         judged(&[one.clone(), one.clone(), one.clone()]),
         Verdict::Fits(None)
     );
-    assert!(matches!(judged(&[one.clone()]), Verdict::Odd(_)));
+    assert!(matches!(
+        judged(std::slice::from_ref(&one)),
+        Verdict::Odd(_)
+    ));
     assert!(matches!(judged(&[one, Found::Error(1)]), Verdict::Odd(_)));
 }
 

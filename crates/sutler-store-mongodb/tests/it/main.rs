@@ -2,7 +2,9 @@
 //! suffer.
 
 mod candidate;
+mod chaos;
 mod counts;
 mod faults;
 mod opening;
+mod replicas;
 mod scene;

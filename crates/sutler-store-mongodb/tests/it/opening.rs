@@ -4,8 +4,8 @@ use crate::candidate::Mongo;
 use crate::scene::{insert, key};
 use mongodb::bson::{Document as Bsons, doc};
 use secrecy::SecretString;
-use sutler_journal::Store;
-use sutler_servers::{Demands, Tls, mongodb as servers};
+use sutler_journal::{Cursor, Store, settle};
+use sutler_servers::{Cut, Demands, MongoDialect, PASSWORD, Proxy, Tls, mongodb as servers};
 use sutler_store_mongodb::{MongoStore, OpenError};
 use tokio::task::JoinSet;
 
@@ -84,6 +84,53 @@ async fn a_url_that_is_none_is_not_quoted() {
         let said = format!("{error} {error:?}");
         assert!(!said.contains("canary") && !said.contains("ary@"), "{said}");
     }
+}
+
+/// Makes a user, of a server that lets everybody in until there is one, or as one who may.
+async fn add_user(url: &str, name: &str, role: Bsons) {
+    let client = mongodb::Client::with_uri_str(url).await.expect("a client");
+    let user = doc! { "createUser": name, "pwd": PASSWORD, "roles": [role] };
+    let added = client.database("admin").run_command(user).await;
+    added.expect("a user");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_read_and_write_the_database_is_enough() {
+    let demands = Demands {
+        arguments: vec!["--auth".to_owned()],
+        ..Demands::default()
+    };
+    let Some(server) = servers::own(demands) else {
+        return;
+    };
+    let mut place = server.fresh();
+    let root = doc! { "role": "root", "db": "admin" };
+    add_user(&server.place().url(), "root", root).await;
+    place.query = "directConnection=true&authSource=admin".to_owned();
+    let keeper = doc! { "role": "readWrite", "db": &place.path };
+    add_user(&place.with_user("root", PASSWORD).url(), "keeper", keeper).await;
+    let proxy = Proxy::to::<MongoDialect>(server.address()).await;
+    let mine = place.through(proxy.port()).with_user("keeper", PASSWORD);
+    let store = MongoStore::open(&SecretString::from(mine.url())).await;
+    let store = store.expect("a store");
+    store.commit(&insert("a", 1)).await.expect("a commit");
+    // Four answers lost: its session is ended, which must be allowed, too.
+    for _ in 0..4 {
+        proxy.cut(Cut::After);
+    }
+    let settled = settle(&store, &insert("b", 1)).await;
+    settled.expect("a commit");
+    let changes = store.changes(&Cursor::default(), 10).await;
+    assert_eq!(changes.expect("changes").changes.len(), 2);
+    let survey = store.survey().await.expect("a survey");
+    assert_eq!(survey.documents, 2);
+    let wrong = place.with_user("keeper", "canary");
+    let refused = MongoStore::open(&SecretString::from(wrong.url())).await;
+    let said = refused.expect_err("the password is wrong").to_string();
+    assert!(
+        said.contains("password right") && !said.contains("canary"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

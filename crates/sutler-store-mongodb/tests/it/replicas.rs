@@ -1,0 +1,184 @@
+//! Several replicas on one store: they hear of each other's work, and one that died stops nobody.
+
+use crate::candidate::Mongo;
+use crate::scene::{WORK, bytes, insert, key, new_operation, until, worker};
+use mongodb::ClientSession;
+use mongodb::bson::{Document as Bsons, doc};
+use std::time::{Duration, Instant};
+use sutler_journal::{
+    Commit, CommitError, Cursor, Due, OperationId, Start, Store, Version, WorkerId,
+};
+use tokio::task::JoinSet;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_hears_of_work_that_another_accepted() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let (one, other) = (mongo.current(), mongo.replica().await);
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        let mut hints = other.hints();
+        hints.mark_unchanged();
+        let new = new_operation("a", Start::Ready(Due::Now));
+        let began = Instant::now();
+        let accepted = one.commit(&Commit::new().start(new)).await;
+        accepted.expect("accepted");
+        let heard = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
+        heard.expect("in time").expect("a hint");
+        times.push(began.elapsed());
+    }
+    times.sort();
+    eprintln!("commit and hint on another replica: median {:?}", times[4]);
+    let worker = worker(&*other).await;
+    let claimed = other.claim(worker, &[(WORK, 100)]).await.expect("a claim");
+    assert_eq!(claimed.len(), 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_that_read_the_same_document_get_through() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let shared = insert("shared", 0);
+    mongo.current().commit(&shared).await.expect("it");
+    let mut writers = JoinSet::new();
+    for replica in 0..3 {
+        let store = mongo.replica().await;
+        for lane in 0..4 {
+            let (store, read) = (store.clone(), Version(shared.id()));
+            writers.spawn(async move {
+                for n in 0..10 {
+                    let id = format!("{replica}-{lane}-{n}");
+                    let commit = insert(&id, 1).unchanged(key("shared"), read);
+                    store.commit(&commit).await.expect("nobody changed it");
+                }
+            });
+        }
+    }
+    writers.join_all().await;
+    let store = mongo.current();
+    let mut seen = 0;
+    let mut cursor = Cursor::default();
+    loop {
+        let part = store.changes(&cursor, 50).await.expect("changes");
+        if part.changes.is_empty() {
+            break;
+        }
+        seen += part.changes.len();
+        cursor = part.next;
+    }
+    assert_eq!(seen, 1 + 3 * 4 * 10, "each once");
+}
+
+/// A transaction that holds an operation, and whose process is gone.
+async fn abandoned(mongo: &Mongo, id: OperationId) -> ClientSession {
+    let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
+    let client = client.expect("a client");
+    let mut session = client.start_session().await.expect("a session");
+    session.start_transaction().await.expect("a transaction");
+    let operations = client
+        .database(&mongo.place.path)
+        .collection::<Bsons>("operations");
+    let this = mongodb::bson::Uuid::from_bytes(*id.0.as_bytes());
+    let touched = operations
+        .update_one(doc! { "_id": this }, doc! { "$set": { "touched": true } })
+        .session(&mut session)
+        .await;
+    assert_eq!(touched.expect("a write").matched_count, 1);
+    session
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    let dead = WorkerId::fresh();
+    let brief = Duration::from_secs(1);
+    store.renew(dead, brief).await.expect("a lease");
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let new = new_operation("a", Start::Claimed(dead));
+        held.push(new.id);
+        store.commit(&Commit::new().start(new)).await.expect("it");
+    }
+    let mut session = abandoned(&mongo, held[0]).await;
+    let heir = worker(&*store).await;
+    let began = Instant::now();
+    until("the others are taken over", || async {
+        let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
+        let held = store.renew(heir, Duration::from_secs(60)).await;
+        let held = held.expect("a lease").held;
+        assert!(claimed.iter().all(|it| held.contains(&it.row.id)));
+        held.len() == 2
+    })
+    .await;
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(20), "quickly, not in {took:?}");
+    let new = new_operation("b", Start::Ready(Due::Now));
+    store.commit(&Commit::new().start(new)).await.expect("it");
+    let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
+    assert_eq!(claimed.len(), 1, "what others do goes on");
+    session
+        .abort_transaction()
+        .await
+        .expect("the server ends it");
+    until("the last is taken over", || async {
+        let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
+        claimed.iter().any(|it| it.row.id == held[0])
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_takes_nobodys_place_in_the_queue() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    let mut ready = Vec::new();
+    for _ in 0..2 {
+        let new = new_operation("a", Start::Ready(Due::Now));
+        ready.push(new.id);
+        store.commit(&Commit::new().start(new)).await.expect("it");
+    }
+    let mut session = abandoned(&mongo, ready[0]).await;
+    let worker = worker(&*store).await;
+    let claimed = store.claim(worker, &[(WORK, 1)]).await.expect("a claim");
+    let ids: Vec<OperationId> = claimed.iter().map(|it| it.row.id).collect();
+    assert_eq!(ids, [ready[1]], "the next in the queue");
+    session
+        .abort_transaction()
+        .await
+        .expect("the server ends it");
+    until("its turn comes", || async {
+        let claimed = store.claim(worker, &[(WORK, 1)]).await.expect("a claim");
+        claimed.iter().any(|it| it.row.id == ready[0])
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_a_dead_replica_holds_is_refused_in_time_and_free_later() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    let new = new_operation("a", Start::Waiting);
+    let id = new.id;
+    store.commit(&Commit::new().start(new)).await.expect("it");
+    let mut session = abandoned(&mongo, id).await;
+    let memo = Commit::new().advance(id, sutler_journal::Next::Same, None, Some(bytes("memo")));
+    let refused = store.commit(&memo).await;
+    assert!(
+        matches!(refused, Err(CommitError::NotWritten(_))),
+        "{refused:?}"
+    );
+    session
+        .abort_transaction()
+        .await
+        .expect("the server ends it");
+    store.commit(&memo).await.expect("it is free");
+}
