@@ -222,6 +222,7 @@ impl Client {
             self.clock.heard(sent, date);
         }
         let fine = response.status().is_success();
+        let missing = response.status() == reqwest::StatusCode::NOT_FOUND;
         let mut answer = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unanswered)? {
             if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
@@ -232,7 +233,7 @@ impl Client {
             answer.extend_from_slice(&chunk);
         }
         if !fine {
-            return Err(refused(&answer));
+            return Err(refused(missing, &answer));
         }
         serde_json::from_slice(&answer).map_err(|cause| {
             Asked::Refused(Trouble::Unanswered(StoreError::caused(
@@ -358,8 +359,14 @@ const FAILED_PRECONDITION: i64 = 9;
 const OUT_OF_RANGE: i64 = 11;
 const UNAUTHENTICATED: i64 = 16;
 
-fn refused(answer: &[u8]) -> Asked {
-    let refusal: Refusal = serde_json::from_slice(answer).unwrap_or_default();
+fn refused(missing: bool, answer: &[u8]) -> Asked {
+    let refusal = serde_json::from_slice::<Refusal>(answer);
+    if missing && refusal.is_err() {
+        return Asked::Elsewhere(Trouble::NotDone(StoreError::new(
+            "there is no gateway of etcd 3.4 or later at this address: upgrade etcd, or name another",
+        )));
+    }
+    let refusal = refusal.unwrap_or_default();
     if refusal.code == UNAUTHENTICATED {
         return Asked::TokenRefused;
     }

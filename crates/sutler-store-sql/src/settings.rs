@@ -46,7 +46,7 @@ pub enum OpenError {
     #[error("the store's URL cannot be used: {0}")]
     Url(String),
     /// Nobody answers there, or not to us.
-    #[error("{server} cannot be reached: {said}; is it running, and are name and password right?")]
+    #[error("{server} cannot be reached: {said}; {}", advice(said))]
     Unreachable {
         /// Host, port and database.
         server: String,
@@ -54,7 +54,7 @@ pub enum OpenError {
         said: String,
     },
     /// The server is too old, or of another make.
-    #[error("{server} is {found}; this store needs {needed}")]
+    #[error("{server} is {found}; this store needs {needed}: upgrade it, or name another server")]
     Unfit {
         /// Host, port and database.
         server: String,
@@ -87,4 +87,40 @@ pub enum OpenError {
         /// What went wrong.
         said: String,
     },
+}
+
+/// What to do about a server that does not let us in, by the code before its words.
+fn advice(said: &str) -> &'static str {
+    let code = said.split_once(": ").map_or("", |(code, _)| code);
+    match code {
+        "28P01" | "28000" | "1044" | "1045" => {
+            "check name and password in the store's URL, and what that user may do"
+        }
+        "3D000" | "1049" => "create the database, or name another one in the store's URL",
+        "53300" | "1040" => "let the server take more connections, or stop who holds them",
+        _ => "see that it runs, and check host and port in the store's URL",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OpenError;
+
+    #[test]
+    fn what_to_do_depends_on_what_the_server_said() {
+        for (said, todo) in [
+            ("28P01: no such password", "check name and password"),
+            ("1045: Access denied", "check name and password"),
+            ("3D000: there is none", "create the database"),
+            ("1049: Unknown database", "create the database"),
+            ("53300: too many", "more connections"),
+            ("Connection refused", "see that it runs"),
+        ] {
+            let error = OpenError::Unreachable {
+                server: "PostgreSQL at h:1/d".to_owned(),
+                said: said.to_owned(),
+            };
+            assert!(error.to_string().contains(todo), "{error}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ mod tests;
 mod tree;
 mod words;
 
-pub use changes::restart_to_apply;
+pub use changes::{Held, restart_to_apply, store_server};
 pub use load::{Draft, Flag, Input, draft};
 pub use model::{
     Access, Admin, Audit, AuthMode, Bearer, CatalogSource, CleanupTimes, ClientAuth, Compat,

@@ -174,6 +174,8 @@ pub(crate) struct OperationView {
     pub verb: String,
     pub state: &'static str,
     pub attempt: u32,
+    /// How often a worker took it, whether or not it got on with it.
+    pub claims: u64,
     pub takeovers: u32,
     pub cancel_requested: bool,
     pub accepted: Option<String>,
@@ -198,6 +200,7 @@ impl OperationView {
             verb: row.verb.to_string(),
             state: state_word(row.state),
             attempt: row.attempt,
+            claims: row.fence.0,
             takeovers: row.takeovers,
             cancel_requested: row.cancel,
             accepted: moment(row.accepted),

@@ -141,6 +141,7 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
         running: running.clone(),
         operators,
         telemetry: telemetry.clone(),
+        store: reload::store_now(&loaded),
         current: loaded,
     };
     tokio::spawn(reloads.at_every(hang_ups));

@@ -1,6 +1,8 @@
 //! What differs between two configurations, and what of it a running broker can take over. Pure.
 
-use super::model::Config;
+use super::model::{Config, StoreUrl};
+use super::secret::Variables;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 /// Keys whose values are taken over at a reload; what is below them too.
@@ -19,13 +21,39 @@ const RELOADED: [&str; 8] = [
 const RELOADED_BELOW: [&str; 2] = ["users", "bearer"];
 
 /// The paths of what differs and holds only after a restart, in order and without those below one
-/// that is named. Secrets are not compared: they are always read again.
-pub fn restart_to_apply(old: &Config, new: &Config) -> Vec<String> {
-    let json = |config| serde_json::to_value(config).unwrap_or_default();
+/// that is named. Secrets are not compared, because they are always read again; but for the URL of a
+/// store, of which too little is shown to see whether it is another.
+pub fn restart_to_apply(old: &Held<'_>, new: &Held<'_>) -> Vec<String> {
+    let json = |held: &Held<'_>| serde_json::to_value(held.config).unwrap_or_default();
     let mut changed = Vec::new();
     compare(&json(old), &json(new), "", &mut changed);
     changed.retain(|path| !is_reloaded(path));
+    let url = |held: &Held<'_>| held.store.map(|it| it.expose_secret().to_owned());
+    if url(old) != url(new) && !changed.iter().any(|path| path == STORE_URL) {
+        changed.push(STORE_URL.to_owned());
+        changed.sort();
+    }
     changed
+}
+
+/// Where the URL of the store stands.
+const STORE_URL: &str = "store.url";
+
+/// A configuration, and the URL of the store's server as it was when the configuration was read.
+pub struct Held<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// See [`store_server`].
+    pub store: Option<&'a SecretString>,
+}
+
+/// The URL of the store's server as it is now, wherever it is kept; `None` for a store without one,
+/// and for one that cannot be read.
+pub fn store_server(config: &Config, variable: &Variables<'_>) -> Option<SecretString> {
+    match &config.store.url {
+        StoreUrl::Server(secret) => secret.reveal(variable).ok(),
+        StoreUrl::Sqlite(_) | StoreUrl::Memory => None,
+    }
 }
 
 fn compare(old: &Value, new: &Value, path: &str, changed: &mut Vec<String>) {
@@ -76,11 +104,41 @@ fn is_reloaded(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{good, of_file};
-    use super::restart_to_apply;
+    use super::{Held, restart_to_apply, store_server};
+    use secrecy::SecretString;
 
     fn changed(old: &str, new: &str) -> Vec<String> {
         let config = |text| good(&of_file(text)).config;
-        restart_to_apply(&config(old), &config(new))
+        let (old, new) = (config(old), config(new));
+        let stores = [&old, &new].map(|it| store_server(it, &|_| None));
+        let [before, after] = &stores;
+        restart_to_apply(&held(&old, before), &held(&new, after))
+    }
+
+    fn held<'a>(config: &'a super::Config, store: &'a Option<SecretString>) -> Held<'a> {
+        let store = store.as_ref();
+        Held { config, store }
+    }
+
+    #[test]
+    fn another_url_of_a_server_is_named_though_it_is_never_shown() {
+        let with = |password: &str| {
+            format!("auth: none\nstore: {{url: 'postgres://me:{password}@host/db', key_file: k}}\n")
+        };
+        assert_eq!(changed(&with("old"), &with("new")), ["store.url"]);
+        assert!(changed(&with("old"), &with("old")).is_empty());
+        let file = "auth: none\nstore: {url: 'sqlite:x.db', key_file: k}\n";
+        assert_eq!(changed(file, &with("old")), ["store.url"]);
+    }
+
+    #[test]
+    fn a_url_that_is_kept_elsewhere_is_compared_as_it_was_read() {
+        let text = "auth: none\nstore: {url: '${env:URL}', key_file: k}\n";
+        let config = good(&of_file(text)).config;
+        let at = |url: &str| store_server(&config, &|_| Some(url.to_owned()));
+        let (old, new) = (at("etcd://one"), at("etcd://two"));
+        let changed = restart_to_apply(&held(&config, &old), &held(&config, &new));
+        assert_eq!(changed, ["store.url"]);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 
 use super::{access, build};
 use crate::telemetry::Telemetry;
+use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::{Flag, Loaded, restart_to_apply};
+use sutler::{Flag, Held, Loaded, restart_to_apply, store_server};
 use sutler_broker::measure::{self, Reloaded, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -21,6 +22,8 @@ pub(super) struct Reloads {
     pub(super) telemetry: Arc<Telemetry>,
     /// What holds now.
     pub(super) current: Loaded,
+    /// The URL of the server whose store is open.
+    pub(super) store: Option<SecretString>,
 }
 
 /// From now on SIGHUP does not end the process, and those that come are not lost.
@@ -60,7 +63,10 @@ impl Reloads {
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
-        let paths = restart_to_apply(&self.current.config, &loaded.config);
+        let store = store_now(&loaded);
+        let (old, new) = (&self.current.config, &loaded.config);
+        let held = |config, store| Held { config, store };
+        let paths = restart_to_apply(&held(old, self.store.as_ref()), &held(new, store.as_ref()));
         if !paths.is_empty() {
             tracing::warn!("restart to apply: {}", paths.join(", "));
         }
@@ -101,6 +107,11 @@ impl Reloads {
         }
         Ok(())
     }
+}
+
+/// The URL of the store's server, as the configuration and what it points to say now.
+pub(super) fn store_now(loaded: &Loaded) -> Option<SecretString> {
+    store_server(&loaded.config, &|name| std::env::var(name).ok())
 }
 
 fn told<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {
