@@ -29,6 +29,14 @@ pub fn own(demands: Demands) -> Option<Server> {
     Some(Server::start_own(Box::new(find()?), demands))
 }
 
+/// Has statements carried out in a database, as the user of the place.
+///
+/// # Panics
+/// If one of them fails; with what the server said.
+pub fn tell(at: &Place, statements: &str) {
+    find().expect("it was there").ask(at, statements);
+}
+
 fn find() -> Option<Postgres> {
     let programs = programs(&PROGRAMS, &ROOTS);
     if programs.is_none() {

@@ -12,4 +12,6 @@ mod reload;
 mod said;
 mod stopping;
 mod store;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "etcd"))]
+mod stores;
 mod telemetry;

@@ -1,0 +1,69 @@
+//! The executable over real servers: each behaviour holds whatever server keeps the store.
+//!
+//! `stores/scene.rs` starts replicas over one store. The other files hold the behaviours, each a function
+//! of the sort of server; [`on_server`] makes the tests of one sort of them. Starting servers is the
+//! matter of `sutler-servers`.
+
+mod hints;
+mod outage;
+mod paused;
+mod refusals;
+mod replicas;
+mod scene;
+mod secrets;
+mod skew;
+mod trips;
+
+use sutler_servers::{Demands, Place, Server};
+
+/// A sort of server.
+pub(crate) struct Sort {
+    /// The server that tests share.
+    shared: fn() -> Option<&'static Server>,
+    /// A server for one test.
+    own: fn(Demands) -> Option<Server>,
+    /// Has a server ask for a password, if it does not yet; a place that needs one.
+    guarded: fn(&Server) -> Place,
+    /// A wire to it.
+    wire: fn(&Server) -> scene::Wire,
+    /// How soon an idle replica must start what another accepted, in milliseconds.
+    elsewhere_ms: u64,
+    /// Opens the store itself, without a broker.
+    open: fn(secrecy::SecretString) -> scene::Opening,
+    /// What is said when a store cannot be opened.
+    refused: &'static str,
+    /// Calls with a place on a server that is too old.
+    older: fn(&mut dyn FnMut(&Place)),
+}
+
+/// The tests of one sort of server.
+macro_rules! on_server {
+    ($feature:literal, $name:ident) => {
+        #[cfg(feature = $feature)]
+        mod $name {
+            use super::{hints, outage, paused, refusals, replicas, secrets, skew, trips};
+            use super::sorts::$name as sort;
+
+            on_server!(@tests sort;
+                replicas two_replicas_share_one_store,
+                replicas a_check_passes,
+                outage a_lost_server_is_told_and_everything_resumes_when_it_returns,
+                secrets the_password_of_the_url_is_nowhere,
+                refusals each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do,
+                paused a_replica_that_was_paused_beyond_its_lease_writes_nothing,
+                skew a_minute_between_the_clocks_of_replicas_is_harmless,
+                trips round_trips_of_requests_are_few,
+                hints work_starts_soon_here_and_elsewhere,
+            );
+        }
+    };
+    (@tests $sort:ident; $($file:ident $test:ident,)*) => {
+        $(#[test] fn $test() { $file::$test(&$sort()); })*
+    };
+}
+
+mod sorts;
+
+on_server!("postgres", postgres);
+on_server!("mysql", mariadb);
+on_server!("etcd", etcd);

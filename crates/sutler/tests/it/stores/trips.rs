@@ -1,0 +1,77 @@
+//! How often a request waits for the store, counted on the wire.
+//!
+//! A broker also asks by itself: it renews its lease, looks for work, looks at its health. So every
+//! request is made several times, and the one that met the least of that counts.
+
+use super::Sort;
+use super::scene::{Heard, Replica, Scene, Wire, until};
+use sutler_servers::say;
+
+/// How often each request is made.
+const TIMES: usize = 9;
+/// Long enough that no hook ends while it is counted.
+const SLOW_MS: u64 = 60_000;
+
+/// Asks, and keeps what went over the wire until the answer came.
+fn counted(wire: &Wire, ask: impl FnOnce() -> Heard, status: u16) -> Vec<String> {
+    let before = wire.proxy.waits();
+    let heard = ask();
+    let asked = wire.proxy.asked_since(before);
+    assert_eq!(heard.status, status, "{heard:?}");
+    asked
+}
+
+/// The fewest of several.
+fn fewest(all: Vec<Vec<String>>) -> Vec<String> {
+    let fewest = all.into_iter().min_by_key(Vec::len);
+    fewest.expect("it was done several times")
+}
+
+/// Its hook has written its progress, and writes nothing more for long.
+fn until_it_waits(replica: &Replica, id: &str, operation: &str) {
+    until("progress", || {
+        let polled = replica.poll(id, operation);
+        let told = polled.body["description"].is_string();
+        if told { Ok(()) } else { Err(polled) }
+    });
+}
+
+fn count(replica: &Replica, wire: &Wire) -> [(&'static str, usize, Vec<String>); 3] {
+    let (mut provisions, mut repeats, mut polls) = (Vec::new(), Vec::new(), Vec::new());
+    // The first of each prepares what is said to the server.
+    let operation = replica.provision("warm", SLOW_MS).operation();
+    until_it_waits(replica, "warm", &operation);
+    for n in 0..TIMES {
+        let id = format!("i-{n}");
+        // Its hook may write its progress before the answer is here: one more, not the request's own.
+        provisions.push(counted(wire, || replica.provision(&id, SLOW_MS), 202));
+        let operation = replica.provision(&id, SLOW_MS).operation();
+        until_it_waits(replica, &id, &operation);
+        repeats.push(counted(wire, || replica.provision(&id, SLOW_MS), 202));
+        polls.push(counted(wire, || replica.poll(&id, &operation), 200));
+    }
+    [
+        ("async provision", 3, fewest(provisions)),
+        ("identical repeat", 2, fewest(repeats)),
+        ("poll", 1, fewest(polls)),
+    ]
+}
+
+pub(super) fn round_trips_of_requests_are_few(sort: &Sort) {
+    let Some(server) = (sort.shared)() else {
+        return;
+    };
+    let wire = (sort.wire)(server);
+    let place = server.fresh().through(wire.proxy.port());
+    let scene = Scene::over(&place, "workers: 64\n");
+    let replica = scene.replica();
+    for (what, most, asked) in count(&replica, &wire) {
+        say(&format!(
+            "{}: {what}: {} round trips",
+            server.name(),
+            asked.len()
+        ));
+        assert!(asked.len() <= most, "{what}: {asked:#?}");
+    }
+    replica.0.signal("KILL");
+}
