@@ -11,10 +11,10 @@ pub(super) fn two_replicas_share_one_store(sort: &Sort) {
     };
     let scene = Scene::over(&server.fresh(), "");
     let (one, other) = (scene.replica(), scene.replica());
-    let started = one.provision("i", 300).operation();
+    let started = one.provision("i", 3000).operation();
     // The other one does not start it again.
-    assert_eq!(other.provision("i", 300).operation(), started);
-    assert_eq!(other.provision("i", 301).status, 409);
+    assert_eq!(other.provision("i", 3000).operation(), started);
+    assert_eq!(other.provision("i", 3001).status, 409);
     assert_eq!(other.update("i", LARGE).status, 422);
     assert_eq!(other.until_it_ends("i", &started), "succeeded");
     let updated = other.update("i", LARGE);
