@@ -1,5 +1,6 @@
 //! Kills a broker with SIGKILL, fills its disk, fails its syncs, and checks that nothing it
-//! acknowledged is lost and nothing it wrote down is done twice.
+//! acknowledged is lost and nothing it wrote down is done twice. The same for replicas over a server,
+//! which are also paused and cut off, is in `chaos.rs`; what follows is about one process on one file.
 //!
 //! Two halves, in two processes. The *victim* (`victim.rs`) is a small broker over a SQLite store that
 //! logs every effect and every memo. The rest plays the platform: `process.rs` starts and kills the

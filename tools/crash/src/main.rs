@@ -1,12 +1,16 @@
 //! The long run: kills a victim thousands of times and says what was found. Also the victim itself.
 //!
-//! `cargo run -p sutler-crash -- --kills 5000`. The short run is `cargo test -p sutler-crash`.
+//! `cargo run -p sutler-crash -- --kills 5000`, or `-- chaos --store postgres --minutes 10`. The short
+//! run of both is `cargo test -p sutler-crash`.
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use sutler_crash::victim::{self, ReplicaArgs, VictimArgs};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_crash::chaos::{Chaos, Make, unleash};
+use sutler_crash::victim::{self, Flaw, ReplicaArgs, VictimArgs};
 use sutler_crash::{Rounds, kill_at_every_point, kill_at_random};
 
 #[derive(Parser)]
@@ -36,6 +40,30 @@ enum Part {
     /// One of several brokers over one server.
     #[command(hide = true)]
     Replica(ReplicaArgs),
+    /// Three replicas over one server, of which something is always broken.
+    Chaos(ChaosArgs),
+}
+
+#[derive(Args)]
+struct ChaosArgs {
+    /// Over which store.
+    #[arg(long, value_enum, default_value_t = Make::Postgres)]
+    store: Make,
+    /// How long, in rounds of a minute.
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// One round of so many seconds instead.
+    #[arg(long, conflicts_with = "minutes")]
+    seconds: Option<u64>,
+    /// Repeats the same blows; the next round takes the next number.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Be wrong on purpose, to see it noticed.
+    #[arg(long, value_enum)]
+    flaw: Option<Flaw>,
+    /// Where keys, ledger and logs are; a directory that is removed at the end, unless named.
+    #[arg(long)]
+    dir: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -44,6 +72,7 @@ async fn main() -> ExitCode {
     let ended = match cli.part {
         Some(Part::Victim(args)) => victim::run(args).await,
         Some(Part::Replica(args)) => victim::run_replica(args).await,
+        Some(Part::Chaos(args)) => chaos_run(args).await,
         None => long_run(cli).await,
     };
     match ended {
@@ -79,5 +108,43 @@ async fn long_run(cli: Cli) -> Result<(), Box<dyn std::error::Error>> {
         "{} kills, no promise broken",
         points.kills + report.kills
     )?;
+    Ok(())
+}
+
+async fn chaos_run(args: ChaosArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = std::io::stdout();
+    let temporary = tempfile::tempdir()?;
+    let dir = args.dir.unwrap_or_else(|| temporary.path().to_owned());
+    let program = std::env::current_exe()?;
+    let server = tokio::task::spawn_blocking(move || args.store.own()).await?;
+    let server = Arc::new(server.ok_or("install the server, or put it on the PATH")?);
+    let (rounds, length) = match args.seconds {
+        Some(seconds) => (1, Duration::from_secs(seconds)),
+        None => (args.minutes.max(1), Duration::from_secs(60)),
+    };
+    for round in 0..rounds {
+        let seed = args.seed + round;
+        let mut chaos = Chaos::new(&program, &dir.join(seed.to_string()), seed, length);
+        chaos.flaw = args.flaw;
+        writeln!(out, "seed {seed}:")?;
+        let plan = chaos.plan();
+        for planned in &plan {
+            writeln!(out, "  {planned}")?;
+        }
+        let ended = unleash(&chaos, &plan, Arc::clone(&server)).await;
+        let report = ended.map_err(|violation| {
+            // What went wrong is worth looking at.
+            let kept = temporary.path().display();
+            format!("seed {seed}: {violation}; see {kept}")
+        });
+        match report {
+            Ok(report) => writeln!(out, "seed {seed}: {report}")?,
+            Err(sentence) => {
+                let _ = temporary.keep();
+                return Err(sentence.into());
+            }
+        }
+    }
+    writeln!(out, "no promise broken")?;
     Ok(())
 }

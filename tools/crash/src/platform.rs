@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
-const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
+pub(crate) const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
+pub(crate) const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
 /// Longest wait for another victim after the line broke.
 const RESTART_WITHIN: Duration = Duration::from_secs(30);
 /// Longest time an operation may take while its victim lives: else its lane is stuck.

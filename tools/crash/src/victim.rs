@@ -121,6 +121,7 @@ pub async fn run(args: VictimArgs) -> Result<(), Box<dyn std::error::Error>> {
     let clockwork = Clockwork {
         book,
         step: Duration::from_millis(args.step_ms),
+        large: 1,
         gate: args.gate,
     };
     let keys = KeyRing::file(args.db.with_extension("key"))?;

@@ -23,6 +23,20 @@ pub struct Pause {
     pub until: u64,
 }
 
+/// Pauses as a server counts them that lets leases live on while it is away, and gives them their whole
+/// time again when it is back.
+pub(super) fn after_outages(pauses: &[Pause], outages: &[(u64, u64)]) -> Vec<Pause> {
+    let shortened = |pause: &Pause| {
+        let during = outages
+            .iter()
+            .filter(|(from, back)| *from < pause.until && *back > pause.from);
+        let from = during.map(|(_, back)| *back).max().unwrap_or(pause.from);
+        let from = from.clamp(pause.from, pause.until);
+        Pause { from, ..*pause }
+    };
+    pauses.iter().map(shortened).collect()
+}
+
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Executions {

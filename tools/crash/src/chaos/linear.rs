@@ -19,7 +19,7 @@ use std::collections::HashSet;
 const PLACES_MAX: usize = 3_000_000;
 
 /// Something that has one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Did(Ask, Reply),
     Saw(Sight),
@@ -93,6 +93,9 @@ fn events_of(n: usize, asked: &Asked, names: &mut Names, events: &mut Vec<Event>
         (Seen::Unknown, _) if reads => return Ok(()),
         (Seen::Unknown, _) => {
             event.ended = u64::MAX;
+            // Of those that may have done the same, whichever did, the first one may as well have.
+            let same = |it: &Event| it.is_optional() && it.what == event.what;
+            event.after = events.iter().rposition(same);
             Reply::Began
         }
         (Seen::Accepted(operation), Pace::Async) => Reply::Accepted(names.of(operation)),

@@ -15,10 +15,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{KeyRing, Store};
 use sutler_store_etcd::EtcdStore;
+use sutler_store_mongodb::{MongoSettings, MongoStore};
 use sutler_store_sql::{MySqlStore, PostgresStore, SqlSettings};
 
 /// Names the store's URL in the environment.
 pub const STORE_VARIABLE: &str = "SUTLER_CRASH_STORE";
+
+/// Steps of large instances take so many times as long: they are still at it when somebody who was
+/// paused comes back.
+const LARGE_TIMES: u32 = 20;
 
 /// How a replica is started.
 #[derive(Args, Clone, Debug)]
@@ -36,7 +41,7 @@ pub struct ReplicaArgs {
     #[arg(long)]
     pub boot: u64,
     /// How long each step of a hook takes, in milliseconds.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 40)]
     pub step_ms: u64,
     /// How long a lease lasts, in milliseconds.
     #[arg(long)]
@@ -80,10 +85,14 @@ pub async fn run_replica(args: ReplicaArgs) -> Result<(), Box<dyn std::error::Er
         .map_err(|_| format!("set {STORE_VARIABLE} to the URL of the store"))?;
     let store = open_store(&url.into()).await?;
     let trigger = Trigger::new(None, Moment::Before);
-    let witness = Witness::new(store, trigger, book.clone()).with(args.flaw);
+    let every_other = (by.replica as u64 + by.boot).is_multiple_of(2);
+    let witness = Witness::new(store, trigger, book.clone())
+        .with(args.flaw)
+        .detached(every_other);
     let clockwork = Clockwork {
         book,
         step: Duration::from_millis(args.step_ms),
+        large: LARGE_TIMES,
         gate: None,
     };
     let lease = Duration::from_millis(args.lease_ms);
@@ -106,11 +115,19 @@ pub async fn open_store(url: &SecretString) -> Result<Arc<dyn Store>, Box<dyn st
         answer_timeout: Duration::from_millis(1_500),
         ..SqlSettings::default()
     };
+    let mongo = MongoSettings {
+        connect_timeout: Duration::from_secs(1),
+        select_timeout: Duration::from_secs(1),
+        command_timeout: Duration::from_secs(1),
+        answer_timeout: Duration::from_millis(1_500),
+        ..MongoSettings::default()
+    };
     let scheme = url.expose_secret().split(':').next().unwrap_or_default();
     Ok(match scheme {
         "postgres" => Arc::new(PostgresStore::open_with(url, settings).await?),
         "mysql" => Arc::new(MySqlStore::open_with(url, settings).await?),
         "etcd" => Arc::new(EtcdStore::open(url).await?),
+        "mongodb" => Arc::new(MongoStore::open_with(url, mongo).await?),
         _ => return Err("the store's URL names no server that is known here".into()),
     })
 }

@@ -3,7 +3,7 @@
 use super::book::Book;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,9 @@ use uuid::Uuid;
 
 /// How often a gated hook looks at its gate.
 const GATE_EVERY: Duration = Duration::from_millis(2);
+
+/// An instance of this size takes its time.
+const LARGE: u64 = 3;
 
 /// How many steps a verb has.
 pub fn steps_of(verb: &str) -> u32 {
@@ -46,6 +49,8 @@ pub(super) struct State {
 pub(super) struct Clockwork {
     pub(super) book: Arc<Book>,
     pub(super) step: Duration,
+    /// How many times as long a step of a large instance takes.
+    pub(super) large: u32,
     pub(super) gate: Option<PathBuf>,
 }
 
@@ -76,7 +81,12 @@ impl Clockwork {
 
     async fn effect(&self, cx: &Cx, verb: &str, step: u32) -> Result<String> {
         self.book.ran(cx, verb, step).map_err(unwritten)?;
-        tokio::time::sleep(self.step).await;
+        let size = cx.parameters().0.get("size").and_then(Value::as_u64);
+        let times = match size {
+            Some(LARGE..) => self.large,
+            Some(_) | None => 1,
+        };
+        tokio::time::sleep(self.step * times).await;
         Ok(Uuid::new_v4().simple().to_string())
     }
 

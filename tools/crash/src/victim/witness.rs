@@ -24,7 +24,7 @@ use tokio::sync::watch;
 const DURING_MAX_MICROS: u64 = 500;
 
 /// A store that forgets what it acknowledges forgets one in so many.
-const FORGOTTEN_EVERY: u64 = 10;
+const FORGOTTEN_EVERY: u64 = 3;
 
 /// When to die.
 #[derive(Clone, Debug)]
@@ -100,6 +100,7 @@ pub(super) struct Witness {
     book: Arc<Book>,
     flaw: Option<Flaw>,
     starts: AtomicU64,
+    detached: bool,
 }
 
 impl Witness {
@@ -110,6 +111,7 @@ impl Witness {
             book,
             flaw: None,
             starts: AtomicU64::new(0),
+            detached: false,
         }
     }
 
@@ -119,21 +121,11 @@ impl Witness {
         self
     }
 
-    /// Commits, as a store without flaws would, or not.
-    async fn commit_or_not(&self, commit: &Commit) -> Result<(), CommitError> {
-        match self.flaw {
-            None => self.inner.commit(commit).await,
-            Some(Flaw::IgnoreFence) => self.inner.commit(&unfenced(commit)).await,
-            Some(Flaw::AcknowledgeUnwritten) => {
-                let starts = |write: &Write| matches!(write, Write::Start(_));
-                let forgotten = commit.writes().iter().any(starts)
-                    && self.starts.fetch_add(1, Ordering::Relaxed) % FORGOTTEN_EVERY == 2;
-                if forgotten {
-                    return Ok(());
-                }
-                self.inner.commit(commit).await
-            }
-        }
+    /// The same, for one of several replicas: commits go on when nobody waits for them any more, so
+    /// that the log tells of all of them. Not for every replica, as no broker does that.
+    pub(super) fn detached(mut self, detached: bool) -> Self {
+        self.detached = detached;
+        self
     }
 
     async fn counted<T>(&self, call: impl Future<Output = T>, durable: impl FnOnce(&T)) -> T {
@@ -143,6 +135,33 @@ impl Witness {
         self.trigger.die_if(Moment::After, number);
         answer
     }
+
+    /// Whether this commit is acknowledged and forgotten.
+    fn forgets(&self, commit: &Commit) -> bool {
+        let starts = |write: &Write| matches!(write, Write::Start(_));
+        self.flaw == Some(Flaw::AcknowledgeUnwritten)
+            && commit.writes().iter().any(starts)
+            && self.starts.fetch_add(1, Ordering::Relaxed) % FORGOTTEN_EVERY == 1
+    }
+}
+
+/// Commits, with or without a flaw, and writes down what became of it.
+async fn commit_noted(
+    store: Arc<dyn Store>,
+    book: Arc<Book>,
+    commit: Commit,
+    flaw: Option<Flaw>,
+) -> Result<(), CommitError> {
+    let answer = match flaw {
+        Some(Flaw::IgnoreFence) => store.commit(&unfenced(&commit)).await,
+        Some(Flaw::AcknowledgeUnwritten) | None => store.commit(&commit).await,
+    };
+    match answer {
+        Ok(()) => book.committed(&commit),
+        Err(CommitError::Stale(_)) => book.refused(&commit),
+        Err(CommitError::NotWritten(_) | CommitError::Unknown(_)) => {}
+    }
+    answer
 }
 
 /// The same commit, without looking at claims.
@@ -163,13 +182,19 @@ fn unfenced(commit: &Commit) -> Commit {
 #[async_trait]
 impl Store for Witness {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        if self.forgets(commit) {
+            return Ok(());
+        }
         self.book.tries(commit);
-        self.counted(self.commit_or_not(commit), |answer| match answer {
-            Ok(()) => self.book.committed(commit),
-            Err(CommitError::Stale(_)) => self.book.refused(commit),
-            Err(CommitError::NotWritten(_) | CommitError::Unknown(_)) => {}
-        })
-        .await
+        let (store, book) = (Arc::clone(&self.inner), Arc::clone(&self.book));
+        let made = commit_noted(store, book, commit.clone(), self.flaw);
+        let made = async {
+            match self.detached {
+                false => made.await,
+                true => tokio::spawn(made).await.expect("a commit does not panic"),
+            }
+        };
+        self.counted(made, |_| ()).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {

@@ -1,5 +1,6 @@
-//! The short run of the harness, and the faults that a kill cannot show.
+//! The short runs of the harness, and the faults that a kill cannot show.
 
+mod chaos;
 mod disks;
 mod kills;
 mod permission;

@@ -1,6 +1,6 @@
 //! Ledgers by hand: each rule has one that keeps it and one that breaks it.
 
-use super::{Executions, Pause, judge};
+use super::{Executions, Pause, after_outages, judge};
 use crate::victim::{Deed, Who};
 use crate::violation::Checked;
 
@@ -150,4 +150,19 @@ fn a_write_under_a_claim_from_before_a_long_pause_is_noticed() {
     judge(&begun, &[pause(LEASE + 1)], LEASE).expect("it had begun before");
     let anew = [claimed(1, 10 + LEASE + 2, FIRST), wrote(1, after, FIRST)];
     judge(&anew, &[pause(LEASE + 1)], LEASE).expect("it was claimed afterwards");
+}
+
+#[test]
+fn a_pause_counts_from_the_return_of_a_server_that_renews_leases() {
+    let pause = |from, until| Pause {
+        who: FIRST,
+        from,
+        until,
+    };
+    let all = [pause(10, 20)];
+    let check = |outages: &[(u64, u64)]| after_outages(&all, outages)[0].from;
+    assert_eq!(check(&[]), 10);
+    assert_eq!(check(&[(1, 5), (30, 40)]), 10);
+    assert_eq!(check(&[(5, 12), (13, 15)]), 15);
+    assert_eq!(check(&[(15, 99)]), 20);
 }

@@ -174,6 +174,31 @@ fn an_unknown_outcome_may_have_happened_or_not_and_also_late() {
 }
 
 #[test]
+fn many_unknown_outcomes_are_no_puzzle() {
+    let mut history = Vec::new();
+    for n in 0..60 {
+        let call = match n % 4 {
+            0 => Call::Provision(SMALL),
+            1 => Call::Update(2),
+            2 => Call::Bind(0),
+            _ => Call::Deprovision,
+        };
+        history.push(at(n, n + 9, call, Seen::Unknown));
+    }
+    let rows = [
+        made(),
+        row("u", None, "update", Succeeded),
+        row("b", Some(0), "bind", Succeeded),
+        row("c", Some(0), "unbind", Succeeded),
+        row("d", None, "deprovision", Succeeded),
+    ];
+    history.push(at(100, 101, Call::Fetch, found("2")));
+    good(&history, &rows);
+    history.push(at(102, 103, Call::Fetch, found("7")));
+    bad(&history, &rows, "Fetch");
+}
+
+#[test]
 fn what_was_asked_twice_at_once_is_started_once() {
     let both = |first: &str, second: &str| {
         [

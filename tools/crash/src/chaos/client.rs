@@ -1,0 +1,297 @@
+//! Clients: any request about any of a few instances, at any replica, with retries as platforms make
+//! them; and what they saw.
+//!
+//! They judge nothing. Instances are replaced by others after some requests, so that each one's history
+//! stays short enough to be judged.
+
+use super::history::{Asked, BINDINGS, Call, Progress, Seen, Spec};
+use crate::dice::Dice;
+use crate::platform::{PLAN, Pace, SERVICE};
+use crate::wire::{Answer, Wire};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long an answer is waited for: shorter than a pause, so that what a paused replica says later
+/// comes too late.
+const ANSWER_WITHIN: Duration = Duration::from_millis(800);
+/// After so many requests about an instance, another one takes its place.
+const REQUESTS_PER_INSTANCE: u64 = 40;
+/// Most polls of one operation by one client.
+const POLLS_MAX: u32 = 12;
+const POLL_EVERY: Duration = Duration::from_millis(12);
+/// A client that heard nothing waits so long.
+const AFTER_SILENCE: Duration = Duration::from_millis(20);
+/// A replica that did not answer is avoided for so long, mostly.
+const AVOIDED: Duration = Duration::from_millis(500);
+
+/// The instances that clients share.
+#[derive(Debug)]
+pub(super) struct Slots(Vec<Slot>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    asked: AtomicU64,
+    /// Whether there seems to be something; only to choose requests that make sense.
+    seems_there: AtomicBool,
+}
+
+impl Slots {
+    pub(super) fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Slot::default()).collect())
+    }
+
+    /// Takes part in an instance: which, and its slot.
+    fn take(&self, dice: &mut Dice) -> (String, &Slot) {
+        let n = dice.below(self.0.len() as u64) as usize;
+        let slot = &self.0[n];
+        let before = slot.asked.fetch_add(1, Ordering::Relaxed);
+        if before.is_multiple_of(REQUESTS_PER_INSTANCE) {
+            slot.seems_there.store(false, Ordering::Relaxed);
+        }
+        let name = format!("instance-{n}-{}", before / REQUESTS_PER_INSTANCE);
+        (name, slot)
+    }
+}
+
+/// Where each replica serves at present.
+pub(super) type Homes = Vec<watch::Receiver<Option<SocketAddr>>>;
+/// What all clients saw.
+pub(super) type History = Arc<Mutex<Vec<Asked>>>;
+
+/// One client.
+pub(super) struct Client {
+    homes: Homes,
+    wires: Vec<Option<(SocketAddr, Wire)>>,
+    history: History,
+    clock: Instant,
+    dice: Dice,
+    /// When each replica last did not answer.
+    silent: Vec<Option<Instant>>,
+}
+
+impl Client {
+    pub(super) fn new(homes: &Homes, history: &History, clock: Instant, dice: Dice) -> Self {
+        Self {
+            homes: homes.clone(),
+            wires: homes.iter().map(|_| None).collect(),
+            history: Arc::clone(history),
+            clock,
+            dice,
+            silent: vec![None; homes.len()],
+        }
+    }
+
+    /// Asks for one thing after the other.
+    pub(super) async fn ask_until(&mut self, stop: &AtomicBool, slots: &Slots) {
+        while !stop.load(Ordering::Relaxed) {
+            let (instance, slot) = slots.take(&mut self.dice);
+            let call = self.choose(slot);
+            let pace = match self.dice.below(3) {
+                0 => Pace::Sync,
+                _ => Pace::Async,
+            };
+            let mut seen = self.ask_anybody(&instance, &call, pace).await;
+            // What was not answered is repeated as it was; so is now and then what was.
+            if (seen == Seen::Unknown && !self.dice.once_in(3)) || self.dice.once_in(6) {
+                seen = self.ask_anybody(&instance, &call, pace).await;
+            }
+            match (&call, &seen) {
+                (Call::Provision(spec), Seen::Accepted(_) | Seen::Done(_)) => {
+                    slot.seems_there.store(!spec.fails, Ordering::Relaxed);
+                }
+                (Call::Deprovision, Seen::Accepted(_) | Seen::Done(_)) => {
+                    slot.seems_there.store(false, Ordering::Relaxed);
+                }
+                _ => {}
+            }
+            if let Seen::Accepted(operation) = seen
+                && !self.dice.once_in(4)
+            {
+                self.follow(&instance, call.binding(), operation).await;
+            }
+            let pause = Duration::from_micros(self.dice.below(10_000));
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn choose(&mut self, slot: &Slot) -> Call {
+        let binding = self.dice.below(BINDINGS.len() as u64) as usize;
+        let there = slot.seems_there.load(Ordering::Relaxed);
+        let spec = Spec {
+            // Those of size 3 take long.
+            size: match self.dice.below(10) {
+                0 => 2,
+                1 | 2 => 3,
+                _ => 1,
+            },
+            fails: self.dice.once_in(10),
+        };
+        if !there && self.dice.below(10) < 6 {
+            return Call::Provision(spec);
+        }
+        match self.dice.below(100) {
+            0..12 => Call::Provision(spec),
+            12..30 => Call::Update(1 + u32::try_from(self.dice.below(3)).unwrap_or(0)),
+            30..53 => Call::Bind(binding),
+            53..66 => Call::Unbind(binding),
+            66..76 => Call::Deprovision,
+            76..88 => Call::Fetch,
+            _ => Call::FetchBinding(binding),
+        }
+    }
+
+    /// Polls an operation for a while, anywhere.
+    async fn follow(&mut self, instance: &str, binding: Option<usize>, operation: String) {
+        let call = Call::Poll(binding, operation);
+        for _ in 0..POLLS_MAX {
+            let seen = self.ask_anybody(instance, &call, Pace::Async).await;
+            if !matches!(seen, Seen::Polled(Progress::Running) | Seen::Unknown) {
+                return;
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    async fn ask_anybody(&mut self, instance: &str, call: &Call, pace: Pace) -> Seen {
+        let count = self.homes.len();
+        let first = self.dice.below(count as u64) as usize;
+        let answers = |n: &usize| self.silent[*n].is_none_or(|at| at.elapsed() > AVOIDED);
+        let next = (0..count).map(|n| (first + n) % count).find(answers);
+        let replica = match next {
+            Some(next) if !self.dice.once_in(8) => next,
+            _ => first,
+        };
+        self.ask(replica, instance, call, pace).await
+    }
+
+    /// Asks one replica, and remembers what it said.
+    pub(super) async fn ask(
+        &mut self,
+        replica: usize,
+        instance: &str,
+        call: &Call,
+        pace: Pace,
+    ) -> Seen {
+        let Some(address) = *self.homes[replica].borrow() else {
+            // Nobody is there, so nobody is asked.
+            self.silent[replica] = Some(Instant::now());
+            tokio::time::sleep(AFTER_SILENCE).await;
+            return Seen::Unknown;
+        };
+        let (method, path, body) = request_of(instance, call, pace);
+        let mut wire = match self.wires[replica].take() {
+            Some((known, wire)) if known == address => wire,
+            _ => Wire::to(address),
+        };
+        let began = self.now();
+        let answer = timeout(ANSWER_WITHIN, wire.send(method, &path, &body)).await;
+        let ended = self.now();
+        let seen = match answer {
+            Ok(Ok(answer)) => {
+                self.wires[replica] = Some((address, wire));
+                seen_of(call, &answer)
+            }
+            // A line that is dead or busy is not used again.
+            Ok(Err(_)) | Err(_) => Seen::Unknown,
+        };
+        let asked = Asked {
+            instance: instance.to_owned(),
+            call: call.clone(),
+            pace,
+            replica,
+            began,
+            ended,
+            seen: seen.clone(),
+        };
+        self.remember(asked);
+        self.silent[replica] = None;
+        if seen == Seen::Unknown {
+            self.silent[replica] = Some(Instant::now());
+            tokio::time::sleep(AFTER_SILENCE).await;
+        }
+        seen
+    }
+
+    fn remember(&self, asked: Asked) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.push(asked);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+fn request_of(instance: &str, call: &Call, pace: Pace) -> (Method, String, Value) {
+    let mut path = format!("/v2/service_instances/{instance}");
+    if let Some(n) = call.binding() {
+        path = format!("{path}/service_bindings/{}", BINDINGS[n]);
+    }
+    let incomplete = pace == Pace::Async;
+    let query = format!("service_id={SERVICE}&plan_id={PLAN}&accepts_incomplete={incomplete}");
+    let change = |method| (method, format!("{path}?{query}"));
+    let ((method, path), body) = match call {
+        Call::Provision(spec) => {
+            let mut parameters = json!({ "size": spec.size });
+            if spec.fails {
+                parameters["fails"] = json!(true);
+            }
+            let body = json!({
+                "service_id": SERVICE, "plan_id": PLAN, "organization_guid": "o",
+                "space_guid": "s", "parameters": parameters,
+            });
+            (change(Method::PUT), body)
+        }
+        Call::Update(size) => {
+            let body = json!({ "service_id": SERVICE, "parameters": { "size": size } });
+            (change(Method::PATCH), body)
+        }
+        Call::Bind(_) => {
+            let body = json!({ "service_id": SERVICE, "plan_id": PLAN });
+            (change(Method::PUT), body)
+        }
+        Call::Deprovision | Call::Unbind(_) => (change(Method::DELETE), Value::Null),
+        Call::Fetch | Call::FetchBinding(_) => ((Method::GET, path), Value::Null),
+        Call::Poll(_, operation) => {
+            let path = format!("{path}/last_operation?operation={operation}");
+            ((Method::GET, path), Value::Null)
+        }
+    };
+    (method, path, body)
+}
+
+/// What an answer means for a client.
+fn seen_of(call: &Call, answer: &Answer) -> Seen {
+    let odd = || Seen::Odd(format!("{} {}", answer.status, answer.body));
+    let secret = || {
+        answer.body["credentials"]["secret"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    match (answer.status, call) {
+        (200, Call::Poll(..)) => match answer.state() {
+            Some("in progress") => Seen::Polled(Progress::Running),
+            Some("succeeded") => Seen::Polled(Progress::Succeeded),
+            Some("failed") => Seen::Polled(Progress::Failed),
+            _ => odd(),
+        },
+        (200, Call::Fetch) => Seen::Found(answer.body["parameters"]["size"].to_string()),
+        (200, Call::FetchBinding(_)) => secret().map_or_else(odd, Seen::Found),
+        (202, _) => answer
+            .operation()
+            .map_or_else(odd, |it| Seen::Accepted(it.to_owned())),
+        (200 | 201, _) => Seen::Done(secret()),
+        (404, _) => Seen::Missing,
+        (409, _) => Seen::Conflict,
+        (410, _) => Seen::Gone,
+        (422, _) => Seen::Busy,
+        (429 | 500..600, _) => Seen::Unknown,
+        _ => odd(),
+    }
+}

@@ -1,0 +1,213 @@
+//! One replica as the harness holds it: starts, kills, pauses it and cuts its way to the database.
+
+use super::executions::Pause;
+use super::schedule::Cut;
+use super::way::Way;
+use crate::victim::{Flaw, STORE_VARIABLE, Who, now_us};
+use crate::violation::{Checked, Violation};
+use rustix::process::{Pid, Signal, kill_process};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Longest wait for a replica that can reach its database; those that cannot are started again.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// One start may take so long.
+const START_WITHIN: Duration = Duration::from_secs(10);
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// Longest wait for the end of a replica that was told to stop, and for one to stand still.
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+/// How replicas are started.
+#[derive(Clone, Debug)]
+pub(super) struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) dir: PathBuf,
+    pub(super) lease: Duration,
+    pub(super) flaw: Option<Flaw>,
+}
+
+/// A replica.
+#[derive(Debug)]
+pub(super) struct Replica {
+    launch: Launch,
+    who: Who,
+    url: SecretString,
+    way: Way,
+    child: Option<Child>,
+    home: watch::Sender<Option<SocketAddr>>,
+    /// When it stood still.
+    pub(super) pauses: Vec<Pause>,
+}
+
+impl Replica {
+    /// A replica that is not started yet, and where it will serve.
+    pub(super) fn new(
+        launch: Launch,
+        replica: usize,
+        way: Way,
+        url: SecretString,
+    ) -> (Self, watch::Receiver<Option<SocketAddr>>) {
+        let (home, serves) = watch::channel(None);
+        let replica = Self {
+            launch,
+            who: Who { replica, boot: 0 },
+            url,
+            way,
+            child: None,
+            home,
+            pauses: Vec::new(),
+        };
+        (replica, serves)
+    }
+
+    /// Where its log is.
+    fn log(&self) -> PathBuf {
+        let name = format!("replica-{}.log", self.who.replica);
+        self.launch.dir.join(name)
+    }
+
+    fn command(&self) -> std::io::Result<Command> {
+        let log = File::options().append(true).create(true).open(self.log())?;
+        let mut command = Command::new(&self.launch.program);
+        command
+            .arg("replica")
+            .arg("--keys")
+            .arg(self.launch.dir.join("keys"))
+            .arg("--ledger")
+            .arg(self.launch.dir.join("ledger"))
+            .args(["--replica", &self.who.replica.to_string()])
+            .args(["--boot", &self.who.boot.to_string()])
+            .args(["--lease-ms", &self.launch.lease.as_millis().to_string()])
+            .env(STORE_VARIABLE, self.url.expose_secret())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true);
+        if let Some(flaw) = self.launch.flaw {
+            command.args(["--flaw", flaw.word()]);
+        }
+        Ok(command)
+    }
+
+    /// Starts it, again and again while its database cannot be reached.
+    pub(super) async fn start(&mut self) -> Checked<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < READY_WITHIN {
+            self.who.boot += 1;
+            let failed = |error| Violation::new(format!("no replica: {error}"));
+            let mut child = self
+                .command()
+                .and_then(|mut it| it.spawn())
+                .map_err(failed)?;
+            let stdout = child.stdout.take().expect("it is piped");
+            let mut lines = BufReader::new(stdout).lines();
+            let line = timeout(START_WITHIN, lines.next_line()).await;
+            let line = line.ok().and_then(Result::ok).flatten();
+            let address = line.and_then(|it| it.strip_prefix("ready ")?.parse().ok());
+            if let Some(address) = address {
+                self.child = Some(child);
+                self.home.send_replace(Some(address));
+                return Ok(());
+            }
+            let _ = child.kill().await;
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+        let sentence = format!("replica {} does not start, see its log", self.who.replica);
+        Err(Violation::new(sentence))
+    }
+
+    fn child(&mut self) -> Checked<&mut Child> {
+        let number = self.who.replica;
+        let ended = || Violation::new(format!("replica {number} ended by itself, see its log"));
+        let child = self.child.as_mut().ok_or_else(ended)?;
+        match child.try_wait() {
+            Ok(None) => Ok(child),
+            Ok(Some(_)) | Err(_) => Err(ended()),
+        }
+    }
+
+    /// SIGKILL; starts it again after a while.
+    pub(super) async fn kill(&mut self, down: Duration) -> Checked<()> {
+        let _ = self.child()?.kill().await;
+        self.child = None;
+        self.home.send_replace(None);
+        tokio::time::sleep(down).await;
+        self.start().await
+    }
+
+    /// SIGSTOP; lets it go on after a while.
+    pub(super) async fn pause(&mut self, down: Duration) -> Checked<()> {
+        let who = self.who;
+        let id = self.child()?.id();
+        let pid = id.and_then(|id| Pid::from_raw(id.cast_signed()));
+        let pid = pid.ok_or_else(|| Violation::new("no process to pause"))?;
+        let _ = kill_process(pid, Signal::STOP);
+        stands_still_eventually(pid).await?;
+        let from = now_us();
+        tokio::time::sleep(down).await;
+        let until = now_us();
+        let _ = kill_process(pid, Signal::CONT);
+        self.pauses.push(Pause { who, from, until });
+        Ok(())
+    }
+
+    /// Cuts it from the database for a while.
+    pub(super) async fn cut(&mut self, cut: Cut, down: Duration) -> Checked<()> {
+        self.way.set(Some(cut));
+        tokio::time::sleep(down).await;
+        self.way.set(None);
+        self.child().map(drop)
+    }
+
+    /// SIGTERM: it must drain and end with 0.
+    pub(super) async fn stop(&mut self) -> Checked<()> {
+        let number = self.who.replica;
+        let child = self.child()?;
+        if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let ended = timeout(STOP_WITHIN, child.wait()).await;
+        match ended {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(ended) => Err(Violation::new(format!(
+                "replica {number}, told to stop, ended with {ended:?}"
+            ))),
+            Err(_) => Err(Violation::new(format!(
+                "replica {number} does not end after SIGTERM"
+            ))),
+        }
+    }
+}
+
+/// A signal is only the beginning: on a busy machine some threads go on for a while.
+async fn stands_still_eventually(pid: Pid) -> Checked<()> {
+    let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let stands = || {
+        let threads = std::fs::read_dir(&folder).ok()?;
+        let all = threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            let state = stat
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.chars().next());
+            state.is_none_or(|state| state == 'T')
+        });
+        Some(all)
+    };
+    let begun = Instant::now();
+    while begun.elapsed() < STOP_WITHIN {
+        match stands() {
+            Some(true) => return Ok(()),
+            Some(false) => tokio::time::sleep(Duration::from_millis(1)).await,
+            None => break,
+        }
+    }
+    Err(Violation::new("a replica does not stand still"))
+}

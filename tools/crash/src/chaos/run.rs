@@ -1,0 +1,320 @@
+//! One round of chaos from beginning to end: start, load, blows, peace, judgement.
+
+use super::account::{Left, account};
+use super::client::{Client, History, Homes, Slots};
+use super::executions::{Executions, Pause, after_outages, judge};
+use super::facts::{Facts, Names, Row};
+use super::history::{Asked, BINDINGS, Call, Seen};
+use super::left;
+use super::linear::{Found, explain};
+use super::nemesis::{Prey, Restarted};
+use super::replica::{Launch, Replica};
+use super::schedule::{Plan, Planned};
+use super::way::Way;
+use super::world::World;
+use crate::dice::Dice;
+use crate::platform::Pace;
+use crate::victim::{Deed, Flaw, open_store};
+use crate::violation::{Checked, Violation};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use sutler_journal::KeyRing;
+use sutler_servers::{Place, Server};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+/// How long unfinished work may take once everything is whole again.
+const PEACE_WITHIN: Duration = Duration::from_secs(40);
+/// A store may let a lease live longer by this: etcd looks at leases every half second.
+const LEASE_MARGIN: Duration = Duration::from_secs(1);
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Chaos {
+    /// This package's executable.
+    pub program: PathBuf,
+    /// Where keys, ledger and logs are.
+    pub dir: PathBuf,
+    /// Repeats the same blows.
+    pub seed: u64,
+    /// How long things are broken.
+    pub length: Duration,
+    /// How many replicas.
+    pub replicas: usize,
+    /// How many clients ask at a time.
+    pub clients: usize,
+    /// About how many instances at a time.
+    pub instances: usize,
+    /// How long a lease lasts.
+    pub lease: Duration,
+    /// Be wrong on purpose.
+    pub flaw: Option<Flaw>,
+}
+
+impl Chaos {
+    /// Three replicas and leases of two seconds.
+    pub fn new(program: &Path, dir: &Path, seed: u64, length: Duration) -> Self {
+        Self {
+            program: program.to_owned(),
+            dir: dir.to_owned(),
+            seed,
+            length,
+            replicas: 3,
+            clients: 20,
+            instances: 12,
+            lease: Duration::from_secs(2),
+            flaw: None,
+        }
+    }
+
+    /// What will be broken when.
+    pub fn plan(&self) -> Vec<Planned> {
+        let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+        let plan = Plan {
+            seed: self.seed,
+            length: millis(self.length),
+            replicas: self.replicas,
+            lease: millis(self.lease),
+        };
+        plan.blows()
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChaosReport {
+    /// Things broken.
+    pub blows: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests whose outcome their client never learned.
+    pub unknown: u64,
+    /// Answers 202.
+    pub accepted: u64,
+    /// Instances asked about.
+    pub instances: u64,
+    /// Instances whose history took too long to judge.
+    pub undecided: u64,
+    /// Operations in the store.
+    pub operations: u64,
+    /// What replicas did.
+    pub executions: Executions,
+    /// Steps that came too late to have an effect.
+    pub belated: u64,
+    /// From the last blow to the end of the last operation.
+    pub settled: Duration,
+}
+
+impl fmt::Display for ChaosReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} blows, {} requests ({} with unknown outcome, {} accepted) about {} instances ({} \
+             undecided), {} operations, {} steps ({} repeated before their memo, {} too late to \
+             matter), {} claims after the first, settled after {} ms",
+            self.blows,
+            self.requests,
+            self.unknown,
+            self.accepted,
+            self.instances,
+            self.undecided,
+            self.operations,
+            self.executions.ran,
+            self.executions.repeated,
+            self.belated,
+            self.executions.claimed_again,
+            self.settled.as_millis(),
+        )
+    }
+}
+
+/// Breaks things over a server as planned, and judges what came of it.
+///
+/// # Errors
+/// The first broken promise.
+pub async fn unleash(chaos: &Chaos, plan: &[Planned], server: Arc<Server>) -> Checked<ChaosReport> {
+    let failed = |error: std::io::Error| Violation::new(format!("no harness: {error}"));
+    std::fs::create_dir_all(&chaos.dir).map_err(failed)?;
+    // What an earlier round did there is none of this one's business.
+    let _ = std::fs::remove_file(chaos.dir.join("ledger"));
+    KeyRing::file(chaos.dir.join("keys"))
+        .map_err(|error| Violation::new(format!("no keys: {error}")))?;
+    let making = Arc::clone(&server);
+    let place = tokio::task::spawn_blocking(move || making.fresh()).await;
+    let place = place.map_err(|error| Violation::new(format!("no database: {error}")))?;
+    let (replicas, homes) = start_all(chaos, &server, &place).await?;
+    // etcd gives every lease its whole time again when it starts.
+    let renews = server.name() == "etcd";
+    let away = Vec::new();
+    let server = Arc::new(Mutex::new(Restarted { server, away }));
+    let prey = Prey { replicas, server };
+    let history = History::default();
+    let clock = Instant::now();
+    let mut dice = Dice::new(chaos.seed);
+    let struck = load_until_whole(chaos, (&prey, plan), (&homes, &history, clock), &mut dice);
+    struck.await?;
+    let store = open_store(&place.url().into()).await;
+    let store = store.map_err(|error| Violation::new(format!("the store: {error}")))?;
+    let settled = left::finished_eventually(store.as_ref(), PEACE_WITHIN).await?;
+    let mut client = Client::new(&homes, &history, clock, dice);
+    look_at_everything(&mut client, &history, chaos.replicas).await;
+    let mut pauses = Vec::new();
+    for replica in &prey.replicas {
+        let mut replica = replica.lock().await;
+        replica.stop().await?;
+        pauses.append(&mut replica.pauses);
+    }
+    if renews {
+        pauses = after_outages(&pauses, &prey.server.lock().await.away);
+    }
+    let evidence = Evidence {
+        history: history
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone(),
+        deeds: read_deeds(&chaos.dir.join("ledger"))?,
+        pauses,
+        left: left::read(store.as_ref()).await?,
+        lease: chaos.lease + LEASE_MARGIN,
+    };
+    let mut report = evidence.judge()?;
+    report.blows = plan.len() as u64;
+    report.settled = settled;
+    Ok(report)
+}
+
+async fn start_all(
+    chaos: &Chaos,
+    server: &Server,
+    place: &Place,
+) -> Checked<(Vec<Arc<Mutex<Replica>>>, Homes)> {
+    let mut starting = JoinSet::new();
+    let (mut replicas, mut homes) = (Vec::new(), Homes::new());
+    for number in 0..chaos.replicas {
+        let way = Way::to(server.address()).await;
+        let way = way.map_err(|error| Violation::new(format!("no way: {error}")))?;
+        let launch = Launch {
+            program: chaos.program.clone(),
+            dir: chaos.dir.clone(),
+            lease: chaos.lease,
+            flaw: chaos.flaw,
+        };
+        let url = place.through(way.port()).url().into();
+        let (replica, home) = Replica::new(launch, number, way, url);
+        let replica = Arc::new(Mutex::new(replica));
+        homes.push(home);
+        replicas.push(Arc::clone(&replica));
+        starting.spawn(async move { replica.lock().await.start().await });
+    }
+    while let Some(started) = starting.join_next().await {
+        started.map_err(|error| Violation::new(error.to_string()))??;
+    }
+    Ok((replicas, homes))
+}
+
+/// Clients ask while things are broken, and stop when all is whole again.
+async fn load_until_whole(
+    chaos: &Chaos,
+    (prey, plan): (&Prey, &[Planned]),
+    (homes, history, clock): (&Homes, &History, Instant),
+    dice: &mut Dice,
+) -> Checked<()> {
+    let slots = Arc::new(Slots::new(chaos.instances));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut clients = JoinSet::new();
+    for _ in 0..chaos.clients {
+        let mut client = Client::new(homes, history, clock, dice.split());
+        let (slots, stop) = (Arc::clone(&slots), Arc::clone(&stop));
+        clients.spawn(async move { client.ask_until(&stop, &slots).await });
+    }
+    let struck = prey.strike(plan).await;
+    if struck.is_ok() {
+        tokio::time::sleep_until((clock + chaos.length).into()).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    while let Some(ended) = clients.join_next().await {
+        ended.map_err(|error| Violation::new(error.to_string()))?;
+    }
+    struck
+}
+
+/// After all: what is there of every instance that was ever asked about.
+async fn look_at_everything(client: &mut Client, history: &History, replicas: usize) {
+    let asked = history
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let instances = by_instance(&asked);
+    for (n, instance) in instances.keys().enumerate() {
+        let replica = n % replicas;
+        client
+            .ask(replica, instance, &Call::Fetch, Pace::Async)
+            .await;
+        for binding in 0..BINDINGS.len() {
+            let call = Call::FetchBinding(binding);
+            client.ask(replica, instance, &call, Pace::Async).await;
+        }
+    }
+}
+
+fn by_instance(history: &[Asked]) -> BTreeMap<&str, Vec<Asked>> {
+    let mut instances: BTreeMap<&str, Vec<Asked>> = BTreeMap::new();
+    for asked in history {
+        let of = instances.entry(&asked.instance).or_default();
+        of.push(asked.clone());
+    }
+    instances
+}
+
+fn read_deeds(ledger: &Path) -> Checked<Vec<Deed>> {
+    let text = std::fs::read_to_string(ledger)
+        .map_err(|error| Violation::new(format!("no ledger: {error}")))?;
+    let read = |line: &str| {
+        serde_json::from_str(line)
+            .map_err(|error| Violation::new(format!("not a line of the ledger: {error}: {line}")))
+    };
+    text.lines().map(read).collect()
+}
+
+/// All that is judged.
+struct Evidence {
+    history: Vec<Asked>,
+    deeds: Vec<Deed>,
+    pauses: Vec<Pause>,
+    left: Left,
+    lease: Duration,
+}
+
+impl Evidence {
+    fn judge(&self) -> Checked<ChaosReport> {
+        let lease = u64::try_from(self.lease.as_micros()).unwrap_or(u64::MAX);
+        let executions = judge(&self.deeds, &self.pauses, lease)?;
+        let world = World::after(&self.deeds);
+        account(&self.history, &self.left, &executions, &world)?;
+        let seen = |is: fn(&Seen) -> bool| self.history.iter().filter(|it| is(&it.seen)).count();
+        let mut report = ChaosReport {
+            requests: self.history.len() as u64,
+            unknown: seen(|it| *it == Seen::Unknown) as u64,
+            accepted: seen(|it| matches!(it, Seen::Accepted(_))) as u64,
+            operations: self.left.rows.len() as u64,
+            belated: world.refused,
+            executions,
+            ..ChaosReport::default()
+        };
+        for (instance, asked) in by_instance(&self.history) {
+            let of = |row: &&Row| row.instance == instance;
+            let mut names = Names::default();
+            let facts = Facts::of(self.left.rows.iter().filter(of), &mut names);
+            report.instances += 1;
+            match explain(&asked, &mut names, &facts)? {
+                Found::Order => {}
+                Found::Undecided => report.undecided += 1,
+            }
+        }
+        Ok(report)
+    }
+}

@@ -1,0 +1,118 @@
+//! Some seconds of chaos over every store that replicas share, and the harness seen to notice what it
+//! must notice. Longer: `cargo run --profile bench -p sutler-crash -- chaos --store postgres`.
+
+use crate::scene::program;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_crash::chaos::{Blow, Chaos, ChaosReport, Make, Planned, unleash};
+use sutler_crash::victim::Flaw;
+use sutler_crash::{Checked, Violation};
+
+/// The same blows for the same code: a change is judged by itself, not by luck.
+const SEED: u64 = 7;
+
+/// Lets chaos loose over a server; `None` if there is no such server here.
+async fn loose(make: Make, seconds: u64) -> Option<Checked<ChaosReport>> {
+    loose_with(make, seconds, None, Chaos::plan).await
+}
+
+async fn loose_with(
+    make: Make,
+    seconds: u64,
+    flaw: Option<Flaw>,
+    plan: fn(&Chaos) -> Vec<Planned>,
+) -> Option<Checked<ChaosReport>> {
+    let starting = tokio::task::spawn_blocking(move || make.own());
+    let server = Arc::new(starting.await.expect("a server")?);
+    let dir = tempfile::tempdir().expect("a directory");
+    let length = Duration::from_secs(seconds);
+    let mut chaos = Chaos::new(program(), dir.path(), SEED, length);
+    chaos.flaw = flaw;
+    let plan = plan(&chaos);
+    let ended = unleash(&chaos, &plan, server).await;
+    if flaw.is_none() {
+        let told = match &ended {
+            Ok(report) => report.to_string(),
+            Err(_) => plan.iter().map(|it| format!("{it}\n")).collect(),
+        };
+        let _ = writeln!(std::io::stderr(), "{make:?}, seed {SEED}: {told}");
+    }
+    Some(ended.map_err(|violation| {
+        // What went wrong is worth looking at.
+        let sentence = format!("{violation}; see {}", dir.keep().display());
+        Violation::new(sentence)
+    }))
+}
+
+#[track_caller]
+fn assert_kept(ended: Checked<ChaosReport>) {
+    let report = ended.unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(
+        report.accepted >= 20 && report.instances >= 5,
+        "there was hardly any load: {report}"
+    );
+    assert!(report.blows >= 5, "hardly anything was broken: {report}");
+    assert!(
+        report.undecided * 20 <= report.instances,
+        "too little was judged: {report}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_replicas_over_postgres_keep_every_promise_whatever_breaks() {
+    if let Some(ended) = loose(Make::Postgres, 22).await {
+        assert_kept(ended);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_replicas_over_mysql_keep_every_promise_whatever_breaks() {
+    if let Some(ended) = loose(Make::Mysql, 9).await {
+        assert_kept(ended);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_replicas_over_etcd_keep_every_promise_whatever_breaks() {
+    if let Some(ended) = loose(Make::Etcd, 9).await {
+        assert_kept(ended);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_replicas_over_mongodb_keep_every_promise_whatever_breaks() {
+    if let Some(ended) = loose(Make::Mongodb, 9).await {
+        assert_kept(ended);
+    }
+}
+
+/// Every replica is paused for longer than its lease, one after the other.
+fn only_pauses(_: &Chaos) -> Vec<Planned> {
+    let pause = |(at, replica)| Planned {
+        at,
+        blow: Blow::Pause {
+            replica,
+            down: 3_600,
+        },
+    };
+    [(1_200, 0), (2_400, 1), (3_600, 2)].map(pause).to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_does_not_look_at_claims_is_noticed() {
+    let flaw = Some(Flaw::IgnoreFence);
+    let ended = loose_with(Make::Postgres, 7, flaw, only_pauses).await;
+    let Some(ended) = ended else { return };
+    let sentence = ended.expect_err("a claim was ignored").to_string();
+    assert!(sentence.contains("claim"), "{sentence}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_acknowledges_what_it_did_not_write_is_noticed() {
+    let flaw = Some(Flaw::AcknowledgeUnwritten);
+    let ended = loose_with(Make::Postgres, 2, flaw, |_| Vec::new()).await;
+    let Some(ended) = ended else { return };
+    let sentence = ended.expect_err("something was forgotten").to_string();
+    assert!(sentence.contains("lost"), "{sentence}");
+}
