@@ -104,7 +104,6 @@ impl MongoStore {
         let (theirs, passage) = (Arc::clone(&mine), gate.clone());
         let tries = tokio::spawn(async move { store.tries(&theirs, &passage).await });
         let limit = self.caller.settings.answer_timeout;
-        let late = || Trouble::Lost("it took too long".to_owned());
         let result = match tokio::time::timeout(limit, tries).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(unknown(Trouble::odd("a try of a commit"))),
@@ -146,6 +145,9 @@ impl MongoStore {
 
     async fn tries(&self, commit: &Commit, gate: &Gate) -> Result<(), CommitError> {
         let _held = self.locks.hold(commit).await;
+        if gate.is_given_up() {
+            return Err(CommitError::NotWritten(late().into()));
+        }
         let holders = self.holders(commit).await;
         let holders = holders.map_err(|it| CommitError::NotWritten(it.into()))?;
         let nobody = WorkerId(Uuid::nil());
@@ -178,9 +180,7 @@ impl MongoStore {
                 Outcome::Failed(_) => {}
             }
             if gate.is_given_up() {
-                return Err(CommitError::NotWritten(
-                    Trouble::Lost("it took too long".to_owned()).into(),
-                ));
+                return Err(CommitError::NotWritten(late().into()));
             }
             tokio::time::sleep(jittered(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -240,6 +240,10 @@ impl MongoStore {
     }
 }
 
+fn late() -> Trouble {
+    Trouble::Lost("it took too long".to_owned())
+}
+
 fn unknown(trouble: Trouble) -> CommitError {
     CommitError::Unknown(trouble.into())
 }
@@ -249,7 +253,7 @@ pub(crate) fn is_worth_another_try(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Refused { transient, .. } => *transient,
         Trouble::Lost(_) => true,
-        Trouble::Unsent(_) | Trouble::Odd(_) => false,
+        Trouble::Unsent(_) | Trouble::Odd(_) | Trouble::Unfit(_) => false,
     }
 }
 

@@ -397,7 +397,9 @@ fn one_of_each(terms: &[sutler_journal::Term]) -> Result<(), Trouble> {
     for (n, term) in terms.iter().enumerate() {
         let twice = |it: &sutler_journal::Term| it.name == term.name && it.value != term.value;
         if terms[..n].iter().any(twice) {
-            return Err(Trouble::odd("two values of one term"));
+            return Err(Trouble::Unfit(
+                "a document has two values of one term, so write it with one of them",
+            ));
         }
     }
     Ok(())

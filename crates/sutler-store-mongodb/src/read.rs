@@ -5,7 +5,7 @@ use crate::rows::{self, Collection, READY, RUNNING, WAITING, int, uuid};
 use crate::store::MongoStore;
 use crate::trouble::Trouble;
 use mongodb::bson::{Bson, Document as Bsons, doc};
-use mongodb::options::FindOptions;
+use mongodb::options::{FindOptions, Hint};
 use sutler_journal::{
     Document, Key, List, Operation, OperationFilter, OperationId, OperationList, OperationRow,
     Page, Polled, Position, Queue, QueueStats, Stats, StoreTime,
@@ -138,16 +138,18 @@ impl MongoStore {
         if list.limit == 0 {
             return Ok(Vec::new());
         }
-        let mut filter = match &list.filter {
-            OperationFilter::All => doc! {},
-            OperationFilter::Lane(lane) => doc! { "lane": names::key(lane) },
-            OperationFilter::Unfinished => doc! { "u": true },
+        let (mut filter, index) = match &list.filter {
+            OperationFilter::All => (doc! {}, "_id_"),
+            OperationFilter::Lane(lane) => (doc! { "lane": names::key(lane) }, "lane"),
+            OperationFilter::Unfinished => (doc! { "u": true }, "unfinished"),
         };
         if let Some(before) = list.before {
             filter.insert("_id", doc! { "$lt": uuid(before.0) });
         }
         let mut options = options(doc! { "_id": -1 }, list.limit);
         options.projection = Some(doc! { "rq": 0, "pr": 0 });
+        // The server might choose another that looks good while there are few.
+        options.hint = Some(Hint::Name(index.to_owned()));
         let found = self
             .caller
             .find(Collection::Operations, filter, options)

@@ -10,6 +10,7 @@ use crate::store::MongoStore;
 use crate::transact::{Gate, Look, Outcome};
 use crate::trouble::Trouble;
 use mongodb::bson::{Bson, Document as Bsons, doc};
+use mongodb::options::Hint;
 use std::time::Duration;
 use sutler_journal::{OperationId, Outcome as End, Sweep};
 
@@ -58,6 +59,7 @@ impl MongoStore {
         for n in 1..=TRIES {
             let mut options = options(doc! { "end": 1, "_id": 1 }, wanted);
             options.projection = Some(doc! { "_id": 1 });
+            options.hint = Some(Hint::Name("sweepable".to_owned()));
             let found = self
                 .caller
                 .find(Collection::Operations, filter.clone(), options)

@@ -28,6 +28,8 @@ pub(crate) enum Trouble {
     Lost(String),
     /// The answer came and cannot be understood.
     Odd(String),
+    /// What was asked for cannot be kept here.
+    Unfit(&'static str),
 }
 
 impl Trouble {
@@ -84,6 +86,7 @@ impl Trouble {
             Self::Lost(said) => format!(
                 "the connection to MongoDB broke ({said}): it is made anew with the next request"
             ),
+            Self::Unfit(why) => format!("it cannot be kept in MongoDB: {why}"),
             Self::Odd(said) => format!(
                 "MongoDB gave an answer that cannot be read ({said}): see that only Sutler writes its \
                  database"
@@ -123,6 +126,7 @@ mod tests {
             (Trouble::Unsent("x".into()), "see that a majority"),
             (Trouble::Lost("x".into()), "made anew"),
             (Trouble::odd("x"), "only Sutler writes"),
+            (Trouble::Unfit("write less"), "write less"),
         ] {
             assert!(trouble.sentence().contains(advice), "{trouble:?}");
         }

@@ -8,9 +8,9 @@ use sutler_journal::{
 
 /// Where operations wait.
 pub(crate) const WORK: Queue = Queue::named("work");
-const THING: Kind = Kind::new("thing");
+pub(crate) const THING: Kind = Kind::new("thing");
 
-fn realm() -> Realm {
+pub(crate) fn realm() -> Realm {
     Realm::new("test").expect("a realm")
 }
 
