@@ -7,6 +7,7 @@
 pub mod conformance;
 
 mod action;
+mod ansible;
 
 mod manifest;
 

@@ -14,6 +14,7 @@ mod supervise;
 pub use job::RunUser;
 pub use supervise::{SUPERVISOR, supervisor};
 
+use crate::ansible;
 use crate::given::{Given, ResultFolder};
 use crate::order::{Order, RunName};
 use crate::run::tail::Tail;
@@ -121,7 +122,7 @@ impl ProcessRunner {
     ///
     /// # Errors
     /// The directory cannot be made or read.
-    pub fn open(settings: ProcessSettings) -> Result<Self, RunFault> {
+    pub fn open(mut settings: ProcessSettings) -> Result<Self, RunFault> {
         let runs = settings.runs();
         let made = std::fs::create_dir_all(&settings.work).and_then(|()| match runs.is_dir() {
             true => Ok(()),
@@ -129,6 +130,11 @@ impl ProcessRunner {
         });
         made.and_then(|()| folder::sweep(&runs))
             .map_err(|fault| trouble_with("use", &runs, &fault))?;
+        let modules = ansible::lay_out(&settings.work)
+            .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
+        for (name, value) in ansible::environment(&modules) {
+            settings.environment.entry(name).or_insert(value);
+        }
         Ok(Self {
             settings: Arc::new(settings),
             supervisors: Arc::default(),

@@ -1,0 +1,165 @@
+//! Our own modules for playbooks that were written for Automation Broker: old names, old arguments.
+//!
+//! They write into a run's result directory what others wrote into a cluster, so such a playbook runs
+//! unmodified. They are laid out once for each version of them, and are on the path of every run; what a
+//! bundle brings along itself comes first where Ansible allows it (roles).
+
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Every file, and what it holds.
+const FILES: [(&str, &str); 8] = [
+    (
+        "library/asb_dashboard_url.py",
+        include_str!("ansible/library/asb_dashboard_url.py"),
+    ),
+    (
+        "library/asb_encode_binding.py",
+        include_str!("ansible/library/asb_encode_binding.py"),
+    ),
+    (
+        "library/asb_last_operation.py",
+        include_str!("ansible/library/asb_last_operation.py"),
+    ),
+    (
+        "library/asb_set_state.py",
+        include_str!("ansible/library/asb_set_state.py"),
+    ),
+    (
+        "lookup_plugins/asb_state.py",
+        include_str!("ansible/lookup_plugins/asb_state.py"),
+    ),
+    (
+        "module_utils/sutler_results.py",
+        include_str!("ansible/module_utils/sutler_results.py"),
+    ),
+    (
+        "roles/ansibleplaybookbundle.asb-modules/tasks/main.yml",
+        include_str!("ansible/roles/asb-modules.yml"),
+    ),
+    (
+        "roles/ansible.kubernetes-modules/tasks/main.yml",
+        include_str!("ansible/roles/kubernetes-modules.yml"),
+    ),
+];
+
+/// The variable that says where Ansible looks for something, the folder of ours, and where it would look
+/// by itself.
+const PATHS: [(&str, &str, &str); 4] = [
+    ("ANSIBLE_LIBRARY", "library", ""),
+    ("ANSIBLE_LOOKUP_PLUGINS", "lookup_plugins", ""),
+    ("ANSIBLE_MODULE_UTILS", "module_utils", ""),
+    (
+        "ANSIBLE_ROLES_PATH",
+        "roles",
+        ":/opt/ansible/roles:/etc/ansible/roles",
+    ),
+];
+
+/// Writes the modules into a working directory, unless they are there, and answers where. Every user may
+/// read them: runs have users of their own.
+///
+/// # Errors
+/// The directory cannot be written.
+pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
+    let place = work.join(format!("ansible-{}", digest()));
+    if place.is_dir() {
+        return Ok(place);
+    }
+    let aside = tempfile::Builder::new()
+        .prefix(".new-ansible-")
+        .tempdir_in(work)?;
+    fs::set_permissions(aside.path(), fs::Permissions::from_mode(0o755))?;
+    for (name, text) in FILES {
+        let path = aside.path().join(name);
+        if let Some(above) = path.parent() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(above)?;
+        }
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444))?;
+    }
+    match fs::rename(aside.path(), &place) {
+        Ok(()) => {
+            // Nothing is left to be removed under the old name.
+            let _ = aside.keep();
+            Ok(place)
+        }
+        // Another process with the same directory was quicker.
+        Err(_) if place.is_dir() => Ok(place),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a run must find in its environment, if the modules are at this place for it.
+pub(crate) fn environment(place: &Path) -> BTreeMap<String, String> {
+    let paths = PATHS.iter().map(|(variable, folder, further)| {
+        let ours = place.join(folder);
+        (
+            (*variable).to_owned(),
+            format!("{}{further}", ours.display()),
+        )
+    });
+    let plain = [
+        ("ANSIBLE_LOCALHOST_WARNING", "false"),
+        ("ANSIBLE_INVENTORY_UNPARSED_WARNING", "false"),
+        ("ANSIBLE_NOCOLOR", "true"),
+        ("ANSIBLE_RETRY_FILES_ENABLED", "false"),
+    ];
+    let plain = plain.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    paths.chain(plain).collect()
+}
+
+/// Names this very version of the modules.
+fn digest() -> String {
+    let mut digest = Sha256::new();
+    for (name, text) in FILES {
+        for part in [name, text] {
+            digest.update(part.len().to_be_bytes());
+            digest.update(part);
+        }
+    }
+    let bytes = digest.finalize();
+    bytes[..6]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILES, PATHS, environment, lay_out};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn modules_are_laid_out_once_and_everybody_may_read_them() {
+        let work = tempfile::tempdir().expect("a folder");
+        let place = lay_out(work.path()).expect("written");
+        for (name, text) in FILES {
+            let path = place.join(name);
+            assert_eq!(std::fs::read_to_string(&path).expect(name), text);
+            let mode = path.metadata().expect(name).permissions().mode();
+            assert_eq!(mode & 0o777, 0o444, "{name}");
+        }
+        assert_eq!(lay_out(work.path()).expect("there"), place);
+        assert_eq!(std::fs::read_dir(work.path()).expect("listed").count(), 1);
+    }
+
+    #[test]
+    fn every_path_of_ansible_begins_with_a_folder_that_is_there() {
+        let work = tempfile::tempdir().expect("a folder");
+        let place = lay_out(work.path()).expect("written");
+        let environment = environment(&place);
+        for (variable, folder, _) in PATHS {
+            let ours = place.join(folder);
+            assert!(ours.is_dir());
+            assert!(environment[variable].starts_with(&ours.display().to_string()));
+        }
+    }
+}
