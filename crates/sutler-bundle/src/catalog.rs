@@ -207,3 +207,6 @@ fn wanted(spec: &ServiceSpec) -> Vec<String> {
     wanted.extend(plans.map(|plan| format!("the plan id {}", text(&plan.id))));
     wanted
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,3 +147,6 @@ fn heads(folder: &Path, entries: &[FolderEntry]) -> BTreeMap<String, Vec<u8>> {
     }
     heads
 }
+
+#[cfg(test)]
+mod tests;

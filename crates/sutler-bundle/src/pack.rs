@@ -136,3 +136,6 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PackFault {
     let what = what.into();
     move |source| PackFault::Io { what, source }
 }
+
+#[cfg(test)]
+mod tests;

@@ -301,3 +301,6 @@ fn code(text: &str) -> String {
         false => format!("`{plain}`"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -149,3 +149,6 @@ pub fn scaffold(name: &str, template: Template) -> Result<Vec<NewFile>, String> 
     };
     Ok(blanks.iter().map(filled).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -233,3 +233,6 @@ fn demanded_if(parameter: &Parameter, all: &[Parameter], dialect: Dialect) -> Va
         Dialect::Draft4 => json!({ "anyOf": [{ "not": condition }, demand] }),
     }
 }
+
+#[cfg(test)]
+mod tests;

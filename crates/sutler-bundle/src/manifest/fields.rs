@@ -175,8 +175,13 @@ impl<'a> Fields<'a> {
     ) -> Option<T> {
         let node = self.get(name)?;
         let value = read(node);
-        if value.is_none() {
-            self.wrong(name, node, wanted, findings);
+        match (&value, node.text()) {
+            (Some(_), _) => (),
+            // It is of the right kind, and still not right.
+            (None, Some(_)) => {
+                findings.fault(node.place, &self.path_of(name), format!("must be {wanted}"));
+            }
+            (None, None) => self.wrong(name, node, wanted, findings),
         }
         value
     }
