@@ -1,7 +1,7 @@
 //! Every parser of outside bytes, by name, with what its inputs look like.
 //!
 //! What must hold is in the files below: what brokers answer in `answers.rs`, bodies in `bodies.rs`, headers, ids and other short texts in
-//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, what
+//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, manifests in `manifests.rs`, what
 //! stores keep in `kept.rs`, whole requests in `requests.rs`, tokens and
 //! their keys in `tokens.rs`. A new parser gets a line here and a folder in `corpus/`.
 
@@ -10,6 +10,7 @@ mod bodies;
 mod catalogs;
 mod configs;
 mod kept;
+mod manifests;
 mod requests;
 mod texts;
 mod tokens;
@@ -126,6 +127,13 @@ pub const TARGETS: &[Target] = &[
         configs::VARIABLE_WORDS,
         configs::variables
     ),
+    plain!(
+        "manifest_bundle",
+        Lines,
+        manifests::WORDS,
+        manifests::bundle
+    ),
+    plain!("manifest_apb", Lines, manifests::WORDS, manifests::apb),
     plain!("answer", Lines, answers::WORDS, answers::answer),
     plain!(
         "retry_after",

@@ -180,11 +180,10 @@ fn startable(entry: &FolderEntry, heads: &BTreeMap<String, Vec<u8>>) -> Vec<Find
 }
 
 fn playbook((action, why, severity): Need, entries: &[FolderEntry]) -> Option<Finding> {
-    let there = |ending: &str| {
-        let path = format!("playbooks/{action}.{ending}");
-        entries.iter().any(|it| it.path == path)
-    };
-    if there("yaml") || there("yml") {
+    let mut names = ["playbooks", "project", "actions"]
+        .into_iter()
+        .flat_map(|place| ["yaml", "yml"].map(|ending| format!("{place}/{action}.{ending}")));
+    if names.any(|name| entries.iter().any(|it| it.path == name)) {
         return None;
     }
     let path = format!("playbooks/{action}.yml");
