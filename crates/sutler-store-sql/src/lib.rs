@@ -12,6 +12,7 @@ mod committing;
 mod feed;
 mod hints;
 mod pool;
+mod rows;
 mod settings;
 mod staged;
 mod trouble;

@@ -94,10 +94,16 @@ fn advice(said: &str) -> &'static str {
     let code = said.split_once(": ").map_or("", |(code, _)| code);
     match code {
         "28P01" | "28000" | "1044" | "1045" => {
-            "check name and password in the store's URL, and what that user may do"
+            "check name and password in the store's URL, what that user may do, and whether the \
+             server wants TLS"
         }
         "3D000" | "1049" => "create the database, or name another one in the store's URL",
         "53300" | "1040" => "let the server take more connections, or stop who holds them",
+        "3159" | "1827" => "it wants TLS: take away what turns that off in the store's URL",
+        // The driver's words, which have no code.
+        _ if said.contains("certificate") => {
+            "see that the URL names the authority of the server's certificate (sslrootcert, ssl-ca)"
+        }
         _ => "see that it runs, and check host and port in the store's URL",
     }
 }
@@ -114,6 +120,8 @@ mod tests {
             ("3D000: there is none", "create the database"),
             ("1049: Unknown database", "create the database"),
             ("53300: too many", "more connections"),
+            ("3159: insecure transport", "it wants TLS"),
+            ("invalid peer certificate: BadSignature", "ssl-ca"),
             ("Connection refused", "see that it runs"),
         ] {
             let error = OpenError::Unreachable {

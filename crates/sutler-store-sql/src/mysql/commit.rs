@@ -3,10 +3,10 @@
 use super::answers::finish;
 use super::connect::Session;
 use super::packed::pack;
-use super::rows::{column, one};
 use super::{Shared, sql};
 use crate::committing::{Committer, Try, Unresolved, verdict_of};
 use crate::hints::Hints;
+use crate::rows::{Cells as _, one};
 use crate::staged::Staged;
 use crate::trouble::Trouble;
 use sqlx::{Arguments, AssertSqlSafe, Executor};
@@ -52,8 +52,8 @@ impl Committer for Shared {
         let found = self
             .ask(sql::FIND_SESSION, &|a| a.add(&session.0[..]))
             .await?;
-        let number: Option<i64> = match found.first() {
-            Some(row) => column(row, 0)?,
+        let number = match found.first() {
+            Some(row) => row.integer(0)?,
             None => None,
         };
         let Some(number) = number else {

@@ -1,17 +1,15 @@
 //! Reading: documents, operations, the feed, counts, logs. Each is one statement.
 
-use super::rows::{self, column, number, one};
 use super::{Shared, sql};
 use crate::codec;
-use crate::feed::{Entry, Gathered};
+use crate::feed::Gathered;
+use crate::rows::{self, number, one};
 use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::mysql::MySqlRow;
-use std::borrow::Cow;
 use sutler_journal::{
     Changes, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, Page, Polled, Position, Queue, QueueStats, Stats, StoreError,
-    StoreTime,
+    OperationList, OperationRow, Page, Polled, Position, QueueStats, Stats, StoreError, StoreTime,
 };
 use uuid::Uuid;
 
@@ -45,16 +43,7 @@ impl Shared {
                 a.add(lane.as_bytes())
             })
             .await;
-        let read = answer.and_then(|found| {
-            let Some(row) = found.first() else {
-                return Ok(None);
-            };
-            Ok(Some(Polled {
-                state: codec::state_of(number(row, 0)?)?,
-                verb: Cow::Owned(rows::word(row, 1)?),
-                detail: rows::bytes(row, 2)?,
-            }))
-        });
+        let read = answer.and_then(|found| found.first().map(rows::polled).transpose());
         read.map_err(Trouble::into_store_error)
     }
 
@@ -108,7 +97,7 @@ impl Shared {
         };
         let by_term = matches!(list, List::Term { .. });
         answer
-            .and_then(|found| page(&found, by_term, limit))
+            .and_then(|found| rows::page(&found, by_term, limit))
             .map_err(Trouble::into_store_error)
     }
 
@@ -144,7 +133,7 @@ impl Shared {
                     a.add(most)
                 })
                 .await;
-            let full = answer.and_then(|found| gathered.add(found.iter().map(entry)));
+            let full = answer.and_then(|found| gathered.add(found.iter().map(rows::entry)));
             if full.map_err(Trouble::into_store_error)? {
                 return Ok(gathered.into_changes());
             }
@@ -180,51 +169,10 @@ impl Shared {
                 a.add(codec::limit(limit.min(ROWS_MAX)))
             })
             .await;
-        let chunk = |row: &MySqlRow| {
-            Ok(LogChunk {
-                number: number(row, 0)?,
-                text: rows::bytes(row, 1)?,
-            })
-        };
         answer
-            .and_then(|found| found.iter().map(chunk).collect())
+            .and_then(|found| found.iter().map(rows::chunk).collect())
             .map_err(Trouble::into_store_error)
     }
-}
-
-fn page(found: &[MySqlRow], by_term: bool, limit: usize) -> Result<Page, Trouble> {
-    let mut documents = Vec::with_capacity(found.len().min(limit));
-    for row in found.iter().take(limit) {
-        documents.push(rows::document(rows::key(row, 0)?, row, 1)?);
-    }
-    let last = found.get(limit.wrapping_sub(1)).zip(documents.last());
-    let next = match last.filter(|_| found.len() > limit) {
-        Some((row, document)) => Some(Position {
-            value: if by_term {
-                column::<&[u8]>(row, 3)?.to_vec()
-            } else {
-                Vec::new()
-            },
-            key: document.key.clone(),
-        }),
-        None => None,
-    };
-    Ok(Page { documents, next })
-}
-
-/// A row of the feed.
-fn entry(row: &MySqlRow) -> Result<Entry<'_>, Trouble> {
-    let commit = match column::<Option<i64>>(row, 1)? {
-        Some(seq) => {
-            let commit = rows::id(row, 2)?;
-            Some((seq, commit, column(row, 3)?))
-        }
-        None => None,
-    };
-    Ok(Entry {
-        trimmed: column(row, 0)?,
-        commit,
-    })
 }
 
 fn stats(found: &[MySqlRow]) -> Result<Stats, Trouble> {
@@ -233,16 +181,7 @@ fn stats(found: &[MySqlRow]) -> Result<Stats, Trouble> {
         stats.accepted = number(row, 0)?;
         stats.terminal = number(row, 1)?;
         stats.cleaned = number(row, 2)?;
-        if column::<Option<&[u8]>>(row, 3)?.is_none() {
-            break;
-        }
-        stats.queues.push(QueueStats {
-            queue: Queue::of(rows::word(row, 3)?),
-            waiting: number(row, 4)?,
-            ready: number(row, 5)?,
-            running: number(row, 6)?,
-            oldest: StoreTime(column(row, 7)?),
-        });
+        stats.queues.extend(rows::queue(row)?);
     }
     let live = |queue: &QueueStats| queue.waiting + queue.ready + queue.running;
     stats.live = stats.queues.iter().map(live).sum();

@@ -1,8 +1,8 @@
 //! What only those ask for who copy or examine the whole store. Not here: what a broker asks (`read.rs`).
 
-use super::rows::{self, column, number};
 use super::{Shared, packed, sql};
 use crate::codec;
+use crate::rows::{self, blob, number, only};
 use crate::trouble::{Trouble, odd};
 use sqlx::Arguments;
 use sqlx::mysql::MySqlRow;
@@ -30,21 +30,19 @@ impl Shared {
 }
 
 fn filed(row: &MySqlRow) -> Result<Filed, Trouble> {
-    let terms = packed::unpack_terms(column(row, 3)?)
+    let terms = packed::unpack_terms(blob(row, 3)?)
         .ok_or_else(|| odd("the terms of a document are damaged"))?;
     let terms = terms
         .into_iter()
         .map(|(scope, value)| codec::term(scope, value));
     Ok(Filed::new(
-        rows::document(rows::key(row, 0)?, row, 1)?,
+        rows::keyed(row)?,
         terms.collect::<Result<_, _>>()?,
     ))
 }
 
 fn survey(layout: Layout, found: &[MySqlRow]) -> Result<Survey, Trouble> {
-    let row = found
-        .first()
-        .ok_or_else(|| odd("an answer without a row"))?;
+    let row = only(found)?;
     Ok(Survey {
         layout,
         leases: number(row, 0)?,

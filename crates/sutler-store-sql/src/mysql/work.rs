@@ -1,13 +1,12 @@
 //! Leases, claims, sweeps and logs: what is no commit, and yet changes something.
 
 use super::packed::{Packed, bucket};
-use super::rows::{self, column, one};
 use super::{Shared, sql};
 use crate::codec::{self, Lock};
+use crate::rows::{self, one};
 use crate::trouble::{Trouble, odd};
 use bytes::Bytes;
 use sqlx::Arguments;
-use sqlx::mysql::MySqlRow;
 use std::time::Duration;
 use sutler_journal::{
     LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Operation, OperationId, Queue, Renewal,
@@ -35,7 +34,7 @@ impl Shared {
             })
             .await;
         let found = answer.map_err(Trouble::into_store_error)?;
-        let renewal = renewal(&found).map_err(Trouble::into_store_error)?;
+        let renewal = rows::renewal(&found).map_err(Trouble::into_store_error)?;
         renewal.ok_or(LeaseError::Lost)
     }
 
@@ -60,7 +59,7 @@ impl Shared {
             })
             .await;
         let found = answer.map_err(Trouble::into_store_error)?;
-        let claimed = claimed(&found).map_err(Trouble::into_store_error)?;
+        let claimed = rows::claimed(&found).map_err(Trouble::into_store_error)?;
         claimed.ok_or(LeaseError::Lost)
     }
 
@@ -156,35 +155,4 @@ impl Shared {
             .await;
         answer.map(drop).map_err(Trouble::into_store_error)
     }
-}
-
-/// `None` if the lease was lost.
-fn renewal(found: &[MySqlRow]) -> Result<Option<Renewal>, Trouble> {
-    let mut renewal = Renewal::default();
-    for row in found {
-        if column::<i64>(row, 0)? != 0 {
-            return Ok(None);
-        }
-        if column::<Option<&[u8]>>(row, 1)?.is_none() {
-            continue;
-        }
-        let id = rows::id(row, 1)?;
-        renewal.held.push(OperationId(id));
-        if column::<i64>(row, 2)? != 0 {
-            renewal.cancelled.push(OperationId(id));
-        }
-    }
-    Ok(Some(renewal))
-}
-
-/// `None` if the worker holds no lease.
-fn claimed(found: &[MySqlRow]) -> Result<Option<Vec<Operation>>, Trouble> {
-    let mut operations = Vec::with_capacity(found.len());
-    for row in found {
-        if column::<Option<&[u8]>>(row, 0)?.is_none() {
-            return Ok(None);
-        }
-        operations.push(rows::operation(row)?);
-    }
-    Ok(Some(operations))
 }

@@ -4,17 +4,17 @@
 use super::answers::finish;
 use super::connect::{Server, Session};
 use super::ids::Id;
-use super::rows::column;
 use super::usual::Usual;
 use super::{Shared, sql};
 use crate::committing::{Committer, Try, Unresolved, unknown, verdict_of};
 use crate::hints::Hints;
 use crate::pool::Lent;
+use crate::rows::one;
 use crate::staged::{Row, Staged};
-use crate::trouble::{Trouble, odd};
+use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::error::BoxDynError;
-use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::postgres::PgArguments;
 
 impl Committer for Shared {
     type Session = Session;
@@ -72,15 +72,8 @@ impl Shared {
             }
         }
         let found = self.send(lent, sql::COMMIT, &|a| fill(a, staged)).await?;
-        verdict(&found)
+        one(&found)
     }
-}
-
-fn verdict(found: &[PgRow]) -> Result<i64, Trouble> {
-    let row = found
-        .first()
-        .ok_or_else(|| odd("an answer without a row"))?;
-    column::<i32>(row, 0).map(i64::from)
 }
 
 /// What the server's refusal means for a commit; the codes beginning with SU are our own.

@@ -3,8 +3,8 @@
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
-use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef};
-use sqlx::{Decode, Encode, Postgres, Type};
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo};
+use sqlx::{Encode, Postgres, Type};
 use uuid::Uuid;
 
 /// The numbers of the types, which PostgreSQL never changes.
@@ -31,11 +31,5 @@ impl Encode<'_, Postgres> for Id {
     fn encode_by_ref(&self, to: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
         to.extend_from_slice(self.0.as_bytes());
         Ok(IsNull::No)
-    }
-}
-
-impl Decode<'_, Postgres> for Id {
-    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
-        Ok(Self(Uuid::from_slice(value.as_bytes()?)?))
     }
 }

@@ -1,18 +1,16 @@
 //! Reading: documents, operations, the feed, counts, logs. Each is one statement.
 
 use super::ids::Id;
-use super::rows::{self, column, number};
 use super::{Shared, sql};
 use crate::codec;
-use crate::feed::{Entry, Gathered};
+use crate::feed::Gathered;
+use crate::rows::{self, number, one};
 use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::postgres::PgRow;
-use std::borrow::Cow;
 use sutler_journal::{
     Changes, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, Page, Polled, Position, Queue, QueueStats, Stats, StoreError,
-    StoreTime,
+    OperationList, OperationRow, Page, Polled, Position, QueueStats, Stats, StoreError, StoreTime,
 };
 use uuid::Uuid;
 
@@ -46,16 +44,7 @@ impl Shared {
                 a.add(lane.as_bytes())
             })
             .await;
-        let read = answer.and_then(|found| {
-            let Some(row) = found.first() else {
-                return Ok(None);
-            };
-            Ok(Some(Polled {
-                state: codec::state_of(column(row, 0)?)?,
-                verb: Cow::Owned(rows::word(row, 1)?),
-                detail: rows::bytes(row, 2)?,
-            }))
-        });
+        let read = answer.and_then(|found| found.first().map(rows::polled).transpose());
         read.map_err(Trouble::into_store_error)
     }
 
@@ -105,7 +94,7 @@ impl Shared {
         };
         let by_term = matches!(list, List::Term { .. });
         answer
-            .and_then(|found| page(&found, by_term, limit))
+            .and_then(|found| rows::page(&found, by_term, limit))
             .map_err(Trouble::into_store_error)
     }
 
@@ -142,7 +131,7 @@ impl Shared {
                     a.add(most)
                 })
                 .await;
-            let full = answer.and_then(|found| gathered.add(found.iter().map(entry)));
+            let full = answer.and_then(|found| gathered.add(found.iter().map(rows::entry)));
             if full.map_err(Trouble::into_store_error)? {
                 return Ok(gathered.into_changes());
             }
@@ -182,59 +171,10 @@ impl Shared {
                 a.add(codec::limit(limit.min(ROWS_MAX)))
             })
             .await;
-        let chunk = |row: &PgRow| {
-            Ok(LogChunk {
-                number: u32::try_from(column::<i32>(row, 0)?).map_err(crate::trouble::odd)?,
-                text: rows::bytes(row, 1)?,
-            })
-        };
         answer
-            .and_then(|found| found.iter().map(chunk).collect())
+            .and_then(|found| found.iter().map(rows::chunk).collect())
             .map_err(Trouble::into_store_error)
     }
-}
-
-/// The only value of an answer.
-pub(super) fn one(found: &[PgRow]) -> Result<i64, Trouble> {
-    match found.first() {
-        Some(row) => column(row, 0),
-        None => Err(crate::trouble::odd("an answer without a row")),
-    }
-}
-
-fn page(found: &[PgRow], by_term: bool, limit: usize) -> Result<Page, Trouble> {
-    let mut documents = Vec::with_capacity(found.len().min(limit));
-    for row in found.iter().take(limit) {
-        documents.push(rows::document(rows::key(row, 0)?, row, 1)?);
-    }
-    let last = found.get(limit.wrapping_sub(1)).zip(documents.last());
-    let next = match last.filter(|_| found.len() > limit) {
-        Some((row, document)) => Some(Position {
-            value: if by_term {
-                column::<&[u8]>(row, 3)?.to_vec()
-            } else {
-                Vec::new()
-            },
-            key: document.key.clone(),
-        }),
-        None => None,
-    };
-    Ok(Page { documents, next })
-}
-
-/// A row of the feed.
-fn entry(row: &PgRow) -> Result<Entry<'_>, Trouble> {
-    let commit = match column::<Option<i64>>(row, 1)? {
-        Some(seq) => {
-            let Id(commit) = column(row, 2)?;
-            Some((seq, commit, column(row, 3)?))
-        }
-        None => None,
-    };
-    Ok(Entry {
-        trimmed: column(row, 0)?,
-        commit,
-    })
 }
 
 /// The counts, and by how many commits the tally is behind.
@@ -244,17 +184,8 @@ fn stats(found: &[PgRow]) -> Result<(Stats, i64), Trouble> {
     for row in found {
         ended = number(row, 0)?;
         stats.cleaned = number(row, 1)?;
-        behind = column(row, 2)?;
-        if column::<Option<&[u8]>>(row, 3)?.is_none() {
-            break;
-        }
-        stats.queues.push(QueueStats {
-            queue: Queue::of(rows::word(row, 3)?),
-            waiting: number(row, 4)?,
-            ready: number(row, 5)?,
-            running: number(row, 6)?,
-            oldest: StoreTime(column(row, 7)?),
-        });
+        behind = number(row, 2)?;
+        stats.queues.extend(rows::queue(row)?);
     }
     let live = |queue: &QueueStats| queue.waiting + queue.ready + queue.running;
     stats.live = stats.queues.iter().map(live).sum();

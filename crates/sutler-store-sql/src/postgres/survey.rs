@@ -1,11 +1,11 @@
 //! What only those ask for who copy or examine the whole store. Not here: what a broker asks (`read.rs`).
 
-use super::rows::{self, column, number};
 use super::{Shared, sql};
 use crate::codec;
+use crate::rows::{self, number, only};
 use crate::trouble::{Trouble, odd};
-use sqlx::Arguments;
 use sqlx::postgres::PgRow;
+use sqlx::{Arguments, Row as _};
 use sutler_journal::{Filed, Layout, StoreError, Survey};
 
 impl Shared {
@@ -30,20 +30,18 @@ impl Shared {
 }
 
 fn filed(row: &PgRow) -> Result<Filed, Trouble> {
-    let scopes: Vec<Vec<u8>> = column(row, 3)?;
-    let values: Vec<Vec<u8>> = column(row, 4)?;
+    let scopes: Vec<Vec<u8>> = row.try_get(3).map_err(odd)?;
+    let values: Vec<Vec<u8>> = row.try_get(4).map_err(odd)?;
     let terms = scopes.iter().zip(&values);
     let terms = terms.map(|(scope, value)| codec::term(scope, value));
     Ok(Filed::new(
-        rows::document(rows::key(row, 0)?, row, 1)?,
+        rows::keyed(row)?,
         terms.collect::<Result<_, _>>()?,
     ))
 }
 
 fn survey(layout: Layout, found: &[PgRow]) -> Result<Survey, Trouble> {
-    let row = found
-        .first()
-        .ok_or_else(|| odd("an answer without a row"))?;
+    let row = only(found)?;
     Ok(Survey {
         layout,
         leases: number(row, 0)?,

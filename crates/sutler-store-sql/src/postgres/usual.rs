@@ -5,9 +5,9 @@
 //! goes well. Wherever it does not, the general one is asked (`commit.rs`): so nothing is decided twice.
 
 use super::ids::Id;
-use super::rows::column;
 use super::sql;
 use crate::codec;
+use crate::rows::{Cells as _, only};
 use crate::staged::{ABSENT, ADVANCE, FENCE, PUT, PUT_NEW, Row, START, Staged, VERSION, Wanted};
 use crate::trouble::{Trouble, odd};
 use sqlx::Arguments;
@@ -122,10 +122,7 @@ impl<'s> Usual<'s> {
             }
             Err(trouble) => return Some(Err(trouble)),
         };
-        let Some(row) = found.first() else {
-            return Some(Err(odd("an answer without a row")));
-        };
-        match column::<Option<i32>>(row, 0) {
+        match only(&found).and_then(|row| row.integer(0)) {
             Ok(Some(0)) => Some(Ok(0)),
             Ok(Some(_)) => Some(i64::try_from(self.document_at + 1).map_err(odd)),
             Ok(None) => None,

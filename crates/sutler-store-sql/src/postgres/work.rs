@@ -1,14 +1,12 @@
 //! Leases, claims, sweeps and logs: what is no commit, and yet changes something.
 
 use super::ids::Id;
-use super::read::one;
-use super::rows::{self, column};
 use super::{Shared, sql};
 use crate::codec::{self, Lock};
+use crate::rows::{self, one};
 use crate::trouble::{Trouble, odd};
 use bytes::Bytes;
 use sqlx::Arguments;
-use sqlx::postgres::PgRow;
 use std::time::Duration;
 use sutler_journal::{
     LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Operation, OperationId, Queue, Renewal,
@@ -35,7 +33,7 @@ impl Shared {
             })
             .await;
         let found = answer.map_err(Trouble::into_store_error)?;
-        let renewal = renewal(&found).map_err(Trouble::into_store_error)?;
+        let renewal = rows::renewal(&found).map_err(Trouble::into_store_error)?;
         renewal.ok_or(LeaseError::Lost)
     }
 
@@ -55,7 +53,7 @@ impl Shared {
             })
             .await;
         let found = answer.map_err(Trouble::into_store_error)?;
-        let claimed = claimed(&found).map_err(Trouble::into_store_error)?;
+        let claimed = rows::claimed(&found).map_err(Trouble::into_store_error)?;
         claimed.ok_or(LeaseError::Lost)
     }
 
@@ -141,34 +139,4 @@ impl Shared {
             .await;
         answer.map(drop).map_err(Trouble::into_store_error)
     }
-}
-
-/// `None` if the lease was lost.
-fn renewal(found: &[PgRow]) -> Result<Option<Renewal>, Trouble> {
-    let mut renewal = Renewal::default();
-    for row in found {
-        if column(row, 0)? {
-            return Ok(None);
-        }
-        let Some(Id(id)) = column(row, 1)? else {
-            continue;
-        };
-        renewal.held.push(OperationId(id));
-        if column(row, 2)? {
-            renewal.cancelled.push(OperationId(id));
-        }
-    }
-    Ok(Some(renewal))
-}
-
-/// `None` if the worker holds no lease.
-fn claimed(found: &[PgRow]) -> Result<Option<Vec<Operation>>, Trouble> {
-    let mut operations = Vec::with_capacity(found.len());
-    for row in found {
-        if column::<Option<Id>>(row, 0)?.is_none() {
-            return Ok(None);
-        }
-        operations.push(rows::operation(row)?);
-    }
-    Ok(Some(operations))
 }

@@ -2,8 +2,10 @@
 //! server can suffer.
 
 mod bounds;
+mod faults;
 mod leases;
 mod scene;
+mod trips;
 
 #[cfg(feature = "mysql")]
 mod mysql;

@@ -2,28 +2,15 @@
 
 use super::candidate::MySql;
 use super::cluster;
-use crate::scene::{insert, key, ready, until_ok};
+use crate::faults::{self, impatient};
+use crate::scene::ready;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use sutler_journal::{Commit, CommitError, Store, settle};
+use std::time::Duration;
+use sutler_journal::{Commit, CommitError, Store as _, settle};
 use sutler_servers::Server;
 use sutler_store_sql::{MySqlStore, SqlSettings};
 use tokio::task::JoinHandle;
-
-/// Gives up soon, and has one connection, so that its session can be found.
-fn impatient() -> SqlSettings {
-    SqlSettings {
-        connections: 1,
-        connect_timeout: Duration::from_secs(1),
-        answer_timeout: Duration::from_secs(1),
-        hint_every: Duration::from_secs(3600),
-        ..SqlSettings::default()
-    }
-}
-
-/// How soon a lost server must be noticed: two timeouts of a second each, on a busy machine.
-const SOON: Duration = Duration::from_secs(8);
 
 /// Looks until a session waits for a lock.
 async fn until_somebody_waits<T>(looking: &mut MySqlConnection, waiting: &JoinHandle<T>) {
@@ -47,70 +34,25 @@ async fn own() -> Option<(Server, MySql, Arc<MySqlStore>)> {
     Some((server, candidate, Arc::new(store.expect("a store"))))
 }
 
-/// A lost server is noticed soon, by readers and writers; and nothing that was acknowledged is lost.
-async fn is_noticed(store: &dyn Store, lost: &Commit) {
-    let began = Instant::now();
-    let read = store.get(&key("before")).await;
-    assert!(read.is_err(), "nobody can know");
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
-    let began = Instant::now();
-    match store.commit(lost).await {
-        Err(CommitError::Unknown(_) | CommitError::NotWritten(_)) => {}
-        other => panic!("the server is away, yet {other:?}"),
-    }
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
-}
-
-async fn goes_on(store: &dyn Store, lost: &Commit) {
-    let read = until_ok("a read", || async { store.get(&key("before")).await }).await;
-    assert!(read.is_some(), "what was acknowledged is there");
-    until_ok("the lost commit", || settle(store, lost)).await;
-    let found = store.get(&key("lost")).await.expect("a read");
-    assert!(found.is_some());
-    store.commit(&insert("after")).await.expect("a commit");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_of_the_server_everything_goes_on() {
-    let Some((server, _candidate, store)) = own().await else {
-        return;
-    };
-    store.commit(&insert("before")).await.expect("a commit");
-    let lost = insert("lost");
-    server.kill();
-    is_noticed(&*store, &lost).await;
-    server.start();
-    goes_on(&*store, &lost).await;
+    if let Some((server, _candidate, store)) = own().await {
+        faults::after_a_restart_of_the_server_everything_goes_on(&server, &*store).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_between_two_requests_is_not_noticed() {
-    let Some((server, _candidate, store)) = own().await else {
-        return;
-    };
-    store.commit(&insert("before")).await.expect("a commit");
-    for n in 0..3 {
-        server.kill();
-        server.start();
-        match n {
-            0 => drop(store.get(&key("before")).await.expect("a read")),
-            1 => store.commit(&insert("x")).await.expect("a commit"),
-            _ => drop(store.now().await.expect("the time")),
-        }
+    if let Some((server, _candidate, store)) = own().await {
+        faults::a_restart_between_two_requests_is_not_noticed(&server, &*store).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_server_is_noticed_and_goes_on() {
-    let Some((server, _candidate, store)) = own().await else {
-        return;
-    };
-    store.commit(&insert("before")).await.expect("a commit");
-    let lost = insert("lost");
-    server.freeze();
-    is_noticed(&*store, &lost).await;
-    server.thaw();
-    goes_on(&*store, &lost).await;
+    if let Some((server, _candidate, store)) = own().await {
+        faults::a_frozen_server_is_noticed_and_goes_on(&server, &*store).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

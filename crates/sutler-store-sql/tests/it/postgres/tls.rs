@@ -43,4 +43,6 @@ async fn the_server_is_held_to_its_certificate() {
     let refused = PostgresStore::open(&url(&server, &wrong)).await;
     let error = refused.expect_err("a stranger's certificate");
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("names the authority"), "{said}");
 }
