@@ -73,8 +73,8 @@ pub enum CopyError {
     TakenOver,
     /// Somebody works in the source.
     #[error(
-        "{0} still hold leases in the source: stop all brokers on it, wait for half a minute if one \
-         was killed, and repeat the command with --finish"
+        "workers still hold leases in the source ({0}): stop all brokers on it, wait for half a minute \
+         if one was killed, and repeat the command with --finish"
     )]
     InUse(u64),
     /// The source changed while it should have stood still.

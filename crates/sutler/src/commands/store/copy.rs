@@ -140,7 +140,7 @@ fn text(from: &str, to: &str, ended: &Ended) -> String {
             "finished: {from} and {to} held the same\n  {documents} documents, {operations} operations\n  sha256 {digest}\nStart the brokers on the target, with the same keys.\n"
         ),
         Ended::CaughtUp(progress, leases) => format!(
-            "caught up: {} documents, {} operations that ended, {} changes followed\n{leases} in the source still hold leases. Stop the brokers on it, then finish:\n  sutler store copy --from ... --to ... --finish\n",
+            "caught up: {} documents, {} operations that ended, {} changes followed\nWorkers still hold leases in the source ({leases}). Stop the brokers on it, then finish:\n  sutler store copy --from ... --to ... --finish\n",
             progress.documents, progress.operations, progress.changes
         ),
         Ended::Interrupted(progress) => format!(
