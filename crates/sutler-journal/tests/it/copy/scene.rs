@@ -125,13 +125,13 @@ impl Scene {
         let id = ended.id;
         self.commit(Commit::new().start(ended)).await;
         let outcomes = [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled];
-        let progress = (n % 4 == 0).then(|| text("memo"));
+        let progress = n.is_multiple_of(4).then(|| text("memo"));
         let retried = Commit::new().advance(id, Next::Retry(Due::Now), None, progress);
         self.commit(retried).await;
         self.clock.advance(Duration::from_millis(1));
         let end = Next::Done(outcomes[n % 3]);
         let mut end = Commit::new().advance(id, end, Some(text("over")), None);
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             end = end.write(Write::Unpin(id));
         }
         self.commit(end).await;
