@@ -6,7 +6,7 @@
 
 use crate::find::{Missing, programs};
 use crate::place::Place;
-use crate::server::{Demands, Ground, Line, Recipe, Server, Tls};
+use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
 use crate::wait::until;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -64,6 +64,26 @@ pub fn three() -> Option<(Vec<Server>, String)> {
     found(members[0].place().port, &hosts);
     let url = format!("mongodb://{}/three?replicaSet={SET}", hosts.join(","));
     Some((members, url))
+}
+
+/// Makes a user with [`PASSWORD`] who may use one database only; how that user gets in. A server that
+/// does not ask for passwords refuses wrong ones nevertheless.
+///
+/// # Panics
+/// If the server refuses.
+#[must_use]
+pub fn make_user(server: &Server, name: &str, database: &str) -> Place {
+    let role = document(&[text("role", "readWrite"), text("db", database)]);
+    let make = document(&[
+        text("createUser", name),
+        text("pwd", PASSWORD),
+        nested(4, "roles", &document(&[nested(3, "0", &role)])),
+        text("$db", database),
+    ]);
+    let answer = ask(server.place().port, &make).expect("an answer");
+    let said = String::from_utf8_lossy(&answer);
+    assert!(!said.contains("errmsg"), "no user: {said}");
+    server.place().at(database).with_user(name, PASSWORD)
 }
 
 /// Whether the member at this port is the primary.

@@ -20,7 +20,7 @@ const TRIES: usize = 20;
 pub(crate) async fn check_server(caller: &Caller, server: &str) -> Result<(), OpenError> {
     let unreachable = |trouble: Trouble| OpenError::Unreachable {
         server: server.to_owned(),
-        said: trouble.sentence(),
+        said: trouble.words(),
     };
     let hello = caller.admin(doc! { "hello": 1 }).await;
     let hello = hello.map_err(unreachable)?;

@@ -46,7 +46,11 @@ pub enum OpenError {
     )]
     Url,
     /// Nobody answers there, or not to us.
-    #[error("{server} cannot be reached: {said}; is it running, and are name and password right?")]
+    #[error(
+        "{server} cannot be reached: {said}; see that the replica set runs and has a primary, and check \
+         hosts, name and password in the store's URL, and in which database that user is known \
+         (authSource)"
+    )]
     Unreachable {
         /// Hosts and database.
         server: String,

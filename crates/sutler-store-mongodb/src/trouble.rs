@@ -74,6 +74,15 @@ impl Trouble {
         StoreError::new(self.sentence())
     }
 
+    /// What happened, for a sentence of the caller's own.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Unsent(said) | Self::Lost(said) | Self::Odd(said) => said.clone(),
+            Self::Unfit(why) => (*why).to_owned(),
+            Self::Refused { code, name, .. } => format!("it refused ({code} {name})"),
+        }
+    }
+
     /// What happened, and what to do next.
     pub(crate) fn sentence(&self) -> String {
         match self {

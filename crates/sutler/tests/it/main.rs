@@ -12,6 +12,11 @@ mod reload;
 mod said;
 mod stopping;
 mod store;
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "etcd"))]
+#[cfg(any(
+    feature = "postgres",
+    feature = "mysql",
+    feature = "mongodb",
+    feature = "etcd"
+))]
 mod stores;
 mod telemetry;

@@ -26,6 +26,8 @@ pub(crate) struct Sort {
     guarded: fn(&Server) -> Place,
     /// A wire to it.
     wire: fn(&Server) -> scene::Wire,
+    /// How many round trips a provision, its repeat and a poll may take.
+    trips: [usize; 3],
     /// How soon an idle replica must start what another accepted, in milliseconds.
     elsewhere_ms: u64,
     /// Opens the store itself, without a broker.
@@ -66,4 +68,5 @@ mod sorts;
 
 on_server!("postgres", postgres);
 on_server!("mysql", mariadb);
+on_server!("mongodb", mongodb);
 on_server!("etcd", etcd);

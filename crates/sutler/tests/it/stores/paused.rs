@@ -11,7 +11,8 @@ pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(sort: &S
     };
     let scene = Scene::over(&server.fresh(), BRIEF);
     let (paused, other) = (scene.replica(), scene.replica());
-    let started = paused.provision("i", 1000).operation();
+    let started = paused.provision("i", 3000).operation();
+    paused.until_it_works("i", &started);
     paused.0.signal("STOP");
     assert_eq!(other.until_it_ends("i", &started), "succeeded");
     let taken_over = other.admin(&format!("operations/{started}"));

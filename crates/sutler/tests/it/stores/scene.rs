@@ -129,6 +129,15 @@ impl Replica {
         })
     }
 
+    /// The hook of an operation has written its progress, and writes nothing more until it ends.
+    pub(super) fn until_it_works(&self, id: &str, operation: &str) {
+        until("progress", || {
+            let polled = self.poll(id, operation);
+            let told = polled.body["description"].is_string();
+            if told { Ok(()) } else { Err(polled) }
+        });
+    }
+
     pub(super) fn ready(&self) -> Heard {
         Heard::of(Ask::get("/readyz").send(self.0.address()))
     }

@@ -53,7 +53,8 @@ pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(sort: &Sort) {
         let ran = ahead.admin(&format!("operations/{operation}"));
         assert_eq!(ran["claims"], 1, "{ran}");
     }
-    let orphan = ahead.provision("three", 500).operation();
+    let orphan = ahead.provision("three", 2000).operation();
+    ahead.until_it_works("three", &orphan);
     ahead.0.signal("KILL");
     let began = Instant::now();
     assert_eq!(now.until_it_ends("three", &orphan), "succeeded");

@@ -4,6 +4,9 @@ use super::Sort;
 use super::scene::{Wire, opening};
 use sutler_servers::{Place, Proxy, Server};
 
+/// A provision and the progress of its hook; a look and a read; one row.
+const TRIPS: [usize; 3] = [3, 2, 1];
+
 #[cfg(feature = "postgres")]
 pub(super) fn postgres() -> Sort {
     use sutler_servers::{PostgresDialect, postgres};
@@ -25,6 +28,7 @@ pub(super) fn postgres() -> Sort {
         own: postgres::own,
         guarded: Server::fresh,
         wire: |server| Wire::new(Proxy::to::<PostgresDialect>(server.address())),
+        trips: TRIPS,
         elsewhere_ms: 50,
         open: |url| opening(async move { sutler_store_sql::PostgresStore::open(&url).await }),
         refused: include_str!("said-of-postgres.txt"),
@@ -50,10 +54,29 @@ pub(super) fn mariadb() -> Sort {
         own: mariadb::own,
         guarded: Server::fresh,
         wire: |server| Wire::new(Proxy::to::<MySqlDialect>(server.address())),
+        trips: TRIPS,
         elsewhere_ms: 500,
         open: |url| opening(async move { sutler_store_sql::MySqlStore::open(&url).await }),
         refused: include_str!("said-of-mariadb.txt"),
         older,
+    }
+}
+
+#[cfg(feature = "mongodb")]
+pub(super) fn mongodb() -> Sort {
+    use sutler_servers::{MongoDialect, mongodb};
+    Sort {
+        shared: mongodb::shared,
+        own: mongodb::own,
+        guarded: |server| mongodb::make_user(server, "me", "mine"),
+        wire: |server| Wire::new(Proxy::to::<MongoDialect>(server.address())),
+        // A commit is two here (ADR 8).
+        trips: [4, 3, 1],
+        elsewhere_ms: 50,
+        open: |url| opening(async move { sutler_store_mongodb::MongoStore::open(&url).await }),
+        refused: include_str!("said-of-mongodb.txt"),
+        // Nothing makes it say that it is older.
+        older: |_| {},
     }
 }
 
@@ -70,6 +93,7 @@ pub(super) fn etcd() -> Sort {
         own: etcd::own,
         guarded: |server| etcd::demand_passwords(server, "me", "mine"),
         wire: |server| Wire::new(Proxy::to::<EtcdDialect>(server.address())),
+        trips: TRIPS,
         elsewhere_ms: 50,
         open: |url| opening(async move { sutler_store_etcd::EtcdStore::open(&url).await }),
         refused: include_str!("said-of-etcd.txt"),

@@ -4,7 +4,7 @@
 //! request is made several times, and the one that met the least of that counts.
 
 use super::Sort;
-use super::scene::{Heard, Replica, Scene, Wire, until};
+use super::scene::{Heard, Replica, Scene, Wire};
 use sutler_servers::say;
 
 /// How often each request is made.
@@ -27,33 +27,24 @@ fn fewest(all: Vec<Vec<String>>) -> Vec<String> {
     fewest.expect("it was done several times")
 }
 
-/// Its hook has written its progress, and writes nothing more for long.
-fn until_it_waits(replica: &Replica, id: &str, operation: &str) {
-    until("progress", || {
-        let polled = replica.poll(id, operation);
-        let told = polled.body["description"].is_string();
-        if told { Ok(()) } else { Err(polled) }
-    });
-}
-
-fn count(replica: &Replica, wire: &Wire) -> [(&'static str, usize, Vec<String>); 3] {
+fn count(replica: &Replica, wire: &Wire) -> [(&'static str, Vec<String>); 3] {
     let (mut provisions, mut repeats, mut polls) = (Vec::new(), Vec::new(), Vec::new());
     // The first of each prepares what is said to the server.
     let operation = replica.provision("warm", SLOW_MS).operation();
-    until_it_waits(replica, "warm", &operation);
+    replica.until_it_works("warm", &operation);
     for n in 0..TIMES {
         let id = format!("i-{n}");
         // Its hook may write its progress before the answer is here: one more, not the request's own.
         provisions.push(counted(wire, || replica.provision(&id, SLOW_MS), 202));
         let operation = replica.provision(&id, SLOW_MS).operation();
-        until_it_waits(replica, &id, &operation);
+        replica.until_it_works(&id, &operation);
         repeats.push(counted(wire, || replica.provision(&id, SLOW_MS), 202));
         polls.push(counted(wire, || replica.poll(&id, &operation), 200));
     }
     [
-        ("async provision", 3, fewest(provisions)),
-        ("identical repeat", 2, fewest(repeats)),
-        ("poll", 1, fewest(polls)),
+        ("async provision", fewest(provisions)),
+        ("identical repeat", fewest(repeats)),
+        ("poll", fewest(polls)),
     ]
 }
 
@@ -65,7 +56,7 @@ pub(super) fn round_trips_of_requests_are_few(sort: &Sort) {
     let place = server.fresh().through(wire.proxy.port());
     let scene = Scene::over(&place, "workers: 64\n");
     let replica = scene.replica();
-    for (what, most, asked) in count(&replica, &wire) {
+    for ((what, asked), most) in count(&replica, &wire).into_iter().zip(sort.trips) {
         say(&format!(
             "{}: {what}: {} round trips",
             server.name(),
