@@ -52,6 +52,8 @@ pub use pack::{
 };
 pub use page::page;
 pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
+#[cfg(feature = "containers")]
+pub use run::container::{ContainerRunner, ContainerSettings, Network, RegistryLogin};
 pub use run::process::{ProcessRunner, ProcessSettings, RunUser, SUPERVISOR, supervisor};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use scaffold::{NewFile, Template, scaffold};

@@ -18,6 +18,7 @@ mod wait;
 pub mod etcd;
 pub mod mariadb;
 pub mod mongodb;
+pub mod podman;
 pub mod postgres;
 pub mod redis;
 

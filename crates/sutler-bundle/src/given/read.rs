@@ -57,6 +57,16 @@ impl ResultFolder {
         last_progress(&bytes)
     }
 
+    /// A file with a sentence; what is broken is none.
+    #[cfg(feature = "containers")]
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        let mut bytes = Vec::new();
+        let file = self.file(name).ok()??;
+        file.take(ERROR_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        let text = printable(&String::from_utf8_lossy(&bytes));
+        (!text.is_empty()).then_some(text)
+    }
+
     fn object(&self, name: &str) -> Result<Option<Vars>, RunFault> {
         let Some(bytes) = self.bytes(name, OBJECT_BYTES_MAX)? else {
             return Ok(None);

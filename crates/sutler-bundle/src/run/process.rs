@@ -11,6 +11,15 @@ mod launch;
 mod marks;
 mod supervise;
 
+#[cfg(feature = "containers")]
+pub(crate) use folder::{clear, make_folder, private, write_secret, write_state};
+#[cfg(feature = "containers")]
+pub(crate) use job::{Places, environment};
+#[cfg(feature = "containers")]
+pub(crate) use marks::{sync_folder, write_durably};
+#[cfg(feature = "containers")]
+pub(crate) use supervise::hand_over;
+
 pub use job::RunUser;
 pub use supervise::{SUPERVISOR, supervisor};
 
@@ -75,15 +84,8 @@ impl ProcessSettings {
         let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sutler"));
         let path =
             std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
-        let mut environment = BTreeMap::from([
-            ("LANG".to_owned(), "C.UTF-8".to_owned()),
-            ("PATH".to_owned(), path),
-        ]);
-        for name in PASSED_ON {
-            if let Ok(value) = std::env::var(name) {
-                environment.insert(name.to_owned(), value);
-            }
-        }
+        let mut environment = passed_on();
+        environment.insert("PATH".to_owned(), path);
         Self {
             work,
             supervisor: supervisor_beside(&own),
@@ -96,6 +98,17 @@ impl ProcessSettings {
     fn runs(&self) -> PathBuf {
         self.work.join("runs")
     }
+}
+
+/// What every run finds in its environment: a language, and how to get out.
+pub(crate) fn passed_on() -> BTreeMap<String, String> {
+    let mut all = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
+    for name in PASSED_ON {
+        if let Ok(value) = std::env::var(name) {
+            all.insert(name.to_owned(), value);
+        }
+    }
+    all
 }
 
 /// The small executable that does nothing else, where it is installed beside the large one: a supervisor

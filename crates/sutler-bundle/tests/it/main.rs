@@ -1,4 +1,6 @@
 //! Bundles as they are run: real processes on this host, and the service behind a broker.
 
+#[cfg(feature = "containers")]
+mod container;
 mod process;
 mod service;

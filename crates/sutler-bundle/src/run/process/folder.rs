@@ -210,8 +210,8 @@ pub(super) fn sweep(runs: &Path) -> io::Result<()> {
 fn job_of(settings: &ProcessSettings, order: &Order, folder: &RunFolder) -> Result<Job, RunFault> {
     let (program, arguments) = command(order, &folder.vars())?;
     let bundle = match &order.runnable {
-        Runnable::Folder { path, .. } => path.as_path(),
-        Runnable::Image { .. } => Path::new("/"),
+        Runnable::Folder { path, .. } => Some(path.as_path()),
+        Runnable::Image { .. } => None,
     };
     let (state, binding_state) = (folder.state(), folder.binding_state());
     let places = Places {
@@ -314,7 +314,7 @@ pub(crate) fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-fn private(path: &Path) -> io::Result<File> {
+pub(crate) fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).open(path)
 }
@@ -334,7 +334,7 @@ fn lock_alone(lock: &File) -> io::Result<()> {
 }
 
 /// Removes a tree, folders that its owner closed to everybody too.
-fn clear(path: &Path) -> io::Result<()> {
+pub(crate) fn clear(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(fault) if fault.kind() == io::ErrorKind::PermissionDenied => {
             open_up(path)?;

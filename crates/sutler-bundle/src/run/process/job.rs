@@ -130,18 +130,18 @@ fn in_folder(folder: &Path, word: &str) -> String {
 }
 
 /// Where things of a run lie, for those it starts.
-pub(super) struct Places<'a> {
-    pub(super) bundle: &'a Path,
-    pub(super) scratch: &'a Path,
-    pub(super) result: &'a Path,
-    pub(super) vars: &'a Path,
-    pub(super) secrets: &'a Path,
-    pub(super) state: Option<&'a Path>,
-    pub(super) binding_state: Option<&'a Path>,
+pub(crate) struct Places<'a> {
+    pub(crate) bundle: Option<&'a Path>,
+    pub(crate) scratch: &'a Path,
+    pub(crate) result: &'a Path,
+    pub(crate) vars: &'a Path,
+    pub(crate) secrets: &'a Path,
+    pub(crate) state: Option<&'a Path>,
+    pub(crate) binding_state: Option<&'a Path>,
 }
 
 /// The whole environment of a run: nothing of the broker's own but what `base` names.
-pub(super) fn environment(
+pub(crate) fn environment(
     order: &Order,
     base: &BTreeMap<String, String>,
     places: &Places<'_>,
@@ -160,10 +160,12 @@ pub(super) fn environment(
     set("SUTLER_OPERATION", order.name.operation.to_string());
     set("SUTLER_ATTEMPT", order.name.attempt.to_string());
     set("SUTLER_IDEMPOTENCY_KEY", order.idempotency_key.clone());
-    set("SUTLER_BUNDLE_DIR", shown(places.bundle));
     set("SUTLER_RESULT_DIR", shown(places.result));
     set("SUTLER_VARS_FILE", shown(places.vars));
     set("SUTLER_SECRETS_DIR", shown(places.secrets));
+    if let Some(bundle) = places.bundle {
+        set("SUTLER_BUNDLE_DIR", shown(bundle));
+    }
     if let Some(state) = places.state {
         set("BUNDLE_STATE_LOCATION", shown(state));
     }

@@ -61,7 +61,7 @@ pub(super) fn verdict(facts: Facts, boot: &str) -> Verdict {
 }
 
 /// Writes a file that is there whole or not at all, and stays there when the power goes off.
-pub(super) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let aside = folder.join(format!(".{name}"));
     let mut file = OpenOptions::new()
         .write(true)
@@ -76,7 +76,7 @@ pub(super) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Resu
 }
 
 /// Makes the names in a folder survive the power going off.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder, flags, Mode::empty())?;
     File::from(folder).sync_all()

@@ -230,7 +230,7 @@ fn become_of(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<User
 }
 
 /// Makes a tree of ours the run's. Nothing in it is from outside yet.
-fn hand_over(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+pub(crate) fn hand_over(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     if path.is_dir() {
         for entry in std::fs::read_dir(path)? {
             hand_over(&entry?.path(), uid, gid)?;
@@ -273,7 +273,7 @@ impl Output {
         }
         if fits < bytes.len() && !self.cut {
             self.cut = true;
-            let line = format!("\n[cut here: a run may say {} bytes]\n", self.most);
+            let line = crate::run::cut_line(self.most);
             self.file.write_all(line.as_bytes()).unwrap_or_default();
         }
     }

@@ -1,0 +1,285 @@
+//! Runs bundles as containers, by any engine that speaks Docker's API over a socket of this host.
+//!
+//! What a run is given and gives back lies in its directory and is mounted into the container, so the engine
+//! must see the same files: one on another host is not supported. The engine's word is the truth about a run
+//! (`container/standing.rs`); `container/engine.rs` is all that is ever said to it; `container/layout.rs` is the
+//! directory and the container made of an order.
+
+mod engine;
+mod hear;
+mod layout;
+mod standing;
+
+pub use layout::{ContainerSettings, Network, RegistryLogin};
+
+use crate::given::{Given, ResultFolder};
+use crate::order::{Order, RunName, Runnable};
+use crate::run::tail::Tail;
+use crate::runner::{Exit, Line, RunFault, Runner, Seen};
+use async_trait::async_trait;
+use engine::Engine;
+use hear::Ear;
+use layout::RunFolder;
+use standing::{Standing, standing};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How often a start is tried that somebody else undid.
+const START_TRIES: usize = 5;
+/// How often a run is looked at whose engine does not tell of its end.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// How long there is between two questions that an engine did not answer.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Runs bundles as containers.
+#[derive(Debug)]
+pub struct ContainerRunner {
+    settings: Arc<ContainerSettings>,
+    engine: Engine,
+}
+
+impl ContainerRunner {
+    /// Makes the working directory. The engine need not answer yet.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or there is no socket.
+    pub fn open(settings: ContainerSettings) -> Result<Self, RunFault> {
+        let runs = settings.runs();
+        let made = std::fs::create_dir_all(&settings.work).and_then(|()| match runs.is_dir() {
+            true => Ok(()),
+            false => crate::run::process::make_folder(&runs, 0o711),
+        });
+        made.map_err(|fault| trouble_with("use", &runs, &fault))?;
+        let engine = Engine::new(&settings)?;
+        Ok(Self {
+            settings: Arc::new(settings),
+            engine,
+        })
+    }
+
+    fn folder(&self, name: RunName) -> RunFolder {
+        RunFolder::new(&self.settings.runs(), name)
+    }
+
+    async fn beside<T: Send + 'static>(
+        &self,
+        folder: &RunFolder,
+        what: &'static str,
+        work: impl FnOnce(&RunFolder) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, RunFault> {
+        let at = folder.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            work(&at).map_err(|fault| trouble_with(what, &at.path, &fault))
+        });
+        task.await.map_err(|_| {
+            RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
+        })?
+    }
+
+    /// What is there of a run.
+    async fn stands(&self, name: RunName) -> Result<Standing, RunFault> {
+        let folder = self.folder(name);
+        let (marks, container) = (
+            self.beside(&folder, "read", RunFolder::marks).await?,
+            self.engine.inspect(name).await?,
+        );
+        Ok(standing(container, marks, jiff::Timestamp::now()))
+    }
+
+    /// Ends a container: a word, then a blow. Why it is ended is written down before.
+    async fn end(&self, name: RunName, why: Exit) -> Result<(), RunFault> {
+        let folder = self.folder(name);
+        self.beside(&folder, "write to", move |folder| folder.mark_end(&why))
+            .await?;
+        if !self.engine.signal(name, "SIGTERM").await? {
+            // It ended by itself before.
+            return self
+                .beside(&folder, "write to", RunFolder::unmark_end)
+                .await;
+        }
+        let ended = tokio::time::timeout(self.settings.grace, self.engine.ended(name));
+        if ended.await.is_err() {
+            self.engine.signal(name, "SIGKILL").await?;
+            self.engine.ended(name).await;
+        }
+        Ok(())
+    }
+
+    async fn create_and_start(&self, order: &Order, folder: &RunFolder) -> Result<(), RunFault> {
+        for _ in 0..START_TRIES {
+            match self.stands(order.name).await? {
+                Standing::NotMade => {
+                    let body = layout::container(&self.settings, order, folder)?;
+                    self.engine.create(order.name, body).await?;
+                }
+                Standing::Made => {
+                    self.beside(folder, "write to", RunFolder::mark_start)
+                        .await?;
+                    self.engine.start(order.name).await?;
+                }
+                Standing::Running | Standing::Overdue | Standing::Ended(_) | Standing::Lost(_) => {
+                    return Ok(());
+                }
+            }
+        }
+        Err(RunFault::Unavailable(format!(
+            "The container of run {} goes as often as it is made: see who else uses the engine.",
+            order.name
+        )))
+    }
+}
+
+#[async_trait]
+impl Runner for ContainerRunner {
+    async fn look(&self, name: RunName) -> Result<Seen, RunFault> {
+        Ok(match self.stands(name).await? {
+            Standing::NotMade => Seen::NeverStarted,
+            Standing::Made => {
+                // Whoever made it may be slow rather than dead: it must not start it after this.
+                match self.engine.remove(name).await? {
+                    true => Seen::NeverStarted,
+                    false => Seen::Running,
+                }
+            }
+            Standing::Running => Seen::Running,
+            Standing::Overdue => {
+                self.end(name, Exit::Deadline).await?;
+                match self.stands(name).await? {
+                    Standing::Ended(exit) => Seen::Finished(exit),
+                    _ => Seen::Running,
+                }
+            }
+            Standing::Ended(exit) => Seen::Finished(exit),
+            Standing::Lost(why) => Seen::Lost(why),
+        })
+    }
+
+    async fn start(&self, order: &Order) -> Result<(), RunFault> {
+        let Runnable::Image { reference, .. } = &order.runnable else {
+            return Err(RunFault::Refused(
+                "A folder cannot be run as a container: pack it into an image first.".to_owned(),
+            ));
+        };
+        if !matches!(
+            self.stands(order.name).await?,
+            Standing::NotMade | Standing::Made
+        ) {
+            return Ok(());
+        }
+        self.engine
+            .have_image(reference, order.limits.deadline)
+            .await?;
+        let folder = self.folder(order.name);
+        let (settings, wanted) = (Arc::clone(&self.settings), order.clone());
+        self.beside(&folder, "write", move |folder| {
+            layout::lay_out(&settings, &wanted, folder)
+        })
+        .await?;
+        let started = self.create_and_start(order, &folder).await;
+        if let Err(RunFault::Refused(_)) = &started
+            && self.engine.remove(order.name).await?
+        {
+            self.beside(&folder, "remove", RunFolder::take_away).await?;
+        }
+        started
+    }
+
+    async fn watch(&self, name: RunName, lines: mpsc::Sender<Line>) -> Result<Seen, RunFault> {
+        let folder = self.folder(name);
+        // Output comes from the engine; only progress lies in the directory.
+        let mut tail = Tail::new(folder.path.join("no-output"), folder.result());
+        let limit = self.beside(&folder, "read", RunFolder::marks).await?;
+        let mut ear = Ear::new(limit.map_or(0, |marks| marks.limits.output_bytes));
+        loop {
+            let seen = match self.look(name).await {
+                Ok(seen) => seen,
+                // An engine that is restarted is there again soon; the deadline bounds the wait.
+                Err(RunFault::Unavailable(_)) => {
+                    tokio::time::sleep(PAUSE).await;
+                    self.look(name).await?
+                }
+                Err(fault) => return Err(fault),
+            };
+            if seen != Seen::Running {
+                ear.rest(&self.engine, name, &lines).await;
+                tail.rest(&lines).await;
+                return Ok(seen);
+            }
+            let left = self.beside(&folder, "read", RunFolder::marks).await?;
+            let left = left.map_or(LOOK_AGAIN, |marks| marks.left(jiff::Timestamp::now()));
+            tokio::select! {
+                _ = tokio::time::timeout(left.min(LOOK_AGAIN), self.engine.ended(name)) => {}
+                never = tail.follow(&lines) => match never {},
+                never = ear.follow(&self.engine, name, &lines) => match never {},
+            }
+        }
+    }
+
+    async fn given(&self, name: RunName) -> Result<Given, RunFault> {
+        let folder = self.folder(name);
+        if !matches!(self.stands(name).await?, Standing::Ended(_)) {
+            let sentence = format!("Run {name} has not finished: wait until it has.");
+            return Err(RunFault::Refused(sentence));
+        }
+        let at = folder.clone();
+        let read = move || {
+            let opened = ResultFolder::open(&at.result());
+            let results = opened.map_err(|fault| trouble_with("read", &at.path, &fault))?;
+            let mut given = results.read()?;
+            if given.error.is_none() {
+                // Where bundles of old leave their last words.
+                let last = ResultFolder::open(&at.path);
+                given.error = last.ok().and_then(|last| last.text("termination-log"));
+            }
+            Ok(given)
+        };
+        let task = tokio::task::spawn_blocking(read);
+        task.await.map_err(|_| {
+            RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
+        })?
+    }
+
+    async fn stop(&self, name: RunName) -> Result<(), RunFault> {
+        match self.stands(name).await? {
+            Standing::Running | Standing::Overdue => self.end(name, Exit::Stopped).await,
+            Standing::Made => self.engine.remove(name).await.map(|_| ()),
+            Standing::NotMade | Standing::Ended(_) | Standing::Lost(_) => Ok(()),
+        }
+    }
+
+    async fn remove(&self, name: RunName) -> Result<(), RunFault> {
+        // The directory last: as long as it is there, the run is remembered.
+        if !self.engine.remove(name).await? {
+            let sentence = format!("Run {name} still runs: stop it before it is removed.");
+            return Err(RunFault::Refused(sentence));
+        }
+        let folder = self.folder(name);
+        self.beside(&folder, "remove", RunFolder::take_away).await
+    }
+
+    async fn list(&self) -> Result<Vec<RunName>, RunFault> {
+        let mut names = self.engine.list(&self.settings.owner).await?;
+        let runs = self.settings.runs();
+        let entries =
+            std::fs::read_dir(&runs).map_err(|fault| trouble_with("list", &runs, &fault))?;
+        let found = entries.flatten().map(|entry| entry.file_name());
+        names.extend(found.filter_map(|name| name.to_str()?.parse::<RunName>().ok()));
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunFault {
+    if fault.kind() == io::ErrorKind::InvalidInput {
+        return RunFault::Refused(fault.to_string());
+    }
+    RunFault::Unavailable(format!(
+        "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
+         written to.",
+        path.display()
+    ))
+}
