@@ -68,7 +68,8 @@ pub fn explain(asked: &[Asked], names: &mut Names, facts: &Facts) -> Checked<Fou
         events: &events,
         facts,
     };
-    search.run().map_err(|(event, tree)| {
+    search.run().map_err(|deepest| {
+        let (event, tree) = *deepest;
         let asked = &asked[event.asked];
         Violation::new(format!(
             "{}: {:?} ({:?}) was answered {:?} by replica {}, which no order of requests explains; \
@@ -169,7 +170,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    fn run(&self) -> Result<Found, (Event, Tree)> {
+    fn run(&self) -> Result<Found, Box<(Event, Tree)>> {
         let words = self.events.len().div_ceil(64).max(1);
         let start = (vec![0_u64; words].into_boxed_slice(), Tree::default());
         let mut seen: HashSet<(Done, Tree)> = HashSet::from([start.clone()]);
@@ -193,7 +194,7 @@ impl Search<'_> {
             }
         }
         let (_, event, tree) = deepest.expect("the beginning was looked at");
-        Err((event, tree))
+        Err(Box::new((event, tree)))
     }
 
     /// Of what must still have its moment, that whose answer came first.

@@ -31,6 +31,8 @@ pub(super) struct Launch {
     pub(super) program: PathBuf,
     pub(super) dir: PathBuf,
     pub(super) lease: Duration,
+    pub(super) step: Duration,
+    pub(super) large: u32,
     pub(super) flaw: Option<Flaw>,
 }
 
@@ -86,6 +88,8 @@ impl Replica {
             .args(["--replica", &self.who.replica.to_string()])
             .args(["--boot", &self.who.boot.to_string()])
             .args(["--lease-ms", &self.launch.lease.as_millis().to_string()])
+            .args(["--step-ms", &self.launch.step.as_millis().to_string()])
+            .args(["--large", &self.launch.large.to_string()])
             .env(STORE_VARIABLE, self.url.expose_secret())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

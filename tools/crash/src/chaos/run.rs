@@ -51,6 +51,11 @@ pub struct Chaos {
     pub instances: usize,
     /// How long a lease lasts.
     pub lease: Duration,
+    /// How long a step takes.
+    pub step: Duration,
+    /// How many times as long one of a large instance takes: so long that it still runs elsewhere when
+    /// somebody who was paused comes back.
+    pub large: u32,
     /// Be wrong on purpose.
     pub flaw: Option<Flaw>,
 }
@@ -67,6 +72,8 @@ impl Chaos {
             clients: 20,
             instances: 12,
             lease: Duration::from_secs(2),
+            step: Duration::from_millis(40),
+            large: 20,
             flaw: None,
         }
     }
@@ -172,10 +179,7 @@ pub async fn unleash(chaos: &Chaos, plan: &[Planned], server: Arc<Server>) -> Ch
         pauses = after_outages(&pauses, &prey.server.lock().await.away);
     }
     let evidence = Evidence {
-        history: history
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone(),
+        history: all_of(&history),
         deeds: read_deeds(&chaos.dir.join("ledger"))?,
         pauses,
         left: left::read(store.as_ref()).await?,
@@ -201,6 +205,8 @@ async fn start_all(
             program: chaos.program.clone(),
             dir: chaos.dir.clone(),
             lease: chaos.lease,
+            step: chaos.step,
+            large: chaos.large,
             flaw: chaos.flaw,
         };
         let url = place.through(way.port()).url().into();
@@ -244,10 +250,7 @@ async fn load_until_whole(
 
 /// After all: what is there of every instance that was ever asked about.
 async fn look_at_everything(client: &mut Client, history: &History, replicas: usize) {
-    let asked = history
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let asked = all_of(history);
     let instances = by_instance(&asked);
     for (n, instance) in instances.keys().enumerate() {
         let replica = n % replicas;
@@ -259,6 +262,11 @@ async fn look_at_everything(client: &mut Client, history: &History, replicas: us
             client.ask(replica, instance, &call, Pace::Async).await;
         }
     }
+}
+
+fn all_of(history: &History) -> Vec<Asked> {
+    let history = history.lock().unwrap_or_else(PoisonError::into_inner);
+    history.clone()
 }
 
 fn by_instance(history: &[Asked]) -> BTreeMap<&str, Vec<Asked>> {

@@ -21,10 +21,6 @@ use sutler_store_sql::{MySqlStore, PostgresStore, SqlSettings};
 /// Names the store's URL in the environment.
 pub const STORE_VARIABLE: &str = "SUTLER_CRASH_STORE";
 
-/// Steps of large instances take so many times as long: they are still at it when somebody who was
-/// paused comes back.
-const LARGE_TIMES: u32 = 20;
-
 /// How a replica is started.
 #[derive(Args, Clone, Debug)]
 pub struct ReplicaArgs {
@@ -41,8 +37,11 @@ pub struct ReplicaArgs {
     #[arg(long)]
     pub boot: u64,
     /// How long each step of a hook takes, in milliseconds.
-    #[arg(long, default_value_t = 40)]
+    #[arg(long)]
     pub step_ms: u64,
+    /// How many times as long one of a large instance takes.
+    #[arg(long)]
+    pub large: u32,
     /// How long a lease lasts, in milliseconds.
     #[arg(long)]
     pub lease_ms: u64,
@@ -92,7 +91,7 @@ pub async fn run_replica(args: ReplicaArgs) -> Result<(), Box<dyn std::error::Er
     let clockwork = Clockwork {
         book,
         step: Duration::from_millis(args.step_ms),
-        large: LARGE_TIMES,
+        large: args.large,
         gate: None,
     };
     let lease = Duration::from_millis(args.lease_ms);

@@ -166,7 +166,7 @@ fn an_unknown_outcome_may_have_happened_or_not_and_also_late() {
     let begun = at(0, 9, Call::Provision(SMALL), Seen::Unknown);
     let missing = at(10, 11, Call::Fetch, Seen::Missing);
     let there = at(20, 21, Call::Fetch, found("1"));
-    good(&[begun.clone()], &[]);
+    good(std::slice::from_ref(&begun), &[]);
     good(&[begun.clone(), missing.clone()], &[]);
     good(&[begun, missing.clone(), there.clone()], &[made()]);
     // But what nobody asked for cannot be there.
