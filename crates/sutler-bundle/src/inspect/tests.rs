@@ -102,3 +102,18 @@ fn where_no_bundle_is_it_is_said_how_to_begin() {
     let fault = inspect(&folder.path().join("nowhere")).expect_err("not even a folder");
     assert!(fault.to_string().contains("cannot be read"), "{fault}");
 }
+
+#[test]
+fn the_bundles_that_are_shipped_have_no_fault() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
+    let folders = fs::read_dir(shipped).expect("the bundles");
+    let folders = folders.map(|entry| entry.expect("an entry").path());
+    let mut seen = 0;
+    for folder in folders.filter(|path| path.is_dir()) {
+        let inspection = inspect(&folder).expect("a bundle");
+        let errors: Vec<String> = told(&inspection);
+        assert_eq!(inspection.count(Severity::Error), 0, "{errors:#?}");
+        seen += 1;
+    }
+    assert!(seen > 0, "no bundle was found");
+}

@@ -2,6 +2,7 @@
 
 mod admin;
 mod asked;
+mod bundle;
 mod canaries;
 mod check;
 mod configuration;
