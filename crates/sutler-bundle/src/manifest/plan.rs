@@ -66,9 +66,8 @@ pub(super) fn list(top: &Fields<'_>, findings: &mut Findings) -> Vec<PlanEntry> 
         let reason = "means nothing beside plans: put it into them";
         findings.doubt(old.begins(), &path, reason, "it is passed over");
     }
-    if nodes.is_empty()
-        && !matches!(top.get("plans").map(|it| &it.kind), Some(kind) if !matches!(kind, Yaml::List(_)))
-    {
+    let not_a_list = |it: &Node| !matches!(it.kind, Yaml::List(_));
+    if nodes.is_empty() && !top.get("plans").is_some_and(not_a_list) {
         let place = top.place_of("plans");
         findings.fault(place, "plans", "must have at least one plan");
     }
