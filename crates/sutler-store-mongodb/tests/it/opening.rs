@@ -128,7 +128,7 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     let refused = MongoStore::open(&SecretString::from(wrong.url())).await;
     let said = refused.expect_err("the password is wrong").to_string();
     assert!(
-        said.contains("password right") && !said.contains("canary"),
+        said.contains("name and password") && !said.contains("canary"),
         "{said}"
     );
 }
