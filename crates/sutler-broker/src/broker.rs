@@ -19,7 +19,7 @@ use crate::schema::SchemaFault;
 use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
-use crate::stock::{Stock, queue_of};
+use crate::stock::{Stock, host_queue_of, queue_of};
 use crate::typed::Typed;
 use secrecy::SecretString;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
     Commit, CommitError, Engine, EngineSettings, KeyRing, Kind, MemoryStore, ObservedStore, Place,
-    QueueSettings, Store,
+    Queue, QueueSettings, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
 use tokio_util::sync::CancellationToken;
@@ -421,7 +421,10 @@ async fn stock(
 ) -> Result<Arc<Stock>, BuildError> {
     prove_keys(&records).await?;
     plans.keep_copies(&records, &plans.offer()).await?;
-    let queue = queue_of(&records.realm);
+    let queue = match &settings.host {
+        None => queue_of(&records.realm),
+        Some(host) => host_queue_of(&records.realm, host),
+    };
     let stock = Stock {
         records,
         plans: plans.clone(),
@@ -440,13 +443,20 @@ async fn engine_of(
     shelves: &[Arc<Stock>],
     settings: &Settings,
 ) -> Result<Engine, BuildError> {
-    let queue = |stock: &Arc<Stock>| QueueSettings {
-        queue: stock.queue.clone(),
-        limit: settings.workers,
-    };
+    let limit = settings.workers;
+    let mut queues: Vec<Queue> = Vec::new();
+    for stock in shelves {
+        // Scheduled work is everybody's, wherever operations go.
+        for queue in [queue_of(&stock.records.realm), stock.queue.clone()] {
+            if !queues.contains(&queue) {
+                queues.push(queue);
+            }
+        }
+    }
+    let queue = |queue| QueueSettings { queue, limit };
     let engine_settings = EngineSettings {
         lease: settings.lease,
-        queues: shelves.iter().map(queue).collect(),
+        queues: queues.into_iter().map(queue).collect(),
         ..EngineSettings::default()
     };
     let executors = shelves.iter().map(|stock| BrokerExecutor(stock.clone()));

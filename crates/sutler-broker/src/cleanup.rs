@@ -12,7 +12,7 @@ use crate::records::{
 };
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::stock::Stock;
+use crate::stock::{Stock, queue_of};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
@@ -166,7 +166,7 @@ fn next_turn(
         id,
         lane: key.clone(),
         verb: VERB,
-        queue: stock.queue.clone(),
+        queue: queue_of(&stock.records.realm),
         start: Start::Ready(Due::In(task.until_next()?)),
         detail: stock.records.seal_detail(id, &Detail::default()),
         request: stock.records.seal_request(

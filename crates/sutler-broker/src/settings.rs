@@ -21,6 +21,10 @@ pub struct Settings {
     pub body_within: Duration,
     /// How many operations one process runs at a time, for each platform.
     pub workers: usize,
+    /// The name of this host, where what operations begin can be found on the host that began it only, and
+    /// several hosts share a store. Operations that are accepted here are then carried out here; those of a
+    /// host that is gone wait for it, or for an operator who abandons them.
+    pub host: Option<String>,
     /// How long a lease lasts without renewal.
     pub lease: Duration,
     /// How long a deleted id is remembered.
@@ -50,6 +54,7 @@ impl Default for Settings {
             headers_within: Duration::from_secs(15),
             body_within: Duration::from_secs(30),
             workers: 256,
+            host: None,
             lease: Duration::from_secs(30),
             tombstones: Duration::from_secs(7 * 24 * 3600),
             audit_kept: Duration::from_secs(400 * 24 * 3600),

@@ -24,8 +24,8 @@ pub(crate) struct Stock {
     pub plans: Arc<Plans>,
     pub settings: Arc<Settings>,
     pub handover: Handover,
-    /// Where its operations wait: one platform's work never waits for another's, and whoever does
-    /// not serve a platform does not claim its work.
+    /// Where the operations wait that are accepted here: one platform's work never waits for another's,
+    /// and whoever does not serve a platform does not claim its work.
     pub queue: Queue,
 }
 
@@ -35,6 +35,12 @@ pub(crate) fn queue_of(realm: &Realm) -> Queue {
         return DEFAULT_QUEUE;
     }
     Queue::of(format!("broker:{}", realm.as_str()))
+}
+
+/// The queue of a realm's operations on one host: only that host can find what they have begun there.
+pub(crate) fn host_queue_of(realm: &Realm, host: &str) -> Queue {
+    // The host first: should a long realm be cut off, the queue is still this host's alone.
+    Queue::of(format!("host:{host} {}", queue_of(realm).as_str()))
 }
 
 impl Stock {
