@@ -30,6 +30,7 @@ mod service;
 
 mod registry;
 mod shelf;
+mod work;
 
 pub use action::{Action, UnknownAction};
 pub use catalog::{Collision, Offer, offering, side_by_side};
@@ -60,8 +61,9 @@ pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};
 pub use service::{
     BINDING_STATE_PREFIX, BindingState, BundleService, By, Ending, Fates, HISTORY_MAX,
-    HistoryEntry, InstanceState, KeptSecret, NO_SUCH_ACTION, Outcome, Parts, Pin, Redaction,
-    Runners, STATE_BYTES_MAX, STATE_KEYS_MAX, STATE_PREFIX, Secrets, Told, TooMuch, Unreadable,
-    Witness, carry_out, conclude, vars,
+    HistoryEntry, InstanceState, KeptSecret, Local, LocalFault, LocalGift, LocalRequest,
+    NO_SUCH_ACTION, Outcome, Parts, Pin, Redaction, Runners, STATE_BYTES_MAX, STATE_KEYS_MAX,
+    STATE_PREFIX, Secrets, Told, TooMuch, Unreadable, Witness, carry_out, conclude, vars,
 };
 pub use shelf::{Bundle, Shelf, ShelfFault, TreeFault, manifest_in};
+pub use work::{Work, WorkFault};

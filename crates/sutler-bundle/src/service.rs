@@ -3,12 +3,14 @@
 //! Pure parts: `service/vars.rs` (what a run is told), `service/order.rs` (the order of it),
 //! `service/outcome.rs` (what its end means), `service/state.rs` (what is remembered) and
 //! `service/redact.rs` (what no log shows). `service/course.rs` brings one run to its end, wherever it is
-//! found; `service/hooks.rs` is what the framework calls; `service/reap.rs` removes what is left over.
+//! found; `service/hooks.rs` is what the framework calls, `service/local.rs` does the same without a
+//! broker; `service/reap.rs` removes what is left over.
 //! Nothing is run here: that is a [`Runner`].
 
 mod call;
 mod course;
 mod hooks;
+mod local;
 mod order;
 mod outcome;
 mod reap;
@@ -20,6 +22,7 @@ mod vars;
 mod witness;
 
 pub use course::carry_out;
+pub use local::{Local, LocalFault, LocalGift, LocalRequest};
 pub use order::KeptSecret;
 pub use outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
 pub use reap::Fates;

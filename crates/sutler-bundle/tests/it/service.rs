@@ -7,4 +7,6 @@ mod crashes;
 mod fake;
 mod house;
 mod instances;
+mod local;
+mod real;
 mod versions;

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sutler_broker::{Admin, Broker, Running};
 use sutler_bundle::{
-    Action, BundleService, Folders, Limits, Offers, Parts, Runners, Shelf, Snapshot,
+    Action, BundleService, Folders, Limits, Offers, Parts, ProcessRunner, ProcessSettings, Runner,
+    Runners, Shelf, Snapshot,
 };
 use sutler_journal::conformance::{Fate, Tapped};
 use sutler_journal::{KeyRing, MemoryStore};
@@ -60,6 +61,8 @@ pub(crate) struct House {
     store: Arc<MemoryStore>,
     ring: String,
     pub(crate) shares: bool,
+    /// Runs real processes instead of playing.
+    pub(crate) real: bool,
 }
 
 impl House {
@@ -70,7 +73,10 @@ impl House {
             store: Arc::new(MemoryStore::new()),
             ring: KeyRing::fresh_line("first").to_string(),
             shares: false,
+            real: false,
         };
+        let open = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(house.root.path(), open).expect("open to runs");
         house.write("db", MANIFEST);
         for action in Action::ALL {
             house.script("db", action.as_str());
@@ -89,9 +95,33 @@ impl House {
     }
 
     pub(crate) fn script(&self, bundle: &str, action: &str) {
+        self.script_that(bundle, action, "");
+    }
+
+    pub(crate) fn script_that(&self, bundle: &str, action: &str, text: &str) {
         let path = self.bundles().join(bundle).join("actions").join(action);
-        fs::write(&path, "#!/bin/sh\n").expect("a script");
+        fs::write(&path, format!("#!/bin/sh\nset -e\n{text}\n")).expect("a script");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+
+    /// A file that scripts and tests can both see.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Where runs are.
+    pub(crate) fn runs(&self) -> usize {
+        let runs = self.root.path().join("work/runs");
+        fs::read_dir(runs).map_or(0, |it| it.count())
+    }
+
+    fn runner(&self) -> Arc<dyn Runner> {
+        if !self.real {
+            return self.fake.clone();
+        }
+        let mut settings = ProcessSettings::new(self.root.path().join("work"));
+        settings.supervisor = vec![env!("CARGO_BIN_EXE_sutler-supervisor").to_owned()];
+        Arc::new(ProcessRunner::open(settings).expect("a runner"))
     }
 
     /// A broker over all of it.
@@ -104,7 +134,7 @@ impl House {
         let service = Arc::new(BundleService::new(Parts {
             shelf,
             runners: Arc::new(Runners {
-                processes: self.fake.clone(),
+                processes: self.runner(),
                 containers: None,
             }),
             secrets: Vec::new(),

@@ -1,0 +1,128 @@
+//! The working directory of one broker on one host: runs, copies of bundles, the host's own name.
+//!
+//! One process owns it, by a lock that dies with the process: two brokers would take each other's runs for
+//! leftovers.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Longest name of a host that is read.
+const HOST_BYTES_MAX: usize = 40;
+
+/// Why a working directory cannot be used. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkFault {
+    /// Another process has it.
+    #[error(
+        "{0} is in use by another process: stop that one, or give each broker a folder of its own"
+    )]
+    InUse(PathBuf),
+    /// The disk does not do its part.
+    #[error("{0} cannot be used: {1}")]
+    Disk(PathBuf, #[source] io::Error),
+}
+
+/// A working directory, for as long as it lives.
+#[derive(Debug)]
+pub struct Work {
+    path: PathBuf,
+    host: String,
+    _lock: File,
+}
+
+impl Work {
+    /// Opens it, and makes it if it is not there. Blocks for a moment.
+    ///
+    /// # Errors
+    /// Another process has it, or the disk does not do its part.
+    pub fn open(path: &Path) -> Result<Self, WorkFault> {
+        let disk = |error| WorkFault::Disk(path.to_owned(), error);
+        // Runs of another user must be able to pass through, and to list nothing.
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(path)
+            .map_err(disk)?;
+        let path = path.canonicalize().map_err(disk)?;
+        let lock = own_file(&path.join("lock")).map_err(disk)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(WorkFault::InUse(path)),
+            Err(error) => return Err(disk(error.into())),
+        }
+        let host = host(&path.join("host")).map_err(disk)?;
+        Ok(Self {
+            path,
+            host,
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of this host, made when the directory was.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+fn own_file(path: &Path) -> io::Result<File> {
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+/// The host's name: what the system calls it, for people, and something that no other has.
+fn host(path: &Path) -> io::Result<String> {
+    let known = fs::read_to_string(path).unwrap_or_default();
+    let known = known.trim();
+    if !known.is_empty() && known.len() <= HOST_BYTES_MAX {
+        return Ok(known.to_owned());
+    }
+    let called = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let called: String = called
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .take(20)
+        .collect();
+    let own = uuid::Uuid::new_v4().simple().to_string();
+    let name = format!("{called}-{}", &own[..16]);
+    let aside = path.with_extension("new");
+    let mut file = own_file(&aside)?;
+    file.write_all(name.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&aside, path)?;
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Work, WorkFault};
+
+    #[test]
+    fn one_process_owns_a_working_directory_and_its_host_keeps_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("work");
+        let first = Work::open(&path).expect("it");
+        let refused = Work::open(&path).expect_err("somebody has it");
+        assert!(matches!(refused, WorkFault::InUse(_)), "{refused}");
+        let host = first.host().to_owned();
+        drop(first);
+        let again = Work::open(&path).expect("it is free");
+        assert_eq!(again.host(), host);
+        let other = Work::open(&folder.path().join("other")).expect("it");
+        assert_ne!(other.host(), host);
+    }
+}
