@@ -1,11 +1,13 @@
 //! `sutler admin`: what operators see and order, over the administration API of a running broker.
 //!
 //! Flags and dispatch. The connection is in `admin/client.rs`, lists in `admin/list.rs` and
-//! `admin/table.rs`, orders in `admin/order.rs`, what can go wrong in `admin/failure.rs`.
+//! `admin/table.rs`, orders in `admin/order.rs`, logs in `admin/logs.rs`, what can go wrong in
+//! `admin/failure.rs`.
 
 mod client;
 mod failure;
 mod list;
+mod logs;
 mod order;
 mod table;
 mod transfer;
@@ -87,6 +89,8 @@ enum AdminCommand {
     /// List operations, newest first, or show one
     #[command(subcommand)]
     Operations(OperationCommand),
+    /// What the work of an operation said
+    Logs(logs::LogArgs),
     /// What operators ordered, newest first
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -238,6 +242,7 @@ async fn command(args: AdminArgs) -> Result<(), Failure> {
             )
             .await
         }
+        AdminCommand::Logs(args) => logs::run(&client, output, &args).await,
         AdminCommand::Stats => list::show(&client, output, "stats").await,
         AdminCommand::Drain(why) => order::broker(&client, output, "drain", &why).await,
         AdminCommand::Resume(why) => order::broker(&client, output, "resume", &why).await,

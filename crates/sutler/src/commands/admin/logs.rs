@@ -1,0 +1,101 @@
+//! `logs`: what the work of an operation said, from the beginning, and on demand for as long as it goes on.
+
+use super::Output;
+use super::client::{Client, segment};
+use super::failure::Failure;
+use clap::Args;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// Pause between two looks for more.
+const LOOK: Duration = Duration::from_millis(500);
+/// Pieces asked for at a time.
+const PIECES: usize = 100;
+
+/// Which log.
+#[derive(Args)]
+pub(super) struct LogArgs {
+    /// The operation's id
+    #[arg(value_name = "OPERATION")]
+    operation: String,
+    /// Goes on until the operation has ended
+    #[arg(long, short)]
+    follow: bool,
+}
+
+pub(super) async fn run(client: &Client, output: Output, args: &LogArgs) -> Result<(), Failure> {
+    let path = format!("operations/{}/log", segment(&args.operation));
+    let mut next = String::from("0");
+    let mut seen = Seen::default();
+    loop {
+        let query = [("after", next.clone()), ("limit", PIECES.to_string())];
+        let page = client.get(&path, &query).await?;
+        let items = page["items"].as_array().cloned().unwrap_or_default();
+        for item in &items {
+            match output {
+                Output::Json => print(&format!("{item}\n"))?,
+                Output::Table | Output::Name => print(&seen.fresh(item))?,
+            }
+        }
+        page["next"].as_str().unwrap_or("0").clone_into(&mut next);
+        let ended = page["ended"].as_bool().unwrap_or(true);
+        match (items.is_empty(), ended || !args.follow) {
+            (true, true) => return Ok(()),
+            (true, false) => tokio::time::sleep(LOOK).await,
+            (false, _) => {}
+        }
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Failure::Failed("cannot print".to_owned(), Some(error.into())))
+}
+
+/// How far each attempt's output was printed: pieces may overlap where two workers wrote.
+#[derive(Default)]
+struct Seen(BTreeMap<u64, u64>);
+
+impl Seen {
+    /// What of a piece is new, with a heading where another attempt begins.
+    fn fresh(&mut self, item: &Value) -> String {
+        let attempt = item["attempt"].as_u64().unwrap_or(1);
+        let from = item["from"].as_u64().unwrap_or(0);
+        let text = item["text"].as_str().unwrap_or_default();
+        let is_new = !self.0.contains_key(&attempt) && attempt > 1;
+        let until = self.0.entry(attempt).or_default();
+        let skip = usize::try_from(until.saturating_sub(from)).unwrap_or(usize::MAX);
+        let rest = &text[text.ceil_char_boundary(skip.min(text.len()))..];
+        *until = (*until).max(from + text.len() as u64);
+        match is_new {
+            true => format!("--- attempt {attempt}\n{rest}"),
+            false => rest.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seen;
+    use serde_json::json;
+
+    #[test]
+    fn what_two_workers_wrote_is_printed_once() {
+        let mut seen = Seen::default();
+        let mut shown = String::new();
+        for (attempt, from, text) in [
+            (1, 0, "one\n"),
+            (1, 4, "two\n"),
+            (1, 0, "one\ntwo\nthree\n"),
+            (2, 0, "again\n"),
+            (1, 8, "three\n"),
+        ] {
+            let piece = json!({ "attempt": attempt, "from": from, "text": text });
+            shown.push_str(&seen.fresh(&piece));
+        }
+        assert_eq!(shown, "one\ntwo\nthree\n--- attempt 2\nagain\n");
+    }
+}
