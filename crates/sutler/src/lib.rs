@@ -6,10 +6,10 @@
 mod config;
 
 pub use config::{
-    Access, Address, Admin, Audit, AuthMode, Bearer, CatalogSource, CleanupTimes, ClientAuth,
-    Compat, Config, ConfigFault, ConfigFaults, DeletedPollAnswer, Draft, File, Flag, Format,
-    HIDDEN, Held, Inline, Input, Limits, Loaded, Log, Metrics, MissingVersionAnswer, Origin,
-    Platform, Records, Secret, Size, Sources, Span, StoreServer, StoreSource, StoreUrl, Timeouts,
-    Tls, Url, User, Variables, When, draft, load, reference, restart_to_apply, schema, show,
-    store_server,
+    Access, Address, Admin, Audit, AuthMode, Bearer, BundleCompat, BundleSecret, Bundles,
+    CatalogSource, CleanupTimes, ClientAuth, Compat, Config, ConfigFault, ConfigFaults,
+    DeletedPollAnswer, Draft, File, Flag, Format, HIDDEN, Held, Inline, Input, Limits, Loaded, Log,
+    Metrics, MissingVersionAnswer, Origin, Platform, Records, RunLimits, Secret, SecretKey, Size,
+    Sources, Span, StoreServer, StoreSource, StoreUrl, Timeouts, Tls, Url, User, Variables, When,
+    draft, load, reference, restart_to_apply, schema, show, store_server,
 };

@@ -5,6 +5,7 @@
 
 mod access;
 mod build;
+mod bundles;
 mod reload;
 
 use super::CommandResult;
@@ -33,6 +34,10 @@ pub(crate) struct ConfigArgs {
     /// The catalog: YAML with `services:`, or an `application.yaml` of Spring Cloud Open Service Broker [default: a demo catalog]
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
+
+    /// A bundle, or a folder of bundles, to offer in place of a catalog
+    #[arg(long, value_name = "DIR", conflicts_with = "catalog")]
+    bundles: Option<PathBuf>,
 
     /// Where to listen [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
@@ -87,6 +92,7 @@ impl ConfigArgs {
         let database = file(&self.db).map(|path| format!("sqlite:{path}"));
         let all = [
             ("--catalog", "catalog.file", file(&self.catalog)),
+            ("--bundles", "bundles.folder", file(&self.bundles)),
             ("--listen", "listen", self.listen.clone()),
             ("--db", "store.url", database),
             ("--key-file", "store.key_file", file(&self.key_file)),
@@ -132,9 +138,13 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let listen = |error| BuildError::Listen(address.clone(), error);
     let listener = TcpListener::bind(&address).await.map_err(listen)?;
     let operators = access::operators(&loaded.config).map_err(|fault| fault.to_string())?;
-    let broker = build::broker(&loaded, operators.clone()).await?;
+    let bundles = bundles::open(&loaded.config)?;
+    let broker = build::broker(&loaded, bundles.as_ref(), operators.clone()).await?;
     let broker = broker.metrics_page(telemetry.metrics_page());
     let running = broker.start().await?;
+    if let Some(bundles) = bundles {
+        tokio::spawn(bundles.tend(running.clone()));
+    }
     let reloads = Reloads {
         file,
         flags,

@@ -7,6 +7,8 @@ mod docs;
 mod emit;
 mod new;
 mod pack;
+mod run;
+mod test;
 
 use super::CommandResult;
 use clap::{Args, Subcommand};
@@ -30,6 +32,10 @@ enum BundleCommand {
     Docs(FolderArgs),
     /// Make an image of a bundle, without any container engine
     Pack(pack::PackArgs),
+    /// Run one action of a bundle, without any broker
+    Run(run::RunArgs),
+    /// Lead every example through a whole life, twice, and once with owners of runs killed
+    Test(test::TestArgs),
     /// Give something back from a run: credentials, state, progress, an error
     Emit(emit::EmitArgs),
 }
@@ -48,6 +54,8 @@ pub(crate) async fn run(BundleArgs { command }: BundleArgs) -> ExitCode {
         BundleCommand::Check(args) => return check::run(&args),
         BundleCommand::Docs(args) => docs::run(&args.folder),
         BundleCommand::Pack(args) => pack::run(&args),
+        BundleCommand::Run(args) => run::run(&args).await,
+        BundleCommand::Test(args) => test::run(&args).await,
         BundleCommand::Emit(args) => emit::run(&args),
     };
     ended(result)

@@ -2,9 +2,12 @@
 //!
 //! Each finding names the path it is about; where that is written, `sources.rs` knows.
 
-use super::model::{Access, Admin, AuthMode, Bearer, ClientAuth, Config, StoreUrl, Timeouts, User};
+use super::model::{
+    Access, Admin, AuthMode, Bearer, Bundles, ClientAuth, Config, StoreUrl, Timeouts, User,
+};
 use super::words::Size;
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// The path that serves the protocol; no prefix may end in it.
 const PROTOCOL: &str = "/v2";
@@ -226,6 +229,9 @@ fn sources(config: &Config, findings: &mut Findings) {
     if config.catalog.file.is_some() && config.catalog.services.is_some() {
         findings.fault("catalog", "has `file` and `services`; remove one of them");
     }
+    if let Some(bundles) = &config.bundles {
+        self::bundles(config, bundles, findings);
+    }
     match (&config.store.url, &config.store.key_file) {
         (StoreUrl::Memory, Some(_)) => {
             let reason = "means nothing for a store in memory; remove it";
@@ -236,6 +242,34 @@ fn sources(config: &Config, findings: &mut Findings) {
             findings.fault("store.url", reason);
         }
         (StoreUrl::Memory, None) | (StoreUrl::Server(_), Some(_)) | (StoreUrl::Sqlite(_), _) => {}
+    }
+}
+
+fn bundles(config: &Config, bundles: &Bundles, findings: &mut Findings) {
+    if bundles.all_folders().next().is_none() {
+        findings.fault("bundles", "needs `folder` or `folders`, where bundles are");
+    }
+    if config.catalog.file.is_some() || config.catalog.services.is_some() {
+        let reason = "means nothing beside `bundles`: remove one, or serve it by another broker";
+        findings.fault("catalog", reason);
+    }
+    let least = Duration::from_millis(100);
+    if bundles.look_every.0 < least {
+        findings.fault("bundles.look_every", "must be at least 100ms");
+    }
+    for (nth, secret) in bundles.secrets.iter().enumerate() {
+        let path = format!("bundles.secrets[{nth}]");
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        let named = |name: &str| {
+            (1..=100).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
+        };
+        let rule = "must be of letters, digits, `-`, `.` and `_`: it names a file";
+        if !named(&secret.name) {
+            findings.fault(format!("{path}.name"), rule);
+        }
+        if !secret.keys.iter().all(|it| named(&it.key)) {
+            findings.fault(format!("{path}.keys"), rule);
+        }
     }
 }
 

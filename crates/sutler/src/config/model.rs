@@ -3,15 +3,18 @@
 //!
 //! Nothing is decided here: `check.rs` says what does not go together, `load.rs` where values come
 //! from. Who may come in: `model/access.rs`. What the broker does:
-//! `model/service.rs`; where it keeps it: `model/store.rs`; how much and how long: `model/bounds.rs`.
+//! `model/service.rs` and `model/bundles.rs`; where it keeps it: `model/store.rs`; how much and how long:
+//! `model/bounds.rs`.
 
 mod access;
 mod bounds;
+mod bundles;
 mod service;
 mod store;
 
 pub use access::{Access, Admin, AuthMode, Bearer, ClientAuth, Platform, Tls, User};
 pub use bounds::{Limits, Timeouts};
+pub use bundles::{BundleCompat, BundleSecret, Bundles, RunLimits, SecretKey};
 pub use service::{
     Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Log, Metrics,
     MissingVersionAnswer, Records,
@@ -41,6 +44,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// What is offered; without it, a demo catalog.
     pub catalog: CatalogSource,
+    /// Services offered by bundles, in place of a catalog.
+    pub bundles: Option<Bundles>,
     /// Where instances, bindings and operations are kept.
     pub store: StoreSource,
     /// The API of operators, and who may use it. Without it there is none.
@@ -78,6 +83,7 @@ impl Default for Config {
             platforms: Vec::new(),
             tls: None,
             catalog: CatalogSource::default(),
+            bundles: None,
             store: StoreSource::default(),
             admin: None,
             limits: Limits::default(),

@@ -163,6 +163,20 @@ fn accesses(config: &Config) -> Vec<(String, &[User], Option<&Bearer>)> {
     all
 }
 
+/// Every value that is kept for bundles, with its path.
+fn bundle_secrets(config: &Config) -> Vec<(String, &Secret)> {
+    let secrets = config.bundles.iter().flat_map(|it| it.secrets.iter());
+    let keys = secrets.enumerate().flat_map(|(nth, secret)| {
+        let path = move |at: usize| format!("bundles.secrets[{nth}].keys[{at}].value");
+        secret
+            .keys
+            .iter()
+            .enumerate()
+            .map(move |(at, it)| (path(at), &it.value))
+    });
+    keys.collect()
+}
+
 /// Secrets that are not where they should be, and files that cannot be read.
 fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
@@ -182,6 +196,11 @@ fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
         }
         if let Some(ca) = bearer.and_then(|it| it.ca.as_ref()) {
             files.push((format!("{before}bearer.ca"), ca));
+        }
+    }
+    for (path, secret) in bundle_secrets(config) {
+        if let Err(reason) = secret.reveal(&variable) {
+            faults.push(sources.fault(&path, reason));
         }
     }
     if let StoreUrl::Server(url) = &config.store.url
@@ -243,6 +262,11 @@ fn variable(name: &str) -> Option<String> {
 fn plain_secret(config: &Config) -> Option<String> {
     if let StoreUrl::Server(Secret::Plain(_)) = config.store.url {
         return Some("store.url".to_owned());
+    }
+    let is_plain = |secret: &Secret| matches!(secret, Secret::Plain(_));
+    let mut kept = bundle_secrets(config).into_iter();
+    if let Some((path, _)) = kept.find(|(_, secret)| is_plain(secret)) {
+        return Some(path);
     }
     for (before, users, _) in accesses(config) {
         for (nth, user) in users.iter().enumerate() {

@@ -3,6 +3,7 @@
 mod admin;
 mod asked;
 mod bundle;
+mod bundles;
 mod canaries;
 mod check;
 mod configuration;

@@ -1,6 +1,7 @@
 //! From a configuration to the framework's own words. Decides nothing: what goes together was checked.
 
 use super::access;
+use super::bundles::Bundles;
 use crate::demo::Demo;
 use crate::stores::{self, Opened};
 use crate::telemetry::{Choices, Telemetry};
@@ -30,12 +31,21 @@ pub(super) fn telemetry(config: &Config) -> Result<Telemetry, Fault> {
     Ok(Telemetry::start(&choices)?)
 }
 
-/// The recipe of the configured broker, with the demo service behind every offering.
-pub(super) async fn broker(loaded: &Loaded, operators: Option<Auth>) -> Result<Broker, Fault> {
+/// The recipe of the configured broker: bundles, or a catalog with the demo service behind every offering.
+pub(super) async fn broker(
+    loaded: &Loaded,
+    bundles: Option<&Bundles>,
+    operators: Option<Auth>,
+) -> Result<Broker, Fault> {
     let config = &loaded.config;
-    let mut broker = Broker::new(loaded.catalog.clone())
-        .settings(|settings| apply(config, settings))
-        .other_services(Arc::new(Demo));
+    let broker = match bundles {
+        Some(bundles) => Broker::new(bundles.catalog()?).other_services(bundles.service.clone()),
+        None => Broker::new(loaded.catalog.clone()).other_services(Arc::new(Demo)),
+    };
+    let mut broker = broker.settings(|settings| {
+        apply(config, settings);
+        settings.host = bundles.and_then(Bundles::host);
+    });
     for (prefix, auth) in access::of(config).map_err(|fault| fault.to_string())? {
         broker = match realm_of(config, &prefix) {
             Some(realm) => broker.platform(Platform::at(&prefix).realm(realm).auth(auth)),

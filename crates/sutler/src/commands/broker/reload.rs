@@ -80,8 +80,14 @@ impl Reloads {
     /// Each part by itself: one that cannot be taken over stays as it was.
     async fn take_over(&self, loaded: &Loaded) -> bool {
         let users = self.replace_users(loaded);
-        let catalog = loaded.catalog.catalog.clone();
-        let catalog = self.running.replace_catalog(catalog).await;
+        let catalog = match &self.current.config.bundles {
+            // Their folders are looked at all the time.
+            Some(_) => Ok(()),
+            None => {
+                let catalog = loaded.catalog.catalog.clone();
+                self.running.replace_catalog(catalog).await
+            }
+        };
         let tls = match build::tls(&loaded.config) {
             Some(tls) if self.current.config.tls.is_some() => self.running.replace_tls(tls),
             // Switching it on or off needs a restart, which has been said.

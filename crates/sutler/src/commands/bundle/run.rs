@@ -1,0 +1,221 @@
+//! `sutler bundle run`: one action of a bundle, without any broker.
+//!
+//! What is remembered lies in a folder, `.sutler` in the bundle's own unless another is given. An action
+//! that was cut off goes on when it is run again.
+
+use async_trait::async_trait;
+use clap::Args;
+use serde_json::{Map, Value};
+use std::error::Error;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use sutler_bundle::{
+    Action, Bundle, KeptSecret, Local, LocalRequest, ProcessRunner, ProcessSettings, Progress,
+    RunUser, Shelf, Witness, Work,
+};
+use tokio_util::sync::CancellationToken;
+
+/// What is run.
+#[derive(Args)]
+pub(super) struct RunArgs {
+    /// provision, update, bind, unbind or deprovision
+    #[arg(value_name = "ACTION")]
+    action: Action,
+    /// The bundle's folder
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+    /// Which instance: what was done with it is remembered
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    instance: String,
+    /// Which binding
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    binding: String,
+    /// The plan; the first if none is given
+    #[arg(long, value_name = "NAME")]
+    plan: Option<String>,
+    /// A file with parameters, as a JSON object
+    #[arg(long, value_name = "FILE")]
+    params: Option<PathBuf>,
+    /// A file with secrets, as JSON: {"NAME": {"KEY": "value"}}
+    #[arg(long, value_name = "FILE")]
+    secrets: Option<PathBuf>,
+    /// Where things are remembered [default: .sutler in the bundle's folder]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Prints the credentials that it gave
+    #[arg(long)]
+    show_credentials: bool,
+    /// Starts it and stays, doing nothing: to be killed by a test
+    #[arg(long, hide = true)]
+    only_start: bool,
+}
+
+pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
+    let place = Place::open(&args.folder, args.state.as_deref())?;
+    let secrets = secrets(args.secrets.as_deref())?;
+    let mut local = place.instance(&args.instance, secrets)?;
+    let of_binding = matches!(args.action, Action::Bind | Action::Unbind);
+    let request = LocalRequest {
+        plan: args.plan.clone(),
+        parameters: object(args.params.as_deref())?,
+        binding: of_binding.then(|| args.binding.clone()),
+    };
+    if args.only_start {
+        local.start_only(args.action, request).await?;
+        say("started")?;
+        return std::future::pending().await;
+    }
+    let terminal = Terminal::default();
+    let interrupted = terminal.cancel.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            interrupted.cancel();
+        }
+    });
+    let gift = local.act(args.action, request, &terminal).await?;
+    if gift.nothing_to_do {
+        return say(&format!(
+            "the bundle has no {} action: nothing to do",
+            args.action
+        ));
+    }
+    if let Some(url) = &gift.dashboard_url {
+        say(&format!("dashboard: {url}"))?;
+    }
+    match (&gift.credentials, args.show_credentials) {
+        (Some(credentials), true) => say(&serde_json::to_string_pretty(credentials)?)?,
+        (Some(credentials), false) => {
+            let keys: Vec<&str> = credentials.keys().map(String::as_str).collect();
+            say(&format!(
+                "credentials: {} (--show-credentials prints them)",
+                keys.join(", ")
+            ))?;
+        }
+        (None, _) => {}
+    }
+    say(&format!("{} done", args.action))
+}
+
+/// A bundle, and where its runs and its memory are.
+pub(super) struct Place {
+    bundle: Arc<Bundle>,
+    runner: Arc<ProcessRunner>,
+    work: Work,
+}
+
+impl Place {
+    pub(super) fn open(folder: &Path, state: Option<&Path>) -> Result<Self, Box<dyn Error>> {
+        let own = folder.join(".sutler");
+        let work = Work::open(state.unwrap_or(&own))?;
+        let shelf = Shelf::open(work.path())?;
+        let bundle = shelf.take_in(folder)?;
+        let settings = ProcessSettings {
+            user: RunUser::Own,
+            ..ProcessSettings::new(work.path().to_owned())
+        };
+        let runner = Arc::new(ProcessRunner::open(settings)?);
+        Ok(Self {
+            bundle,
+            runner,
+            work,
+        })
+    }
+
+    pub(super) fn instance(
+        &self,
+        name: &str,
+        secrets: Vec<KeptSecret>,
+    ) -> Result<Local, Box<dyn Error>> {
+        let (bundle, runner) = (self.bundle.clone(), self.runner.clone());
+        Ok(Local::open(
+            bundle,
+            runner,
+            secrets,
+            self.work.path(),
+            name,
+        )?)
+    }
+}
+
+/// A person who watches.
+#[derive(Default)]
+pub(super) struct Terminal {
+    cancel: CancellationToken,
+    /// Says nothing of what runs say.
+    quiet: bool,
+}
+
+impl Terminal {
+    /// One that nobody looks at.
+    pub(super) fn quiet() -> Self {
+        Self {
+            quiet: true,
+            ..Self::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Witness for Terminal {
+    async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
+        if !self.quiet {
+            let mut out = std::io::stderr().lock();
+            let _ = out.write_all(text.as_bytes());
+        }
+        Ok(())
+    }
+
+    async fn progress(&self, progress: &Progress) -> sutler_broker::Result<()> {
+        if !self.quiet {
+            let percent = progress.percent.map(|it| format!("{it:>3} % "));
+            let line = format!("{}{}", percent.unwrap_or_default(), progress.text);
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        Ok(())
+    }
+
+    async fn adopted(&self) -> sutler_broker::Result<()> {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr(), "an earlier run was found: it goes on");
+        }
+        Ok(())
+    }
+
+    fn cancelled(&self) -> &CancellationToken {
+        &self.cancel
+    }
+}
+
+pub(super) fn say(text: &str) -> super::CommandResult {
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(())
+}
+
+fn object(file: Option<&Path>) -> Result<Map<String, Value>, Box<dyn Error>> {
+    let Some(path) = file else {
+        return Ok(Map::new());
+    };
+    let shown = path.display();
+    let bytes = std::fs::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    // Serde's own words may quote a value, and a value may be a secret.
+    let object = serde_json::from_slice(&bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        format!("{shown}:{line}:{column}: must be a JSON object, such as {{\"size\": 1}}")
+    })?;
+    Ok(object)
+}
+
+pub(super) fn secrets(file: Option<&Path>) -> Result<Vec<KeptSecret>, Box<dyn Error>> {
+    let mut kept = Vec::new();
+    for (name, keys) in object(file)? {
+        let keys = keys.as_object().cloned().unwrap_or_default();
+        let text = |(key, value): (String, Value)| Some((key, value.as_str()?.to_owned().into()));
+        kept.push(KeptSecret {
+            name,
+            bundles: std::collections::BTreeSet::new(),
+            keys: keys.into_iter().filter_map(text).collect(),
+        });
+    }
+    Ok(kept)
+}

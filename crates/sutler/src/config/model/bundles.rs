@@ -1,0 +1,116 @@
+//! Bundles: where they are, what their runs may use, and what the operator keeps for them.
+
+use crate::config::secret::Secret;
+use crate::config::words::{File, Size, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Services offered by bundles, in place of a catalog.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bundles {
+    /// A bundle, or a folder that has bundles as its sub-folders. What changes in it is offered without a
+    /// restart; instances keep the version that made them.
+    pub folder: Option<File>,
+    /// More such folders. Of two bundles that collide the first stays.
+    pub folders: Vec<File>,
+    /// Where runs, and copies of the versions of bundles, are kept. It belongs to one broker on one host.
+    pub work: File,
+    /// How often folders are looked at.
+    pub look_every: Span,
+    /// The number of the user that runs are, where the broker is root; `nobody` if none is given.
+    pub user: Option<u32>,
+    /// The number of the group that runs are; the user's number if none is given.
+    pub group: Option<u32>,
+    /// The most that a run may use, whatever its manifest says.
+    pub limits: RunLimits,
+    /// What the operator keeps for bundles.
+    pub secrets: Vec<BundleSecret>,
+    /// What Automation Broker did and bundles need no more.
+    pub compat: BundleCompat,
+}
+
+impl Default for Bundles {
+    fn default() -> Self {
+        Self {
+            folder: None,
+            folders: Vec::new(),
+            work: File("sutler-bundles".into()),
+            look_every: Span::seconds(1),
+            user: None,
+            group: None,
+            limits: RunLimits::default(),
+            secrets: Vec::new(),
+            compat: BundleCompat::default(),
+        }
+    }
+}
+
+impl Bundles {
+    /// All folders, in their order.
+    pub fn all_folders(&self) -> impl Iterator<Item = &File> {
+        self.folder.iter().chain(&self.folders)
+    }
+}
+
+/// The most that a run may use.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunLimits {
+    /// How long it may take.
+    pub deadline: Span,
+    /// Memory.
+    pub memory: Size,
+    /// Output that is kept; what comes after it is cut.
+    pub output: Size,
+    /// Open files of one process.
+    pub open_files: u64,
+    /// Processes.
+    pub processes: u64,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self {
+            deadline: Span::seconds(24 * 3600),
+            memory: Size(4 << 30),
+            output: Size(4 << 20),
+            open_files: 65_536,
+            processes: 4_096,
+        }
+    }
+}
+
+/// A secret for bundles: given to their runs as variables and as files, and shown nowhere.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BundleSecret {
+    /// Its name, as a bundle asks for it.
+    pub name: String,
+    /// The bundles that get it, by name; all that ask for it, if none is named.
+    #[serde(default)]
+    pub bundles: Vec<String>,
+    /// What is in it.
+    pub keys: Vec<SecretKey>,
+}
+
+/// One value of a secret.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretKey {
+    /// The variable's name. A parameter of that name is not asked of users.
+    pub key: String,
+    /// The value.
+    pub value: Secret,
+}
+
+/// What Automation Broker did.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BundleCompat {
+    /// The name of the registry that ids were made of there: bundles then have its ids, its draft of JSON
+    /// Schema and its forms. Instances that it made need them.
+    pub registry: Option<String>,
+    /// Whether every binding gets what the provision gave, and no bundle is asked for a binding.
+    pub share_provision_credentials: bool,
+}
