@@ -16,6 +16,9 @@ mod trips;
 
 use sutler_servers::{Demands, Place, Server};
 
+/// What is done with a place.
+type Look<'a> = &'a mut dyn FnMut(&Place);
+
 /// A sort of server.
 pub(crate) struct Sort {
     /// The server that tests share.
@@ -35,7 +38,7 @@ pub(crate) struct Sort {
     /// What is said when a store cannot be opened.
     refused: &'static str,
     /// Calls with a place on a server that is too old.
-    older: fn(&mut dyn FnMut(&Place)),
+    older: fn(Look<'_>),
 }
 
 /// The tests of one sort of server.

@@ -37,7 +37,7 @@ pub(super) fn a_lost_server_is_told_and_everything_resumes_when_it_returns(sort:
     }
     assert_eq!(other.until_it_ends("running", &running), "succeeded");
     // It was sent away, so it was not begun; and it is begun once, wherever it is asked for.
-    let new = until("a change is taken again", || {
+    until("a change is taken again", || {
         let new = one.provision("new", 0);
         if new.status == 202 || new.status == 200 {
             Ok(())
@@ -45,7 +45,6 @@ pub(super) fn a_lost_server_is_told_and_everything_resumes_when_it_returns(sort:
             Err(new)
         }
     });
-    let () = new;
     for id in ["before", "running", "new"] {
         until("it is there for everybody", || {
             let repeat = other.provision(id, if id == "running" { 1500 } else { 0 });

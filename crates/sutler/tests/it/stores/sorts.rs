@@ -1,6 +1,6 @@
 //! What differs between the sorts of servers, as far as a user of the executable can tell.
 
-use super::Sort;
+use super::{Look, Sort};
 use super::scene::{Wire, opening};
 use sutler_servers::{Place, Proxy, Server};
 
@@ -11,7 +11,7 @@ const TRIPS: [usize; 3] = [3, 2, 1];
 pub(super) fn postgres() -> Sort {
     use sutler_servers::{PostgresDialect, postgres};
     /// Whoever asks for the version in this schema is told another.
-    fn older(look: &mut dyn FnMut(&Place)) {
+    fn older(look: Look<'_>) {
         let Some(server) = postgres::shared() else {
             return;
         };
@@ -40,7 +40,7 @@ pub(super) fn postgres() -> Sort {
 pub(super) fn mariadb() -> Sort {
     use sutler_servers::{Demands, MySqlDialect, mariadb};
     /// It says of itself whatever it is told to.
-    fn older(look: &mut dyn FnMut(&Place)) {
+    fn older(look: Look<'_>) {
         let demands = Demands {
             arguments: vec!["--version=10.5.29-MariaDB".to_owned()],
             ..Demands::default()
@@ -84,7 +84,7 @@ pub(super) fn mongodb() -> Sort {
 pub(super) fn etcd() -> Sort {
     use sutler_servers::{EtcdDialect, etcd};
     /// Before 3.4 the gateway stood elsewhere: what is asked for is not there.
-    fn older(look: &mut dyn FnMut(&Place)) {
+    fn older(look: Look<'_>) {
         let gateway = super::refusals::Nothing::at_any_path();
         look(&Place::of(&format!("etcd://{}/x", gateway.address()), 0));
     }
