@@ -1,7 +1,7 @@
 //! What differs between the sorts of servers, as far as a user of the executable can tell.
 
-use super::{Look, Sort};
 use super::scene::{Wire, opening};
+use super::{Look, Sort};
 use sutler_servers::{Place, Proxy, Server};
 
 /// A provision and the progress of its hook; a look and a read; one row.
