@@ -236,3 +236,64 @@ async fn until(mut holds: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// Kilobytes that a process has for itself alone.
+fn kilobytes_of(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Private_Dirty:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_runs_wait_at_once_in_little_memory() {
+    const RUNS: u64 = 200;
+    let processes = Processes::fresh();
+    let runner = processes.runner().await;
+    let script = "while [ ! -e ../go ]; do sleep 1; done";
+    let orders: Vec<Order> = (0..RUNS).map(|_| order(&processes, script)).collect();
+    for order in &orders {
+        runner.start(order).await.expect("started");
+    }
+    let work = processes.work().display().to_string();
+    let ours = |process: PathBuf| {
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains("sutler-supervisor") && line.contains(&work)
+    };
+    until(|| {
+        let waiting = |order: &Order| processes.run(order.name).join("started").exists();
+        orders.iter().all(waiting) && processes_with(ours).len() as u64 == RUNS
+    })
+    .await;
+    let kilobytes: u64 = processes_with(ours).into_iter().map(kilobytes_of).sum();
+    let mut stops = tokio::task::JoinSet::new();
+    for order in orders {
+        let runner = Arc::clone(&runner);
+        stops.spawn(async move { runner.stop(order.name).await });
+    }
+    for stopped in stops.join_all().await {
+        stopped.expect("stopped");
+    }
+    assert!(kilobytes / RUNS <= 200, "{} kB each", kilobytes / RUNS);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_is_started_twenty_milliseconds_after_its_order_at_the_latest() {
+    let processes = Processes::fresh();
+    let runner = processes.runner().await;
+    let mut best = Duration::MAX;
+    // Others may use this machine: one that nothing came between is enough.
+    for _ in 0..20 {
+        let order = order(&processes, ": >\"$SUTLER_RESULT_DIR/error\"");
+        let from = std::time::SystemTime::now();
+        runner.start(&order).await.expect("started");
+        ended_eventually(runner.as_ref(), order.name).await;
+        let made = std::fs::metadata(processes.run(order.name).join("result/error"));
+        let made = made.and_then(|made| made.modified()).expect("it ran");
+        best = best.min(made.duration_since(from).unwrap_or_default());
+    }
+    assert!(best <= Duration::from_millis(20), "{best:?} at best");
+}
