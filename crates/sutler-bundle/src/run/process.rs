@@ -232,8 +232,11 @@ impl Runner for ProcessRunner {
         match tokio::time::timeout(patience, self.watch(name, lines)).await {
             Ok(seen) => seen.map(|_| ()),
             Err(_) => {
-                let killed = self.beside(move |_, _| Ok(kill_supervisor(&folder))).await;
-                killed.map(|_| ())?;
+                self.beside(move |_, _| {
+                    kill_supervisor(&folder);
+                    Ok(())
+                })
+                .await?;
                 self.look(name).await.map(|_| ())
             }
         }
@@ -273,7 +276,7 @@ fn look(folder: &RunFolder, name: RunName) -> Result<Seen, RunFault> {
     let Some((facts, lock)) = folder.facts().map_err(trouble)? else {
         return Ok(Seen::NeverStarted);
     };
-    let verdict = marks::verdict(facts, &family::boot().map_err(trouble)?);
+    let verdict = marks::verdict(facts, &family::boot());
     // Nobody else takes it away while we look.
     let seen = match verdict {
         Verdict::NeverStarted => Seen::NeverStarted,

@@ -119,7 +119,7 @@ fn open_pipe(path: &Path) -> io::Result<File> {
 
 fn write_down_the_start(folder: &Path) -> io::Result<()> {
     let started = Started {
-        boot: family::boot()?,
+        boot: family::boot(),
         supervisor: family::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
     };
     write_durably(folder, "started", &serde_json::to_vec(&started)?)?;
