@@ -96,10 +96,10 @@ impl BundleService {
             let cause = "the plan comes from no bundle: it was offered by another configuration";
             return Err(Error::failed(FOR_OPERATORS).because(cause));
         };
-        self.from_shelf(digest).await
+        self.on_shelf(digest).await
     }
 
-    pub(super) async fn from_shelf(&self, digest: String) -> Result<Arc<Bundle>> {
+    pub(super) async fn on_shelf(&self, digest: String) -> Result<Arc<Bundle>> {
         let shelf = self.parts.shelf.clone();
         let found = tokio::task::spawn_blocking(move || shelf.get(&digest)).await;
         let fault: ShelfFault = match found {
