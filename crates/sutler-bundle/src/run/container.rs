@@ -173,6 +173,18 @@ impl Runner for ContainerRunner {
             .have_image(reference, order.limits.deadline)
             .await?;
         let folder = self.folder(order.name);
+        let (settings, name) = (Arc::clone(&self.settings), order.name);
+        let _alone = self
+            .beside(&folder, "start", move |_| {
+                layout::alone(&settings.work, name)
+            })
+            .await?;
+        if !matches!(
+            self.stands(order.name).await?,
+            Standing::NotMade | Standing::Made
+        ) {
+            return Ok(());
+        }
         let (settings, wanted) = (Arc::clone(&self.settings), order.clone());
         self.beside(&folder, "write", move |folder| {
             layout::lay_out(&settings, &wanted, folder)

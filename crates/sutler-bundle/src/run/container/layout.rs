@@ -10,7 +10,7 @@ use crate::run::process::{
 use crate::runner::{Exit, RunFault};
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, ResourcesUlimits};
 use jiff::Timestamp;
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock};
 use rustix::process::{Resource, getrlimit};
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
@@ -28,6 +28,8 @@ const USER: (u32, u32) = (1001, 0);
 /// Most bytes of temporary files.
 const TMP_BYTES: u64 = 256 << 20;
 
+/// How many starts can go on at once, at most.
+const START_LOCKS: u128 = 64;
 /// Most processes of one user of the host, over all containers.
 const USER_PROCESSES_MAX: u64 = 32_768;
 
@@ -163,6 +165,16 @@ impl RunFolder {
         let runs = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         Ok(runs.join(format!("{what}-{}", uuid::Uuid::new_v4().simple())))
     }
+}
+
+/// Waits until nobody else starts this run, in whatever process. A few locks serve all runs.
+pub(super) fn alone(work: &Path, name: RunName) -> io::Result<fs::File> {
+    let locks = work.join("starts");
+    fs::create_dir_all(&locks)?;
+    let slot = name.operation.as_u128() % START_LOCKS;
+    let lock = fs::File::create(locks.join(slot.to_string()))?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    Ok(lock)
 }
 
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
