@@ -25,9 +25,9 @@ pub use changes::{Held, restart_to_apply, store_server};
 pub use load::{Draft, Flag, Input, draft};
 pub use model::{
     Access, Admin, Audit, AuthMode, Bearer, BundleCompat, BundleSecret, Bundles, CatalogSource,
-    CleanupTimes, ClientAuth, Compat, Config, DeletedPollAnswer, Format, Inline, Limits, Log,
-    Metrics, MissingVersionAnswer, Platform, Records, RunLimits, SecretKey, StoreServer,
-    StoreSource, StoreUrl, Timeouts, Tls, User,
+    CleanupTimes, ClientAuth, Compat, Config, DeletedPollAnswer, Engine, Format, ImageLogin,
+    Inline, Limits, Log, Metrics, MissingVersionAnswer, Platform, Records, RunLimits, RunNetwork,
+    SecretKey, StoreServer, StoreSource, StoreUrl, Timeouts, Tls, User,
 };
 pub use reference::reference;
 pub use schema::schema;

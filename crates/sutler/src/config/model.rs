@@ -14,7 +14,9 @@ mod store;
 
 pub use access::{Access, Admin, AuthMode, Bearer, ClientAuth, Platform, Tls, User};
 pub use bounds::{Limits, Timeouts};
-pub use bundles::{BundleCompat, BundleSecret, Bundles, RunLimits, SecretKey};
+pub use bundles::{
+    BundleCompat, BundleSecret, Bundles, Engine, ImageLogin, RunLimits, RunNetwork, SecretKey,
+};
 pub use service::{
     Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Log, Metrics,
     MissingVersionAnswer, Records,

@@ -174,7 +174,13 @@ fn bundle_secrets(config: &Config) -> Vec<(String, &Secret)> {
             .enumerate()
             .map(move |(at, it)| (path(at), &it.value))
     });
-    keys.collect()
+    let engines = config.bundles.iter().filter_map(|it| it.container.as_ref());
+    let logins = engines.flat_map(|it| it.logins.iter().enumerate());
+    let passwords = logins.map(|(nth, it)| {
+        let path = format!("bundles.container.logins[{nth}].password");
+        (path, &it.password)
+    });
+    keys.chain(passwords).collect()
 }
 
 /// Secrets that are not where they should be, and files that cannot be read.

@@ -4,11 +4,12 @@ use secrecy::SecretString;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler::{BundleSecret, Bundles as Configured, Config, StoreUrl};
+use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
 use sutler_broker::Running;
 use sutler_bundle::{
-    BundleService, Folders, KeptSecret, Limits, Offer, Offers, Parts, ProcessRunner,
-    ProcessSettings, RunUser, Runners, Shelf, Snapshot, Work,
+    BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
+    Offers, Parts, ProcessRunner, ProcessSettings, RegistryLogin, RunUser, Runner, Runners, Shelf,
+    Snapshot, Work,
 };
 use sutler_osb::Catalog;
 
@@ -45,7 +46,7 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
         shelf,
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(settings)?),
-            containers: None,
+            containers: containers(configured, &work)?,
         }),
         secrets,
         limits: limits(configured),
@@ -140,6 +141,35 @@ fn user(configured: &Configured) -> RunUser {
             gid: configured.group.unwrap_or(uid),
         },
     }
+}
+
+/// Who runs images, where there is an engine.
+fn containers(configured: &Configured, work: &Work) -> Result<Option<Arc<dyn Runner>>, Fault> {
+    let Some(engine) = &configured.container else {
+        return Ok(None);
+    };
+    let variable = |name: &str| std::env::var(name).ok();
+    let mut logins = Vec::with_capacity(engine.logins.len());
+    for login in &engine.logins {
+        let told = |reason| format!("the password for {} {reason}", login.registry);
+        logins.push(RegistryLogin {
+            registry: login.registry.clone(),
+            user: login.user.clone(),
+            password: login.password.reveal(&variable).map_err(told)?,
+        });
+    }
+    let usual = ContainerSettings::new(work.path().to_owned(), engine.socket.0.clone());
+    let settings = ContainerSettings {
+        owner: work.host().to_owned(),
+        network: match engine.network {
+            RunNetwork::None => Network::None,
+            RunNetwork::Bridge => Network::Bridge,
+            RunNetwork::Host => Network::Host,
+        },
+        logins,
+        ..usual
+    };
+    Ok(Some(Arc::new(ContainerRunner::open(settings)?)))
 }
 
 fn offers(configured: &Configured) -> Offers {

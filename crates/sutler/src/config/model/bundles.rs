@@ -24,6 +24,8 @@ pub struct Bundles {
     pub group: Option<u32>,
     /// The most that a run may use, whatever its manifest says.
     pub limits: RunLimits,
+    /// The engine that runs bundles that are images. Without it they cannot be run.
+    pub container: Option<Engine>,
     /// What the operator keeps for bundles.
     pub secrets: Vec<BundleSecret>,
     /// What Automation Broker did and bundles need no more.
@@ -40,6 +42,7 @@ impl Default for Bundles {
             user: None,
             group: None,
             limits: RunLimits::default(),
+            container: None,
             secrets: Vec::new(),
             compat: BundleCompat::default(),
         }
@@ -79,6 +82,45 @@ impl Default for RunLimits {
             processes: 4_096,
         }
     }
+}
+
+/// A container engine with Docker's API, such as Podman, on this host.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// Its socket, such as `/run/podman/podman.sock`.
+    pub socket: File,
+    /// What containers can reach.
+    #[serde(default)]
+    pub network: RunNetwork,
+    /// Registries that ask who wants an image.
+    #[serde(default)]
+    pub logins: Vec<ImageLogin>,
+}
+
+/// What containers can reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunNetwork {
+    /// Nothing.
+    None,
+    /// What the engine's own network reaches.
+    #[default]
+    Bridge,
+    /// What the host reaches.
+    Host,
+}
+
+/// Who asks a registry for images.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageLogin {
+    /// The registry's host, and its port where there is one, as in the names of its images.
+    pub registry: String,
+    /// The user.
+    pub user: String,
+    /// The password or token.
+    pub password: Secret,
 }
 
 /// A secret for bundles: given to their runs as variables and as files, and shown nowhere.
