@@ -67,7 +67,7 @@ impl Play {
         self
     }
 
-    pub(crate) fn is_at(mut self, progress: &'static str) -> Self {
+    pub(crate) fn tells(mut self, progress: &'static str) -> Self {
         self.progress = Some(progress);
         self
     }

@@ -203,7 +203,7 @@ async fn what_a_run_says_is_told_to_polls_and_kept_without_secrets() {
     let talking = Play::well()
         .says("making it with hunt")
         .says("er22 and nothing else\n")
-        .is_at("half of it made by hunter22")
+        .tells("half of it made by hunter22")
         .held();
     house.fake.plays(Action::Provision, talking);
     let parameters = json!({ "password": "hunter22" });
