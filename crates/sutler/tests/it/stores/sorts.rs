@@ -70,7 +70,7 @@ pub(super) fn mongodb() -> Sort {
         own: mongodb::own,
         guarded: |server| mongodb::make_user(server, "me", "mine"),
         wire: |server| Wire::new(Proxy::to::<MongoDialect>(server.address())),
-        // A commit is two here (ADR 8).
+        // A commit is two here (ADR 10).
         trips: [4, 3, 1],
         elsewhere_ms: 50,
         open: |url| opening(async move { sutler_store_mongodb::MongoStore::open(&url).await }),
