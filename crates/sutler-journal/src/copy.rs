@@ -28,6 +28,8 @@ use tokio::sync::watch;
 
 /// Changes asked of the feed at a time.
 const CHANGES_MAX: usize = 200;
+/// Changes passed over at a time, where only the end of the feed is looked for.
+const SKIPPED_MAX: usize = 1000;
 /// An answer of the feed with at most so many changes is nearly its end.
 const NEARLY: usize = 100;
 
@@ -261,15 +263,16 @@ async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
     Ok(documents.is_empty() && operations.is_empty())
 }
 
-/// A cursor behind all that is in the feed now.
+/// A cursor behind nearly all that is in the feed now. What follows it is looked at again, so one that is
+/// too early does no harm; one behind everything may never be found while others commit.
 async fn end_of_feed(store: &dyn Store) -> Result<Cursor, StoreError> {
     let mut cursor = Cursor::default();
     loop {
-        let part = store.changes(&cursor, 1000).await?;
-        if part.changes.is_empty() && part.next == cursor {
+        let part = store.changes(&cursor, SKIPPED_MAX).await?;
+        cursor = part.next;
+        if part.changes.len() <= NEARLY {
             return Ok(cursor);
         }
-        cursor = part.next;
     }
 }
 

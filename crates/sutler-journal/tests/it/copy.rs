@@ -69,6 +69,33 @@ async fn what_changes_meanwhile_is_followed() {
     assert_eq!(contents(&*scene.store()).await, contents(&*target).await);
 }
 
+/// Whenever the feed was read, there is something new in it.
+#[tokio::test]
+async fn a_source_that_never_rests_is_copied_too() {
+    const READS_MAX: usize = 100;
+    let scene = Scene::new();
+    scene.fill(250).await;
+    let target = memory();
+    let (busy, reads) = (scene.store(), AtomicUsize::new(0));
+    let source = Tapped::new(scene.store(), move |call| {
+        let Call::Read("changes") = call else {
+            return Fate::Through;
+        };
+        let busy = Arc::clone(&busy);
+        tokio::spawn(async move {
+            let new = Scene::new_operation("busy", Start::Waiting);
+            busy.commit(&Commit::new().start(new)).await.unwrap();
+        });
+        match reads.fetch_add(1, Ordering::SeqCst) < READS_MAX {
+            true => Fate::Slowly,
+            false => Fate::Refused,
+        }
+    });
+    let copying = Copying::begin(Arc::new(source), Arc::clone(&target), NAME).await;
+    copying.expect("a copy").catch_up().await.unwrap();
+    copy_whole(&scene, &target).await;
+}
+
 /// The feed may be trimmed behind a copy that was interrupted for long.
 #[tokio::test]
 async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
