@@ -67,7 +67,7 @@ impl Shared {
         if let Some(usual) = Usual::of(staged) {
             let fill = |to: &mut PgArguments| usual.fill(to);
             let answer = self.send(lent, usual.statement(), &fill).await;
-            if let Some(verdict) = usual.verdict(answer) {
+            if let Some(verdict) = Usual::verdict(answer) {
                 return verdict;
             }
         }

@@ -9,7 +9,7 @@ use super::sql;
 use crate::codec;
 use crate::rows::{Cells as _, only};
 use crate::staged::{ABSENT, ADVANCE, FENCE, PUT, PUT_NEW, Row, START, Staged, VERSION, Wanted};
-use crate::trouble::{Trouble, odd};
+use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -18,8 +18,6 @@ use sqlx::postgres::{PgArguments, PgRow};
 pub(super) struct Usual<'s> {
     staged: &'s Staged<'s>,
     form: Form<'s>,
-    /// Which expectation is about the document.
-    document_at: usize,
     put: &'s Row<'s>,
     /// What is written of the operation.
     operation: &'s Row<'s>,
@@ -39,13 +37,12 @@ impl<'s> Usual<'s> {
         let [put, operation] = staged.writes.as_slice() else {
             return None;
         };
-        let (form, document_at) = match (put.kind, operation.kind, staged.expects.as_slice()) {
-            (PUT_NEW, START, [one]) if one.kind == ABSENT => (Form::Accept, 0),
+        // The expectation of the document must be the first: it is what these functions look at first,
+        // and the first that does not hold is what a commit is told.
+        let form = match (put.kind, operation.kind, staged.expects.as_slice()) {
+            (PUT_NEW, START, [one]) if one.kind == ABSENT => Form::Accept,
             (PUT, ADVANCE, [read, fence]) if read.kind == VERSION && fence.kind == FENCE => {
-                (Form::Result { read, fence }, 0)
-            }
-            (PUT, ADVANCE, [fence, read]) if read.kind == VERSION && fence.kind == FENCE => {
-                (Form::Result { read, fence }, 1)
+                Form::Result { read, fence }
             }
             _ => return None,
         };
@@ -58,7 +55,6 @@ impl<'s> Usual<'s> {
         Some(Self {
             staged,
             form,
-            document_at,
             put,
             operation,
         })
@@ -110,11 +106,9 @@ impl<'s> Usual<'s> {
         to.add([&put.subject[..], &operation.subject[..]].concat())
     }
 
-    /// What the answer means, as the general function would say it; `None` if that must be asked.
-    pub(super) fn verdict(
-        &self,
-        answer: Result<Vec<PgRow>, Trouble>,
-    ) -> Option<Result<i64, Trouble>> {
+    /// What the answer means, as the general function would say it; `None` if that must be asked. The
+    /// document is the first expectation, so what is said of it counts the same.
+    pub(super) fn verdict(answer: Result<Vec<PgRow>, Trouble>) -> Option<Result<i64, Trouble>> {
         let found = match answer {
             Ok(found) => found,
             Err(Trouble::Refused { code, .. }) if ["SU002", "23505"].contains(&&code[..]) => {
@@ -123,8 +117,7 @@ impl<'s> Usual<'s> {
             Err(trouble) => return Some(Err(trouble)),
         };
         match only(&found).and_then(|row| row.integer(0)) {
-            Ok(Some(0)) => Some(Ok(0)),
-            Ok(Some(_)) => Some(i64::try_from(self.document_at + 1).map_err(odd)),
+            Ok(Some(verdict)) => Some(Ok(verdict)),
             Ok(None) => None,
             Err(trouble) => Some(Err(trouble)),
         }
@@ -168,6 +161,8 @@ mod tests {
         let read = Version(CommitId(Uuid::nil()));
         let insert = Commit::new().insert(key("a"), Vec::new(), Bytes::new());
         let replace = Commit::new().replace(key("a"), read, Vec::new(), Bytes::new());
+        let fence_first = Commit::new().fenced(id, Fence(1));
+        let fence_first = fence_first.replace(key("a"), read, Vec::new(), Bytes::new());
         let done = Next::Done(Outcome::Failed);
         let end = |of: &Commit, next| of.clone().advance(id, next, None, None);
         assert!(is_usual(&insert.clone().start(new())));
@@ -178,6 +173,7 @@ mod tests {
             insert.clone().unchanged(key("b"), read).start(new()),
             replace.clone().start(new()),
             end(&replace, done),
+            end(&fence_first, done),
             end(&replace, done).fenced(other, Fence(1)),
             end(&replace, Next::Same).fenced(id, Fence(1)),
             end(&insert, done).fenced(id, Fence(1)),

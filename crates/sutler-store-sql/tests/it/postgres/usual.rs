@@ -46,12 +46,18 @@ impl Case {
     }
 
     async fn end(&self, read: Version, id: OperationId, fence: u64) -> Result<(), Which> {
-        let body = Bytes::from_static(b"2");
-        let detail = Some(Bytes::from_static(b"done"));
-        let commit = Commit::new()
-            .replace(key("a"), read, terms("live"), body)
-            .advance(id, Next::Done(Outcome::Succeeded), detail, None)
-            .fenced(id, Fence(fence));
+        let commit = ending(Commit::new(), read, id).fenced(id, Fence(fence));
+        self.commit(commit).await
+    }
+
+    /// The same, but the fence is the first expectation.
+    async fn end_fence_first(
+        &self,
+        read: Version,
+        id: OperationId,
+        fence: u64,
+    ) -> Result<(), Which> {
+        let commit = ending(Commit::new().fenced(id, Fence(fence)), read, id);
         self.commit(commit).await
     }
 
@@ -90,6 +96,17 @@ impl Case {
             stats.terminal,
         )
     }
+}
+
+fn ending(begun: Commit, read: Version, id: OperationId) -> Commit {
+    let body = Bytes::from_static(b"2");
+    let detail = Some(Bytes::from_static(b"done"));
+    begun.replace(key("a"), read, terms("live"), body).advance(
+        id,
+        Next::Done(Outcome::Succeeded),
+        detail,
+        None,
+    )
 }
 
 fn subject(change: &sutler_journal::Change, id: OperationId) -> String {
@@ -165,14 +182,37 @@ async fn ending_comes_to_the_same_both_ways() {
             accepted,
             case.end(older, new.id, 1).await,
             case.end(read, new.id, 2).await,
+            case.end(older, new.id, 2).await,
             case.end(read, new.id, 1).await,
             case.end(read, new.id, 1).await,
         ];
         let seen = case.seen(new.id).await;
         (verdicts, seen)
     });
-    let (changed, fence) = (Which::Expect(0), Which::Expect(1));
-    let expected = vec![Ok(()), Err(changed), Err(fence), Ok(()), Err(changed)];
+    let (changed, fence) = (Err(Which::Expect(0)), Err(Which::Expect(1)));
+    let expected = vec![Ok(()), changed, fence, changed, Ok(()), changed];
+    assert!(verdicts.await.is_none_or(|found| found == expected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ending_comes_to_the_same_both_ways_if_the_fence_is_asked_for_first() {
+    let verdicts = both_ways(|case| async move {
+        let new = operation("a", Start::Claimed(case.worker));
+        let (read, accepted) = case.accept(&new).await;
+        let older = Version(Commit::new().id());
+        let verdicts = vec![
+            accepted,
+            case.end_fence_first(older, new.id, 1).await,
+            case.end_fence_first(read, new.id, 2).await,
+            case.end_fence_first(older, new.id, 2).await,
+            case.end_fence_first(read, new.id, 1).await,
+            case.end_fence_first(read, new.id, 1).await,
+        ];
+        let seen = case.seen(new.id).await;
+        (verdicts, seen)
+    });
+    let (fence, changed) = (Err(Which::Expect(0)), Err(Which::Expect(1)));
+    let expected = vec![Ok(()), changed, fence, fence, Ok(()), fence];
     assert!(verdicts.await.is_none_or(|found| found == expected));
 }
 
