@@ -92,40 +92,43 @@ pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(
         CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
     })?;
     let staged = Staged::of(commit);
-    let mut broke = false;
-    for n in 0..TRIES {
+    let (mut broke, mut left) = (false, TRIES);
+    loop {
         let resolved = resolve(store, commit.id()).await;
         resolved.map_err(|trouble| unknown(&trouble))?;
-        match store.try_commit(&staged).await {
-            Try::Settled(Ok(())) => {
-                if hints::is_worth_a_hint(commit) {
-                    store.hints().everywhere();
-                }
-                return Ok(());
+        let tried = store.try_commit(&staged).await;
+        left -= 1;
+        let breaks = match &tried {
+            Try::Broke { session, .. } => {
+                store.unresolved().add(commit.id(), session.clone());
+                true
             }
-            // This try was not written; an earlier one may have been.
-            Try::Settled(Err(CommitError::NotWritten(error))) if broke => {
-                return Err(CommitError::Unknown(error));
+            Try::Settled(_) | Try::Again(_) => false,
+        };
+        if let Some(answer) = answer_to(tried, broke, left) {
+            if answer.is_ok() && hints::is_worth_a_hint(commit) {
+                store.hints().everywhere();
             }
-            Try::Settled(result) => return result,
-            Try::Again(trouble) if n + 1 == TRIES => return Err(trouble.into_commit_error()),
-            Try::Again(_) => {}
-            Try::Broke {
-                trouble,
-                session,
-                stale,
-            } => {
-                store.unresolved().add(commit.id(), session);
-                if broke || !stale {
-                    return Err(unknown(&trouble));
-                }
-                broke = true;
-            }
+            return answer;
         }
+        broke |= breaks;
     }
-    Err(CommitError::NotWritten(StoreError::new(
-        "others were always in the way of this commit: try again",
-    )))
+}
+
+/// What is answered after a try; `None`: it is tried again. `broke`: an earlier try broke and may have been
+/// applied, so that nothing is certainly not written. `left`: how many tries there are still. Pure.
+fn answer_to<S>(tried: Try<S>, broke: bool, left: usize) -> Option<Result<(), CommitError>> {
+    let answer = match tried {
+        Try::Settled(answer) => answer,
+        Try::Again(_) if left > 0 => return None,
+        Try::Again(trouble) => Err(trouble.into_commit_error()),
+        Try::Broke { stale: true, .. } if !broke && left > 0 => return None,
+        Try::Broke { trouble, .. } => Err(unknown(&trouble)),
+    };
+    Some(match answer {
+        Err(CommitError::NotWritten(error)) if broke => Err(CommitError::Unknown(error)),
+        answer => answer,
+    })
 }
 
 /// Ends every session that may still have this commit before it.
@@ -166,7 +169,7 @@ pub(crate) fn verdict_of(verdict: i64) -> Result<(), CommitError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Committer, Try, Unresolved, commit, verdict_of};
+    use super::{Committer, TRIES, Try, Unresolved, answer_to, commit, verdict_of};
     use crate::hints::Hints;
     use crate::staged::Staged;
     use crate::trouble::Trouble;
@@ -232,6 +235,43 @@ mod tests {
         let store = Script::of(vec![broke(true), down], true);
         let answer = commit(&store, &Commit::new()).await;
         assert!(matches!(answer, Err(CommitError::Unknown(_))));
+    }
+
+    fn in_the_way() -> Try<u32> {
+        Try::Again(Trouble::Refused {
+            code: "40001".into(),
+            said: "no".into(),
+        })
+    }
+
+    #[test]
+    fn a_break_leaves_every_later_failure_uncertain() {
+        let down = || Try::Settled(Err(CommitError::NotWritten(StoreError::new("down"))));
+        for left in [0, 1, TRIES - 1] {
+            for tried in [in_the_way(), down(), broke(true), broke(false)] {
+                match answer_to(tried, true, left) {
+                    None => assert!(left > 0, "there is no other try"),
+                    Some(answer) => assert!(matches!(answer, Err(CommitError::Unknown(_)))),
+                }
+            }
+        }
+    }
+
+    /// Others are in the way in every try but the one that breaks, if there is one.
+    #[tokio::test]
+    async fn what_others_were_in_the_way_of_is_not_written_unless_a_try_broke() {
+        for at in [None, Some(0), Some(TRIES / 2), Some(TRIES - 1)] {
+            let tries = (0..TRIES).map(|n| match Some(n) == at {
+                true => broke(true),
+                false => in_the_way(),
+            });
+            let store = Script::of(tries.collect(), true);
+            match (commit(&store, &Commit::new()).await, at) {
+                (Err(CommitError::NotWritten(_)), None)
+                | (Err(CommitError::Unknown(_)), Some(_)) => {}
+                (answer, _) => panic!("{answer:?} after a break at {at:?}"),
+            }
+        }
     }
 
     #[tokio::test]
