@@ -80,6 +80,8 @@ impl Engine {
             Err(fault) if status(&fault) == Some(404) => Ok(Some(Container::Absent)),
             // Podman's own word between the end of a process and the end of its container.
             Err(Error::JsonDataError { message, .. }) if message.contains("`stopped`") => Ok(None),
+            // And its answer when the process went while it was looking.
+            Err(fault) if fault.to_string().contains("no such process") => Ok(None),
             Err(fault) => Err(self.fault(&fault)),
         }
     }

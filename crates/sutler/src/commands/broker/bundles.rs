@@ -86,6 +86,7 @@ impl Bundles {
 
     async fn look_again(mut self, running: Running) {
         let _held = self.work;
+        let mut due = false;
         loop {
             tokio::time::sleep(self.every).await;
             let looked = tokio::task::spawn_blocking(move || {
@@ -96,11 +97,14 @@ impl Bundles {
                 return;
             };
             self.folders = folders;
-            if snapshot.is_like(&self.offered) {
+            let like = snapshot.is_like(&self.offered);
+            if like && !due {
                 continue;
             }
-            tell(&snapshot);
-            self.offered = Arc::new(snapshot);
+            if !like {
+                tell(&snapshot);
+                self.offered = Arc::new(snapshot);
+            }
             let catalog = match self.offered.catalog() {
                 Ok(catalog) => catalog,
                 Err(faults) => {
@@ -110,7 +114,10 @@ impl Bundles {
                     continue;
                 }
             };
-            match running.replace_catalog(catalog).await {
+            let replaced = running.replace_catalog(catalog).await;
+            // A store that does not answer now may do so next time.
+            due = replaced.is_err();
+            match replaced {
                 Ok(()) => self.service.offer(self.offered.clone()),
                 Err(error) => {
                     tracing::error!(%error, "the bundles cannot be offered, what was offered stays");

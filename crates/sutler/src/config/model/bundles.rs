@@ -18,7 +18,7 @@ pub struct Bundles {
     pub work: File,
     /// How often folders are looked at.
     pub look_every: Span,
-    /// The number of the user that runs are, where the broker is root; `nobody` if none is given.
+    /// The number of the user that runs are, where the broker is root; each has its own if none is given.
     pub user: Option<u32>,
     /// The number of the group that runs are; the user's number if none is given.
     pub group: Option<u32>,
