@@ -19,19 +19,24 @@ use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
 
 /// Most records that get their places at once.
 const PLACES_MAX: i64 = 500;
-/// How often giving places is tried that others do at the same time.
+/// How often it is tried to give places, or to trim, while nobody gets anywhere.
 const TRIES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// Fewest commits that are read at once: some have no changes.
 const COMMITS_MIN: usize = 100;
 
+/// The cluster's time: seconds, and a number within the second.
+type Time = (u32, u32);
+
 /// What one look at the feed found.
 struct Seen {
     last: i64,
     trimmed: i64,
-    /// Those without a place, in the order of their places.
+    /// The first of those without a place, in the order of their places.
     new: Vec<Bsons>,
+    /// The time of the last of all those without a place.
+    newest: Option<Time>,
     /// Those after the cursor, in order.
     placed: Vec<Bsons>,
 }
@@ -58,12 +63,16 @@ impl MongoStore {
         }
     }
 
-    /// What comes after a place. Afterwards everything that was committed before has one.
+    /// What comes after a place: as many as wanted, or all that was committed before. What is committed
+    /// meanwhile is not waited for, or this would not end while others commit.
     async fn placed_after(&self, from: i64, limit: usize) -> Result<Seen, Trouble> {
         let mut seen = self.look(from, limit).await?;
+        let newest = seen.newest;
         let mut pause = PAUSE;
-        for _ in 0..TRIES {
-            if seen.new.is_empty() {
+        let mut failed = 0;
+        while failed < TRIES {
+            let oldest = seen.new.first().map(time);
+            if seen.placed.len() >= limit || oldest.is_none_or(|it| newest < Some(it)) {
                 return Ok(seen);
             }
             let _alone = match self.numbering.try_lock() {
@@ -75,11 +84,15 @@ impl MongoStore {
                     alone
                 }
             };
-            if !seen.new.is_empty() && !self.give_places(&seen).await? {
+            let last = seen.last;
+            let failing = !seen.new.is_empty() && !self.give_places(&seen).await?;
+            if failing {
                 tokio::time::sleep(jittered(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
             seen = self.look(from, limit).await?;
+            // Others who were faster gave the same places.
+            failed += usize::from(failing && seen.last == last);
         }
         Err(Trouble::Refused {
             code: 112,
@@ -95,6 +108,12 @@ impl MongoStore {
             doc! { "$sort": { "ts": 1 } },
             doc! { "$limit": PLACES_MAX },
         ];
+        let newest = vec![
+            doc! { "$match": { "new": true } },
+            doc! { "$sort": { "ts": -1 } },
+            doc! { "$limit": 1_i64 },
+            doc! { "$project": { "_id": 0, "newest": "$ts" } },
+        ];
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let placed = vec![
             doc! { "$match": { "n": { "$gt": from } } },
@@ -104,6 +123,7 @@ impl MongoStore {
         let pipeline = vec![
             doc! { "$match": { "_id": "feed" } },
             union(Collection::Commits, new),
+            union(Collection::Commits, newest),
             union(Collection::Commits, placed),
         ];
         read_seen(self.caller.snapshot(Collection::Meta, pipeline).await?)
@@ -175,25 +195,32 @@ fn read_seen(found: Vec<Bsons>) -> Result<Seen, Trouble> {
         last: 0,
         trimmed: 0,
         new: Vec::new(),
+        newest: None,
         placed: Vec::new(),
     };
     for row in found {
         if row.contains_key("trimmed") {
             seen.last = int(&row, "last")?;
             seen.trimmed = int(&row, "trimmed")?;
+        } else if let Some(Bson::Timestamp(it)) = row.get("newest") {
+            seen.newest = Some((it.time, it.increment));
         } else if row.contains_key("n") {
             seen.placed.push(row);
         } else {
             seen.new.push(row);
         }
     }
-    let time = |row: &Bsons| match row.get("ts") {
-        Some(Bson::Timestamp(it)) => (it.time, it.increment),
-        _ => (0, 0),
-    };
     seen.new.sort_by_key(time);
     seen.placed.sort_by_key(|row| int(row, "n").unwrap_or(0));
     Ok(seen)
+}
+
+/// When a record was made.
+fn time(row: &Bsons) -> Time {
+    match row.get("ts") {
+        Some(Bson::Timestamp(it)) => (it.time, it.increment),
+        _ => (0, 0),
+    }
 }
 
 /// Whole commits until there are `limit` changes, and how far that is; at least one with changes.
@@ -252,6 +279,7 @@ mod tests {
             last: 0,
             trimmed: 0,
             new: Vec::new(),
+            newest: None,
             placed: (1..).zip(sizes).map(row).collect(),
         }
     }

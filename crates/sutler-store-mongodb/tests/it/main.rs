@@ -5,6 +5,7 @@ mod candidate;
 mod chaos;
 mod counts;
 mod faults;
+mod feed;
 mod opening;
 mod replicas;
 mod scene;
