@@ -154,11 +154,26 @@ impl Caller {
         filter: Bsons,
         fields: &[&str],
     ) -> Result<Option<Bsons>, Trouble> {
-        let fields = fields.iter().map(|it| ((*it).to_owned(), Bson::Int32(1)));
-        let fields: Bsons = fields.collect();
-        let mut options = FindOptions::default();
-        options.limit = Some(-1);
-        options.projection = (!fields.is_empty()).then_some(fields);
+        let mut found = self.find(collection, filter, one_with(fields)).await?;
+        Ok(found.pop())
+    }
+
+    /// The same, but what is not found is certain not to be there: it is asked for once more, from one
+    /// who is known to be the primary still.
+    pub(crate) async fn find_surely(
+        &self,
+        collection: Collection,
+        filter: Bsons,
+        fields: &[&str],
+    ) -> Result<Option<Bsons>, Trouble> {
+        let found = self.find_one(collection, filter.clone(), fields).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        let mut options = one_with(fields);
+        options.read_concern = Some(ReadConcern::linearizable());
+        // Without a majority the server would wait for ever.
+        options.max_time = Some(self.settings.command_timeout);
         let mut found = self.find(collection, filter, options).await?;
         Ok(found.pop())
     }
@@ -191,6 +206,16 @@ impl Caller {
         };
         self.bounded(found).await
     }
+}
+
+/// One, with these fields only; all if none are named.
+fn one_with(fields: &[&str]) -> FindOptions {
+    let fields = fields.iter().map(|it| ((*it).to_owned(), Bson::Int32(1)));
+    let fields: Bsons = fields.collect();
+    let mut options = FindOptions::default();
+    options.limit = Some(-1);
+    options.projection = (!fields.is_empty()).then_some(fields);
+    options
 }
 
 /// Waits for an answer, but not for ever.

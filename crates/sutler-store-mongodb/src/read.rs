@@ -73,7 +73,7 @@ impl MongoStore {
         let fields = ["v", "b"];
         let found = self
             .caller
-            .find_one(Collection::Documents, filter, &fields)
+            .find_surely(Collection::Documents, filter, &fields)
             .await?;
         found.as_ref().map(rows::read_document).transpose()
     }
@@ -82,7 +82,7 @@ impl MongoStore {
         let filter = doc! { "_id": uuid(id.0) };
         let found = self
             .caller
-            .find_one(Collection::Operations, filter, &[])
+            .find_surely(Collection::Operations, filter, &[])
             .await?;
         found.as_ref().map(rows::read_operation).transpose()
     }
@@ -95,7 +95,7 @@ impl MongoStore {
         let filter = doc! { "_id": uuid(id.0), "lane": names::key(lane) };
         let found = self
             .caller
-            .find_one(Collection::Operations, filter, &rows::POLLED)
+            .find_surely(Collection::Operations, filter, &rows::POLLED)
             .await?;
         found.as_ref().map(rows::read_polled).transpose()
     }

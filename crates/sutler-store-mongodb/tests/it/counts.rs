@@ -6,8 +6,8 @@ use futures_util::TryStreamExt as _;
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, Cursor, Due, Fence, List, Next, OperationFilter, OperationList, Outcome, Start, Store,
-    Sweep, Term, Version, Write,
+    Commit, Cursor, Due, Fence, List, Next, OperationFilter, OperationId, OperationList, Outcome,
+    Start, Store, Sweep, Term, Version, Write,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,6 +73,27 @@ async fn a_claim_that_finds_nothing_is_one_round_trip() {
     let claimed = store.claim(worker, &queues).await.expect("a claim");
     assert_eq!(claimed.len(), 1);
     assert_eq!(mongo.proxy.asked_since(before), ["aggregate", "bulkWrite"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_found_is_asked_for_once_more_of_a_primary_that_is_sure_of_itself() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    let database = watched(&mongo).await;
+    let nobody = OperationId::fresh();
+    let before = mongo.proxy.waits();
+    assert!(store.get(&key("a")).await.expect("a read").is_none());
+    let polled = store.poll(&key("a"), nobody).await;
+    assert!(polled.expect("a poll").is_none());
+    let whole = store.operation(nobody).await;
+    assert!(whole.expect("a read").is_none());
+    assert_eq!(mongo.proxy.asked_since(before), ["find"; 6]);
+    let sure = doc! { "command.readConcern.level": "linearizable", "command.limit": 1 };
+    let profile = database.collection::<Bsons>("system.profile");
+    let sure = profile.count_documents(sure).await.expect("a profile");
+    assert_eq!(sure, 3);
 }
 
 /// Everything that the server did for this database, from now on, is written down there.
