@@ -87,7 +87,8 @@ impl MongoStore {
         Ok(0)
     }
 
-    /// Forgets leases that ran out before a moment and cover nothing.
+    /// Forgets leases that ran out before a moment and cover nothing. Those that cover something after
+    /// all, which was seen too late, are open again: whoever claims next looks for their work.
     async fn forget_leases(&self, before: i64) -> Result<(), Trouble> {
         let theirs = doc! { "$lookup": {
             "from": Collection::Operations.name(),
@@ -100,21 +101,27 @@ impl MongoStore {
             doc! { "$match": { "open": false, "until": { "$lt": before } } },
             doc! { "$limit": LEASES_MAX },
             theirs,
-            doc! { "$match": { "held": [] } },
-            doc! { "$project": { "_id": 1 } },
+            doc! { "$project": { "covers": { "$ne": ["$held", []] } } },
         ];
         let found = self.caller.aggregate(Collection::Leases, pipeline).await?;
-        if found.is_empty() {
+        let those = |covers: bool| {
+            let fits = found
+                .iter()
+                .filter(|it| it.get_bool("covers").is_ok_and(|it| it == covers));
+            let ids: Vec<Bson> = fits.filter_map(|it| it.get("_id").cloned()).collect();
+            (!ids.is_empty()).then(|| doc! { "_id": { "$in": ids }, "open": false })
+        };
+        let open = doc! { "$set": { "open": true } };
+        let open = those(true).map(|it| update(Collection::Leases, it, open));
+        let over = those(false).map(|it| delete(Collection::Leases, it));
+        let mut steps: Vec<Bsons> = open.into_iter().chain(over).collect();
+        if steps.is_empty() {
             return Ok(());
         }
-        let ids: Vec<Bson> = found
-            .iter()
-            .filter_map(|it| it.get("_id").cloned())
-            .collect();
-        let over = doc! { "_id": { "$in": ids }, "open": false };
-        let mut step = delete(Collection::Leases, over);
-        step.insert("multi", true);
-        self.caller.write_each(vec![step]).await.map(drop)
+        for step in &mut steps {
+            step.insert("multi", true);
+        }
+        self.caller.write_each(steps).await.map(drop)
     }
 }
 

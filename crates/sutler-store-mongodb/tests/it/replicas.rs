@@ -6,7 +6,7 @@ use mongodb::ClientSession;
 use mongodb::bson::{Document as Bsons, doc};
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Commit, CommitError, Cursor, Due, OperationId, Start, Store, Version, WorkerId,
+    Commit, CommitError, Cursor, Due, OperationId, Start, Store, Sweep, Version, WorkerId,
 };
 use tokio::task::JoinSet;
 
@@ -130,6 +130,40 @@ async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
         claimed.iter().any(|it| it.row.id == held[0])
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_appears_under_a_lease_long_over_is_found() {
+    let Some(mongo) = Mongo::fresh().await else {
+        return;
+    };
+    let store = mongo.current();
+    let dead = worker(&*store).await;
+    let new = new_operation("a", Start::Claimed(dead));
+    let id = new.id;
+    store.commit(&Commit::new().start(new)).await.expect("it");
+    // As if it had been seen only after the lease was settled.
+    let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
+    let database = client.expect("a client").database(&mongo.place.path);
+    let this = doc! { "_id": mongodb::bson::Uuid::from_bytes(*dead.0.as_bytes()) };
+    let settled = doc! { "$set": { "open": false, "until": 1_i64 } };
+    let leases = database.collection::<Bsons>("leases");
+    let settled = leases.update_one(this, settled).await;
+    assert_eq!(settled.expect("a write").modified_count, 1);
+    let heir = worker(&*store).await;
+    let sweep = Sweep::Feed {
+        before: store.now().await.expect("the time"),
+        limit: 10,
+    };
+    store.sweep(&sweep).await.expect("a sweep");
+    let claimed = store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+    let ids: Vec<OperationId> = claimed.iter().map(|it| it.row.id).collect();
+    assert_eq!(ids, [id]);
+    // Nothing holds it now: it is settled again, then forgotten.
+    store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+    store.sweep(&sweep).await.expect("a sweep");
+    let survey = store.survey().await.expect("a survey");
+    assert_eq!((survey.abandoned, survey.leases_over), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
