@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     /// What the record says the commit was about.
     subjects: Vec<Subject>,
+    /// Which of them each write is about.
+    written: Vec<usize>,
     record: Bson,
 }
 
@@ -117,17 +119,18 @@ impl Plan {
         let mut plan = Self {
             steps: Vec::new(),
             subjects: Vec::new(),
+            written: Vec::new(),
             record: uuid(commit.id().0),
         };
         let merged = merged(commit);
-        let subjects: Vec<usize> = commit.writes().iter().map(|it| plan.name(it)).collect();
+        plan.written = commit.writes().iter().map(|it| plan.name(it)).collect();
         plan.add(Role::Record, plan.make_record(commit));
         for (n, expect) in commit.expects().iter().enumerate() {
             plan.expect((n, expect), &merged, &holder, commit)?;
         }
         for (n, write) in commit.writes().iter().enumerate() {
             if !is_merged(write, &merged) {
-                plan.write((n, subjects[n]), write, commit)?;
+                plan.write((n, plan.written[n]), write, commit)?;
             }
         }
         Ok(plan)
@@ -318,6 +321,7 @@ impl Plan {
                 }
                 (Role::May(subject), Found::Count(0)) => missed[subject] = true,
                 (Role::May(subject), Found::Count(_)) => hit[subject] = true,
+                (Role::Must(Which::Write(n)), Found::Count(_)) => hit[self.written[n]] = true,
                 (Role::Record | Role::Must(_) | Role::Whatever, Found::Count(_)) => {}
             }
         }

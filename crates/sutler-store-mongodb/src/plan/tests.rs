@@ -4,8 +4,8 @@ use super::{Found, Plan, Role, Verdict};
 use bytes::Bytes;
 use mongodb::bson::Document as Bsons;
 use sutler_journal::{
-    Commit, CommitId, Due, Fence, Key, Kind, NewOperation, Next, OperationId, Queue, Realm, Start,
-    Term, Version, Which, WorkerId, Write,
+    Commit, CommitId, Due, Fence, Key, Kind, NewOperation, Next, OperationId, Outcome, Queue,
+    Realm, Start, Term, Version, Which, WorkerId, Write,
 };
 use uuid::Uuid;
 
@@ -164,6 +164,21 @@ fn the_record_is_put_right_when_a_step_that_may_find_nothing_does() {
     assert_eq!(judged([1, 0, 1]), None, "another step touched it");
     assert_eq!(judged([0, 1, 1]), Some(1));
     assert_eq!(judged([0, 0, 0]), Some(0));
+}
+
+#[test]
+fn what_a_step_changed_stays_in_the_record_though_a_later_one_finds_nothing() {
+    let id = OperationId(Uuid::nil());
+    let done = Next::Done(Outcome::Succeeded);
+    let other = OperationId(Uuid::from_u128(1));
+    for late in [Write::Cancel(id), Write::Wake(id)] {
+        let commit = Commit::new()
+            .write(Write::Cancel(other))
+            .advance(id, done, None, None)
+            .write(late);
+        let judged = plan(&commit).judge(&[1, 1, 1, 0].map(Found::Count));
+        assert_eq!(judged, Verdict::Fits(None), "{commit:?}");
+    }
 }
 
 #[test]
