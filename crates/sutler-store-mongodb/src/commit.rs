@@ -179,11 +179,11 @@ impl MongoStore {
                 }
                 Outcome::Failed(_) => {}
             }
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
             if gate.is_given_up() {
                 return Err(CommitError::NotWritten(late().into()));
             }
-            tokio::time::sleep(jittered(pause)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

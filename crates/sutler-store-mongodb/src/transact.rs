@@ -20,41 +20,37 @@ const SENDS: u32 = 2;
 const ENDINGS: u32 = 60;
 const BETWEEN_ENDINGS: Duration = Duration::from_secs(1);
 
-const OPEN: u8 = 0;
+/// What a gate remembers, each by itself.
 const SENT: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
-/// Whether a commit may still be given up, or was sent.
+/// Whether a commit was sent, and whether somebody gave it up: that stays so, whatever becomes of it.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<AtomicU8>);
 
 impl Gate {
-    /// Gives up, if nothing was sent; whether it is certain that nothing will be.
+    /// Gives up: no further try is sent. Whether it is certain that none was.
     pub(crate) fn give_up(&self) -> bool {
-        let before = self
-            .0
-            .compare_exchange(OPEN, GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst);
-        !matches!(before, Err(SENT))
+        self.0.fetch_or(GIVEN_UP, Ordering::SeqCst) & SENT == 0
     }
 
     /// Whether somebody gave up.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.0.load(Ordering::SeqCst) == GIVEN_UP
+        self.0.load(Ordering::SeqCst) & GIVEN_UP != 0
     }
 
     /// Passes, unless somebody gave up.
     fn pass(&self) -> bool {
-        let before = self
+        let sent = |it: u8| (it & GIVEN_UP == 0).then_some(it | SENT);
+        let passed = self
             .0
-            .compare_exchange(OPEN, SENT, Ordering::SeqCst, Ordering::SeqCst);
-        !matches!(before, Err(GIVEN_UP))
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, sent);
+        passed.is_ok()
     }
 
-    /// A try that was sent and is known to have come to nothing leaves the gate as it was.
+    /// A try that was sent and is known to have come to nothing counts as not sent.
     fn return_through(&self) {
-        let _ = self
-            .0
-            .compare_exchange(SENT, OPEN, Ordering::SeqCst, Ordering::SeqCst);
+        self.0.fetch_and(!SENT, Ordering::SeqCst);
     }
 }
 
@@ -145,7 +141,12 @@ impl Caller {
             let answer = session.commit_transaction().into_future();
             match self.bounded(answer).await {
                 Ok(()) => return Outcome::Committed,
-                Err(refused @ Trouble::Refused { .. }) => {
+                // Only of these the server says that it was not committed, and will not be.
+                Err(
+                    refused @ Trouble::Refused {
+                        transient: true, ..
+                    },
+                ) => {
                     gate.return_through();
                     return Outcome::Failed(refused);
                 }
@@ -198,5 +199,15 @@ mod tests {
         assert!(!gate.give_up());
         gate.return_through();
         assert!(gate.give_up(), "it came to nothing");
+    }
+
+    #[test]
+    fn what_was_given_up_while_it_was_sent_is_not_sent_again() {
+        let gate = Gate::default();
+        assert!(gate.pass());
+        assert!(!gate.give_up());
+        gate.return_through();
+        assert!(gate.is_given_up(), "though it came to nothing");
+        assert!(!gate.pass());
     }
 }

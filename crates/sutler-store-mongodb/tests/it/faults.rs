@@ -121,6 +121,25 @@ async fn a_commit_is_applied_once_whatever_the_server_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_a_commit_that_is_refused_for_good_it_is_not_said_that_it_was_not_written() {
+    let Some(server) = servers::own(Demands::default()) else {
+        return;
+    };
+    let mongo = Mongo::on(&server).await;
+    let store = mongo.current();
+    // Once for each time that it is sent.
+    fail(&mongo, "commitTransaction", 2, doc! { "errorCode": 2 }).await;
+    let commit = insert("a", 1).start(new_operation("a", Start::Waiting));
+    let refused = store.commit(&commit).await;
+    assert!(
+        matches!(refused, Err(CommitError::Unknown(_))),
+        "{refused:?}"
+    );
+    settle(&*store, &commit).await.expect("now it is taken");
+    assert_eq!(store.stats().await.expect("counts").accepted, 1, "once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
