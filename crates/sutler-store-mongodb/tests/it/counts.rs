@@ -1,7 +1,7 @@
 //! What things cost: round trips, and what is visited.
 
 use crate::candidate::Mongo;
-use crate::scene::{THING, WORK, bytes, insert, key, new_operation, realm, worker};
+use crate::scene::{THING, WORK, bytes, insert, key, new_operation, realm, until, worker};
 use futures_util::TryStreamExt as _;
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use std::time::Duration;
@@ -10,9 +10,23 @@ use sutler_journal::{
     Start, Store, Sweep, Term, Version, Write,
 };
 
+/// An empty store that has done what it does by itself: it listens to what others commit.
+async fn settled() -> Option<Mongo> {
+    let mongo = Mongo::fresh().await?;
+    until("the store listens", || async {
+        mongo
+            .proxy
+            .asked_since(0)
+            .iter()
+            .any(|it| it == "aggregate")
+    })
+    .await;
+    Some(mongo)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
-    let Some(mongo) = Mongo::fresh().await else {
+    let Some(mongo) = settled().await else {
         return;
     };
     let store = mongo.current();
@@ -56,7 +70,7 @@ async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_finds_nothing_is_one_round_trip() {
-    let Some(mongo) = Mongo::fresh().await else {
+    let Some(mongo) = settled().await else {
         return;
     };
     let store = mongo.current();
@@ -77,7 +91,7 @@ async fn a_claim_that_finds_nothing_is_one_round_trip() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_found_is_asked_for_once_more_of_a_primary_that_is_sure_of_itself() {
-    let Some(mongo) = Mongo::fresh().await else {
+    let Some(mongo) = settled().await else {
         return;
     };
     let store = mongo.current();
@@ -127,7 +141,7 @@ async fn wasteful(database: &mongodb::Database) -> (usize, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_hot_query_searches_an_index_and_sorts_nothing() {
-    let Some(mongo) = Mongo::fresh().await else {
+    let Some(mongo) = settled().await else {
         return;
     };
     let store = mongo.current();
@@ -194,7 +208,7 @@ async fn every_hot_query_searches_an_index_and_sorts_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feed_without_news_is_one_round_trip() {
-    let Some(mongo) = Mongo::fresh().await else {
+    let Some(mongo) = settled().await else {
         return;
     };
     let store = mongo.current();
