@@ -60,7 +60,7 @@ fn pair(name: &str, description: &str) -> (String, String) {
     (name.to_owned(), description.to_owned())
 }
 
-/// Holds: R18.
+/// Regression: R18.
 #[test]
 fn no_bundle_at_all_is_an_empty_catalog() {
     let mut yard = Yard::new();
@@ -103,7 +103,7 @@ fn a_change_is_taken_in_once_it_has_come_to_rest() {
     assert!(yard.folders.look().is_like(&after));
 }
 
-/// Holds: R17.
+/// Regression: R17.
 #[test]
 fn a_broken_manifest_keeps_the_last_good_version_and_says_so() {
     let mut yard = Yard::new();
@@ -123,7 +123,7 @@ fn a_broken_manifest_keeps_the_last_good_version_and_says_so() {
     assert_eq!(snapshot.faults, [] as [String; 0]);
 }
 
-/// Holds: R16.
+/// Regression: R16.
 #[test]
 fn a_folder_that_cannot_be_listed_keeps_its_bundles() {
     let mut yard = Yard::new();

@@ -91,7 +91,7 @@ fn a_lost_run_is_made_again_or_fails_as_the_manifest_says() {
     }
 }
 
-/// Holds: R38.
+/// Regression: R38.
 #[test]
 fn a_provision_need_not_give_credentials_and_a_bind_must() {
     for action in [Action::Provision, Action::Update] {

@@ -51,7 +51,7 @@ async fn a_binding_has_its_own_credentials_and_its_own_state() {
     room.send(room.deprovision("i")).await.is(200);
 }
 
-/// Holds: R1, R2.
+/// Regression: R1, R2.
 #[tokio::test]
 async fn repeats_join_a_running_bind_and_a_failed_one_is_tried_anew() {
     let (house, room) = house_with_instance().await;
@@ -108,7 +108,7 @@ async fn an_unbind_that_is_not_there_is_nothing_to_do_and_any_other_fault_is_one
     room.send(room.unbind("i", "b")).await.is(200);
 }
 
-/// Holds: R27.
+/// Regression: R27.
 #[tokio::test]
 async fn bindings_side_by_side_and_an_update_all_keep_what_they_set() {
     let (house, room) = house_with_instance().await;

@@ -6,7 +6,7 @@ use super::instances::text_of;
 use serde_json::json;
 use sutler_bundle::Action;
 
-/// Holds: R6, R10.
+/// Regression: R6, R10.
 #[tokio::test]
 async fn a_run_that_outlives_its_broker_is_adopted_and_its_output_is_kept_once() {
     let house = House::new();
@@ -44,7 +44,7 @@ async fn a_run_that_outlives_its_broker_is_adopted_and_its_output_is_kept_once()
     until("nothing is left", async || house.fake.left() == 0).await;
 }
 
-/// Holds: R8.
+/// Regression: R8.
 #[tokio::test]
 async fn a_run_that_ended_while_no_broker_was_there_is_read() {
     let house = House::new();

@@ -61,7 +61,7 @@ async fn an_instance_lives_from_provision_to_deprovision_with_its_state() {
     until("what is over is removed", async || house.fake.left() == 0).await;
 }
 
-/// Holds: R25.
+/// Regression: R25.
 #[tokio::test]
 async fn a_failed_deprovision_keeps_the_state_for_the_next() {
     let house = House::new();
@@ -80,7 +80,7 @@ async fn a_failed_deprovision_keeps_the_state_for_the_next() {
     assert_eq!(house.fake.last_vars()["state_db"], json!("d1"));
 }
 
-/// Holds: R3, R5.
+/// Regression: R3, R5.
 #[tokio::test]
 async fn a_failed_provision_says_why_and_leaves_its_state_to_the_clean_up() {
     let house = House::new();
@@ -105,7 +105,7 @@ async fn a_failed_provision_says_why_and_leaves_its_state_to_the_clean_up() {
     assert_eq!(vars["_apb_provision_creds"], json!({}));
 }
 
-/// Holds: R34, R35.
+/// Regression: R34, R35.
 #[tokio::test]
 async fn typed_values_are_updated_and_a_failed_update_changes_nothing() {
     let house = House::new();
@@ -143,7 +143,7 @@ async fn typed_values_are_updated_and_a_failed_update_changes_nothing() {
         .is(400);
 }
 
-/// Holds: R39.
+/// Regression: R39.
 #[tokio::test]
 async fn a_fetch_shows_real_ids_the_dashboard_and_nothing_internal() {
     let house = House::new();
@@ -195,7 +195,7 @@ async fn the_same_request_by_another_user_is_the_same_request() {
     assert_eq!(house.fake.actions(), [Action::Provision]);
 }
 
-/// Holds: R4.
+/// Regression: R4.
 #[tokio::test]
 async fn what_a_run_says_is_told_to_polls_and_kept_without_secrets() {
     let house = House::new();

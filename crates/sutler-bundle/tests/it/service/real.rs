@@ -61,7 +61,7 @@ async fn a_script_says_what_is_wrong() {
     assert_eq!(refused["description"], "size is missing");
 }
 
-/// Holds: R6.
+/// Regression: R6.
 #[tokio::test]
 async fn a_process_that_outlives_its_broker_is_adopted() {
     let house = house();

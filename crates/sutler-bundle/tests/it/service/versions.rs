@@ -13,7 +13,7 @@ fn folder(order: &Order) -> String {
     }
 }
 
-/// Holds: R19, R21.
+/// Regression: R19, R21.
 #[tokio::test]
 async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one() {
     let house = House::new();
