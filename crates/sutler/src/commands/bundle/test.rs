@@ -144,16 +144,17 @@ impl Life<'_> {
         }
         let mut owner = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()?;
         let said = owner.stdout.take().map(std::io::BufReader::new);
         let mut line = String::new();
         said.map(|mut it| it.read_line(&mut line)).transpose()?;
         owner.kill()?;
-        owner.wait()?;
+        let ended = owner.wait_with_output()?;
+        let why = String::from_utf8_lossy(&ended.stderr);
         match line.trim() {
             "started" => Ok(()),
-            _ => Err(format!("the {} could not be started", step.action).into()),
+            _ => Err(format!("the {} could not be started: {}", step.action, why.trim()).into()),
         }
     }
 }
