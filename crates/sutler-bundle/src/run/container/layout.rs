@@ -171,6 +171,8 @@ impl RunFolder {
 pub(super) fn alone(work: &Path, name: RunName) -> io::Result<fs::File> {
     let locks = work.join("starts");
     fs::create_dir_all(&locks)?;
+    // Runs of other users must not be able to hold them.
+    fs::set_permissions(&locks, fs::Permissions::from_mode(0o700))?;
     let slot = name.operation.as_u128() % START_LOCKS;
     let lock = fs::File::create(locks.join(slot.to_string()))?;
     flock(&lock, FlockOperation::LockExclusive)?;
