@@ -5,7 +5,7 @@
 mod read;
 mod write;
 
-pub(crate) use read::ResultFolder;
+pub(crate) use read::{RESULT_FILES, ResultFolder};
 pub use write::{Keyed, ResultWriter};
 
 use crate::order::Vars;

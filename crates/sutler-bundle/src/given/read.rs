@@ -12,6 +12,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Every file that can be given back.
+pub(crate) const RESULT_FILES: [&str; 6] = [
+    "credentials.json",
+    "state.json",
+    "binding_state.json",
+    "progress",
+    "dashboard_url",
+    "error",
+];
 /// Most bytes of credentials, and of each state.
 const OBJECT_BYTES_MAX: u64 = 256 << 10;
 /// Most bytes of a URL.

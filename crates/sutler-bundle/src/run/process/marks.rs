@@ -1,9 +1,10 @@
-//! What is written into a run directory about how far the run is, and what it means. Pure but for two
+//! What is written into a run directory about how far the run is, and what it means. Pure but for
 //! functions that write a file so that it survives the power going off.
 //!
 //! Read `verdict` first: it is the whole truth about a run.
 
 use super::family::Process;
+use crate::given::RESULT_FILES;
 use crate::runner::Exit;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,24 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::from(folder).sync_all()
 }
 
+/// Makes what a run gave back survive the power going off: its end must not be known before. What is no
+/// plain file is left alone; whoever reads it refuses it.
+pub(super) fn sync_results(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    for name in RESULT_FILES {
+        let opened = rustix::fs::open(folder.join(name), flags, Mode::empty()).map(File::from);
+        let Ok(file) = opened else { continue };
+        if file.metadata()?.is_file() {
+            file.sync_all()?;
+        }
+    }
+    match folder.is_dir() {
+        true => sync_folder(folder),
+        // The run removed it: it gave nothing.
+        false => Ok(()),
+    }
+}
+
 /// Reads a mark; none if it is not there.
 pub(super) fn read<T: for<'de> Deserialize<'de>>(
     folder: &Path,
@@ -96,7 +115,7 @@ pub(super) fn read<T: for<'de> Deserialize<'de>>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Facts, Started, Verdict, read, verdict, write_durably};
+    use super::{Facts, Started, Verdict, read, sync_results, verdict, write_durably};
     use crate::run::process::family::Process;
     use crate::runner::Exit;
 
@@ -135,6 +154,20 @@ mod tests {
         ] {
             assert_eq!(verdict(found.clone(), "now"), means, "{found:?}");
         }
+    }
+
+    #[test]
+    fn whatever_lies_among_the_results_does_not_keep_the_end_from_being_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        std::fs::write(path.join("credentials.json"), "{}").expect("written");
+        std::fs::create_dir(path.join("state.json")).expect("made");
+        std::os::unix::fs::symlink("/nowhere", path.join("error")).expect("made");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path.join("progress"), kind, mode, 0).expect("made");
+        sync_results(path).expect("synced");
+        sync_results(&path.join("gone")).expect("nothing to sync");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::family;
 use super::folder::RunFolder;
 use super::job::{Job, RunUser};
 use super::launch::{LAUNCH, launch};
-use super::marks::{Started, sync_folder, write_durably};
+use super::marks::{Started, sync_folder, sync_results, write_durably};
 use crate::runner::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -69,6 +69,7 @@ fn supervise(folder: &RunFolder) -> io::Result<()> {
     };
     // The next run of this user must not get in.
     std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
+    sync_results(&folder.result())?;
     write_durably(&folder.path, "exit", &serde_json::to_vec(&exit)?)?;
     // Before whoever waits for the end of this process hears of it.
     Ok(flock(io::stdin(), FlockOperation::Unlock)?)
