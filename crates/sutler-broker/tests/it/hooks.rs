@@ -7,6 +7,7 @@
 mod catalogs;
 mod cleanup;
 mod kept;
+mod log;
 mod matrix;
 mod outages;
 mod regressions;
@@ -14,10 +15,10 @@ mod secrets;
 mod steps;
 mod typed;
 
+use self::log::Log;
 use crate::kit::Kit;
 use crate::kit::fixture::{DB, LARGE, SMALL};
 use serde_json::{Value, json};
-use std::io;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,7 +29,6 @@ use sutler_journal::{
     Clock, KeyRing, MemoryStore, OperationFilter, OperationList, OperationRow, Store, StoreTime,
 };
 use tokio::time::Instant;
-use tracing::subscriber::DefaultGuard;
 
 /// The store's clock goes with tokio's, so paused time passes for both at once; it can also jump.
 struct Together {
@@ -172,36 +172,3 @@ fn catalog() -> Value {
 
 /// Longer than any lease: whoever was cut off has lost its own.
 const AFTER_THE_LEASE: Duration = Duration::from_secs(31);
-
-/// All that is logged on this thread, at every level.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Listens for as long as the guard lives.
-    fn listen() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        (log, tracing::subscriber::set_default(subscriber))
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
