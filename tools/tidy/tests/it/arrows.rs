@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("sutler-yaml", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
@@ -21,8 +21,14 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("sutler-store-mongodb", &["sutler-journal"]),
     (
         "sutler-bundle",
-        &["sutler-broker", "sutler-osb", "sutler-yaml"],
+        &[
+            "sutler-broker",
+            "sutler-osb",
+            "sutler-registry",
+            "sutler-yaml",
+        ],
     ),
+    ("sutler-registry", &["sutler-yaml"]),
     ("sutler-check", &["sutler-client"]),
     (
         "sutler",
@@ -37,6 +43,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
             "sutler-store-mongodb",
             "sutler-broker",
             "sutler-bundle",
+            "sutler-registry",
             "sutler-yaml",
         ],
     ),
@@ -62,6 +69,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-mongodb",
             "sutler-broker",
             "sutler-bundle",
+            "sutler-registry",
             "sutler-client",
             "sutler-check",
             "sutler-servers",

@@ -1,0 +1,90 @@
+//! Looks at a whole registry: lists it, and reads what is not known yet, a few items at a time.
+//!
+//! What is known is not read again. An item that fails hurts no other; a listing that fails ends it all.
+//! What is to be done about what was found is not decided here (`plan.rs`).
+
+use crate::digest::Digest;
+use crate::fault::{ItemFault, ListFault};
+use crate::seam::{Item, Registry, Spec};
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+/// How many items are looked at together, where nothing else is said.
+pub const AT_ONCE: usize = 8;
+
+/// What a look at a registry found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    /// One for each item of a complete listing, in its order.
+    pub found: Vec<Found>,
+}
+
+/// An item that was listed, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The item, with its version where that could be told.
+    pub item: Item,
+    /// What became of it.
+    pub state: State,
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is the version that is known: nothing was read.
+    Known(Digest),
+    /// It was read.
+    Read(Spec),
+    /// It could not be read.
+    Failed(ItemFault),
+}
+
+/// Looks at a whole registry. `known` says which version of an item is known already, so that it need not be
+/// read; `at_once` is how many items are looked at together.
+///
+/// # Guarantees
+/// An item that is known and did not change costs one look-up at most, and none where the listing says its
+/// version.
+///
+/// # Errors
+/// There is no complete listing; no item was looked at.
+pub async fn gather(
+    registry: &dyn Registry,
+    known: &(dyn Fn(&Item) -> Option<Digest> + Sync),
+    at_once: usize,
+) -> Result<Gathered, ListFault> {
+    let items = registry.list().await?.into_items();
+    let looks = items.into_iter().map(|item| look(registry, known, item));
+    let found = stream::iter(looks).buffered(at_once.max(1)).collect().await;
+    Ok(Gathered { found })
+}
+
+async fn look(
+    registry: &dyn Registry,
+    known: &(dyn Fn(&Item) -> Option<Digest> + Sync),
+    item: Item,
+) -> Found {
+    let digest = match &item.digest {
+        Some(digest) => Ok(digest.clone()),
+        None => registry.look_up(&item).await,
+    };
+    let digest = match digest {
+        Ok(digest) => digest,
+        Err(fault) => {
+            let state = State::Failed(fault);
+            return Found { item, state };
+        }
+    };
+    let item = item.at(digest.clone());
+    let state = match known(&item) {
+        Some(known) if known == digest => State::Known(digest),
+        Some(_) | None => match registry.fetch(&item).await {
+            Ok(spec) => State::Read(spec),
+            Err(fault) => State::Failed(fault),
+        },
+    };
+    Found { item, state }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! What a look at a registry reads, and what it leaves alone.
+
+use super::*;
+use crate::seam::Listing;
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// A registry in memory that writes down what it was asked.
+#[derive(Default)]
+struct Told {
+    items: BTreeMap<String, Result<&'static [u8], ItemFault>>,
+    says_versions: bool,
+    broken: Option<ListFault>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Told {
+    fn note(&self, what: &str, item: &Item) {
+        self.asked
+            .lock()
+            .expect("no test panics here")
+            .push(format!("{what} {item}"));
+    }
+
+    fn asked(&self) -> Vec<String> {
+        let mut asked = self.asked.lock().expect("no test panics here").clone();
+        asked.sort();
+        asked
+    }
+}
+
+#[async_trait]
+impl Registry for Told {
+    fn name(&self) -> &str {
+        "told"
+    }
+
+    async fn list(&self) -> Result<Listing, ListFault> {
+        if let Some(fault) = &self.broken {
+            return Err(fault.clone());
+        }
+        let items = self.items.iter().map(|(image, bytes)| {
+            let item = Item::new(image, "latest");
+            match bytes {
+                Ok(bytes) if self.says_versions => item.at(Digest::of(bytes)),
+                Ok(_) | Err(_) => item,
+            }
+        });
+        Ok(Listing::complete(items.collect()))
+    }
+
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
+        self.note("look up", item);
+        self.items[&item.image].clone().map(Digest::of)
+    }
+
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
+        self.note("fetch", item);
+        let bytes = self.items[&item.image].clone()?;
+        Ok(Spec {
+            item: item.clone(),
+            digest: Digest::of(bytes),
+            manifest: Bytes::from_static(bytes),
+            file: "bundle.yml".to_owned(),
+            runtime: None,
+            image: None,
+        })
+    }
+}
+
+fn told(says_versions: bool) -> Told {
+    let failed = ItemFault::Transient("it is slow today; wait".to_owned());
+    let items: [(&str, Result<&'static [u8], ItemFault>); 3] =
+        [("a", Ok(b"one")), ("b", Err(failed)), ("c", Ok(b"three"))];
+    Told {
+        items: items.map(|(name, it)| (name.to_owned(), it)).into(),
+        says_versions,
+        ..Told::default()
+    }
+}
+
+#[tokio::test]
+async fn what_is_known_is_not_read_again_and_one_failure_hurts_no_other() {
+    let registry = told(false);
+    let known = |item: &Item| (item.image == "a").then(|| Digest::of(b"one"));
+    let gathered = gather(&registry, &known, 4).await.expect("a listing");
+    let states: Vec<&State> = gathered.found.iter().map(|it| &it.state).collect();
+    assert!(
+        matches!(
+            states[..],
+            [State::Known(_), State::Failed(_), State::Read(_)]
+        ),
+        "{states:?}"
+    );
+    let asked = [
+        "fetch c:latest",
+        "look up a:latest",
+        "look up b:latest",
+        "look up c:latest",
+    ];
+    assert_eq!(registry.asked(), asked);
+}
+
+#[tokio::test]
+async fn where_the_listing_says_versions_nothing_is_looked_up() {
+    let registry = told(true);
+    let known = |item: &Item| item.digest.clone();
+    let gathered = gather(&registry, &known, 1).await.expect("a listing");
+    assert_eq!(gathered.found.len(), 3);
+    assert_eq!(registry.asked(), ["look up b:latest"]);
+}
+
+#[tokio::test]
+async fn what_changed_is_read_at_the_version_that_was_seen() {
+    let registry = told(true);
+    let known = |_: &Item| Some(Digest::of(b"an older one"));
+    let gathered = gather(&registry, &known, 1).await.expect("a listing");
+    match &gathered.found[0].state {
+        State::Read(spec) => assert_eq!(spec.item.digest, Some(Digest::of(b"one"))),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn without_a_listing_no_item_is_looked_at() {
+    let fault = ListFault::Unreachable("it is down; start it".to_owned());
+    let registry = Told {
+        broken: Some(fault.clone()),
+        ..told(false)
+    };
+    assert_eq!(gather(&registry, &|_| None, 4).await, Err(fault));
+    assert!(registry.asked().is_empty());
+}
