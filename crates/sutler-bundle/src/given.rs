@@ -35,6 +35,8 @@ pub struct Given {
     pub dashboard_url: Option<String>,
     /// `error`: a sentence for the user.
     pub error: Option<String>,
+    /// What lay there and cannot be used: a sentence for each such file. It names no value.
+    pub refused: Vec<String>,
 }
 
 impl fmt::Debug for Given {
@@ -44,6 +46,7 @@ impl fmt::Debug for Given {
             .field("state", &self.state)
             .field("binding_state", &self.binding_state)
             .field("progress", &self.progress)
+            .field("refused", &self.refused)
             .finish_non_exhaustive()
     }
 }

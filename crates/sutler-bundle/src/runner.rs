@@ -72,10 +72,15 @@ pub trait Runner: Send + Sync + 'static {
     /// restart too; nobody reading is no reason to stop.
     async fn watch(&self, name: RunName, lines: mpsc::Sender<Line>) -> Result<Seen, RunFault>;
 
-    /// Reads what a finished run gave back.
+    /// Reads what a run gave back that finished, and whatever can still be read of one that is lost.
     async fn given(&self, name: RunName) -> Result<Given, RunFault>;
 
-    /// Ends a run, and everything it started. Nothing happens to one that is not there.
+    /// Ends a run, and everything it started; also what is left of one that is lost. Nothing happens to one
+    /// that is not there.
+    ///
+    /// # Guarantees
+    /// After `Ok` nothing of the run runs any more. Where that is not certain there is a fault, and it is
+    /// worth another try.
     async fn stop(&self, name: RunName) -> Result<(), RunFault>;
 
     /// Removes all that is left of a run that does not run. Nothing happens if nothing is there.

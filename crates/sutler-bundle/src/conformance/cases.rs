@@ -28,6 +28,7 @@ macro_rules! runner_conformance {
                 a_run_that_failed_is_read_too
                 progress_is_heard_while_the_run_goes_on
                 a_result_that_is_no_plain_file_is_refused
+                what_a_lost_run_left_is_read
                 no_secret_is_in_a_list_of_processes;
             limits: output_is_kept_within_its_limit
                 memory_is_limited

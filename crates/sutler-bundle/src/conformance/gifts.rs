@@ -1,9 +1,9 @@
 //! What runs are given and what they give back; and who else can see it.
 
 use super::Candidate;
-use super::scene::{UNTIL_GO, give, heard_until, order, run, say, vars};
+use super::scene::{UNTIL_GO, give, heard_until, order, run, say, seen_until, vars};
 use crate::order::SecretFiles;
-use crate::runner::{Exit, RunFault, Seen};
+use crate::runner::{Exit, Seen};
 use secrecy::SecretString;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -148,7 +148,7 @@ pub async fn progress_is_heard_while_the_run_goes_on(candidate: &dyn Candidate) 
     assert_eq!(seen, Seen::Finished(Exit::Code(0)));
 }
 
-/// Links lead out, pipes never end: neither is followed.
+/// Links lead out, pipes never end: neither is followed. What is beside them is read.
 pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate) {
     for script in [
         "ln -s /etc/passwd \"$SUTLER_RESULT_DIR/error\"",
@@ -157,12 +157,28 @@ pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate
         "head -c 3000000 /dev/zero >\"$SUTLER_RESULT_DIR/credentials.json\"",
         "echo oops >\"$SUTLER_RESULT_DIR/credentials.json\"",
     ] {
-        let given = give(candidate, &order(candidate, script)).await;
-        assert!(
-            matches!(given, Err(RunFault::Refused(_))),
-            "{script}: {given:?}"
+        let script = format!(
+            "{script}; echo '{{\"role\":\"r\"}}' >\"$SUTLER_RESULT_DIR/binding_state.json\""
         );
+        let given = give(candidate, &order(candidate, &script)).await;
+        let given = given.expect("read");
+        assert_eq!(given.refused.len(), 1, "{script}: {given:?}");
+        let beside = given.binding_state.expect("what is good");
+        assert_eq!(beside, vars(json!({"role": "r"})), "{script}");
     }
+}
+
+/// Whoever cleans up after a run that was lost, or that removed its own place, needs what there is.
+pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let script = "echo '{\"made\":1}' >\"$SUTLER_RESULT_DIR/state.json\"; echo up; sleep 1000";
+    let order = order(candidate, script);
+    runner.start(&order).await.expect("started");
+    heard_until(&runner, order.name, "up").await;
+    candidate.lose(order.name).await;
+    seen_until(&runner, order.name, |seen| *seen != Seen::Running).await;
+    let given = runner.given(order.name).await.expect("read");
+    assert_eq!(given.state, Some(vars(json!({"made": 1}))));
 }
 
 /// Whoever lists processes sees no secret.

@@ -1,9 +1,9 @@
 //! Reads a result directory. What is in it was written by a bundle: it may be anything, of any size, and lead
-//! anywhere. Only plain files are read, in bounds, and what is broken is said in a sentence.
+//! anywhere. Only plain files are read, in bounds. What is broken is said in a sentence and takes nothing
+//! else with it: whoever cleans up after a failed run needs whatever can be read.
 
 use super::{Given, Progress};
 use crate::order::Vars;
-use crate::runner::RunFault;
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use std::fs::File;
@@ -43,16 +43,18 @@ impl ResultFolder {
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// All that was given back.
-    pub(crate) fn read(&self) -> Result<Given, RunFault> {
-        Ok(Given {
-            credentials: self.object("credentials.json")?,
-            state: self.object("state.json")?,
-            binding_state: self.object("binding_state.json")?,
+    /// All that was given back, each file by itself.
+    pub(crate) fn read(&self) -> Given {
+        let mut refused = Vec::new();
+        Given {
+            credentials: good(self.object("credentials.json"), &mut refused),
+            state: good(self.object("state.json"), &mut refused),
+            binding_state: good(self.object("binding_state.json"), &mut refused),
             progress: self.progress(),
-            dashboard_url: self.dashboard_url()?,
-            error: self.error()?,
-        })
+            dashboard_url: good(self.dashboard_url(), &mut refused),
+            error: good(self.error(), &mut refused),
+            refused,
+        }
     }
 
     /// The last progress; what is broken is none.
@@ -76,7 +78,7 @@ impl ResultFolder {
         (!text.is_empty()).then_some(text)
     }
 
-    fn object(&self, name: &str) -> Result<Option<Vars>, RunFault> {
+    fn object(&self, name: &str) -> Result<Option<Vars>, String> {
         let Some(bytes) = self.bytes(name, OBJECT_BYTES_MAX)? else {
             return Ok(None);
         };
@@ -100,7 +102,7 @@ impl ResultFolder {
         }
     }
 
-    fn dashboard_url(&self) -> Result<Option<String>, RunFault> {
+    fn dashboard_url(&self) -> Result<Option<String>, String> {
         let Some(bytes) = self.bytes("dashboard_url", URL_BYTES_MAX)? else {
             return Ok(None);
         };
@@ -123,7 +125,7 @@ impl ResultFolder {
     }
 
     /// An error is shown as far as it goes: who reports one must not fail for the length of it.
-    fn error(&self) -> Result<Option<String>, RunFault> {
+    fn error(&self) -> Result<Option<String>, String> {
         let Some(file) = self.plain("error")? else {
             return Ok(None);
         };
@@ -134,7 +136,7 @@ impl ResultFolder {
         Ok((!text.is_empty()).then_some(text))
     }
 
-    fn bytes(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, RunFault> {
+    fn bytes(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
         let Some(file) = self.plain(name)? else {
             return Ok(None);
         };
@@ -151,7 +153,7 @@ impl ResultFolder {
         Ok(Some(bytes))
     }
 
-    fn plain(&self, name: &str) -> Result<Option<File>, RunFault> {
+    fn plain(&self, name: &str) -> Result<Option<File>, String> {
         match self.file(name) {
             Ok(file) => Ok(file),
             Err(fault) if fault.kind() == io::ErrorKind::InvalidInput => Err(broken(
@@ -216,43 +218,46 @@ fn printable(text: &str) -> String {
     text.trim().chars().map(plain).collect()
 }
 
-fn broken(name: &str, what: &str, advice: &str) -> RunFault {
-    RunFault::Refused(format!(
-        "What the bundle gave back cannot be used: {name} {what}; {advice}."
-    ))
+/// What can be used; what cannot is said.
+fn good<T>(read: Result<Option<T>, String>, refused: &mut Vec<String>) -> Option<T> {
+    read.unwrap_or_else(|sentence| {
+        refused.push(sentence);
+        None
+    })
 }
 
-fn unreadable(name: &str, fault: &io::Error) -> RunFault {
-    RunFault::Refused(format!(
+fn broken(name: &str, what: &str, advice: &str) -> String {
+    format!("What the bundle gave back cannot be used: {name} {what}; {advice}.")
+}
+
+fn unreadable(name: &str, fault: &io::Error) -> String {
+    format!(
         "What the bundle gave back cannot be read: {name}: {fault}. See that it leaves its own files readable."
-    ))
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::{ERROR_BYTES_MAX, OBJECT_BYTES_MAX, ResultFolder, last_progress};
     use crate::given::{Given, Progress};
-    use crate::runner::RunFault;
     use serde_json::json;
     use std::fs;
     use std::path::Path;
 
-    fn given(fill: impl FnOnce(&Path)) -> Result<Given, String> {
+    fn given(fill: impl FnOnce(&Path)) -> Given {
         let folder = tempfile::tempdir().expect("a folder");
         fill(folder.path());
-        let read = ResultFolder::open(folder.path()).expect("opened").read();
-        read.map_err(|fault| match fault {
-            RunFault::Refused(sentence) | RunFault::Unavailable(sentence) => sentence,
-        })
+        ResultFolder::open(folder.path()).expect("opened").read()
     }
 
     fn refusal(name: &str, content: &[u8]) -> String {
-        given(|path| fs::write(path.join(name), content).expect("written")).expect_err("a refusal")
+        let given = given(|path| fs::write(path.join(name), content).expect("written"));
+        given.refused.first().expect("a refusal").clone()
     }
 
     #[test]
     fn nothing_given_is_nothing_wrong() {
-        assert_eq!(given(|_| {}).expect("read"), Given::default());
+        assert_eq!(given(|_| {}), Given::default());
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
             fs::write(path.join("dashboard_url"), "https://example.org/x\n").expect("written");
             fs::write(path.join("error"), "no room \u{1b}[2J left\n").expect("written");
         });
-        let read = read.expect("read");
+        assert_eq!(read.refused, Vec::<String>::new());
         assert_eq!(read.credentials.expect("credentials").0["user"], json!("u"));
         assert_eq!(read.state.expect("state").0["b"], json!(null));
         assert!(read.binding_state.expect("state").0.is_empty());
@@ -285,6 +290,24 @@ mod tests {
         let long = vec![b' '; usize::try_from(OBJECT_BYTES_MAX).expect("small") + 1];
         assert!(refusal("credentials.json", &long).contains("longer than"));
         assert!(refusal("dashboard_url", b"javascript:alert(1)").contains("no web address"));
+    }
+
+    #[test]
+    fn what_is_broken_takes_nothing_else_with_it() {
+        let read = given(|path| {
+            fs::write(path.join("credentials.json"), "{").expect("written");
+            fs::write(path.join("state.json"), r#"{"made":"db-7"}"#).expect("written");
+            fs::write(path.join("dashboard_url"), "nowhere").expect("written");
+            fs::write(path.join("error"), "no room").expect("written");
+        });
+        assert_eq!(read.credentials, None);
+        assert_eq!(read.state.expect("state").0["made"], json!("db-7"));
+        assert_eq!(read.error.as_deref(), Some("no room"));
+        let [first, second] = read.refused.as_slice() else {
+            panic!("{:?}", read.refused);
+        };
+        assert!(first.contains("credentials.json"), "{first}");
+        assert!(second.contains("dashboard_url"), "{second}");
     }
 
     #[test]
@@ -309,8 +332,11 @@ mod tests {
             }),
         ];
         for (what, fill) in hostile {
-            let sentence = given(fill).expect_err(what);
-            assert!(sentence.contains("plain file"), "{what}: {sentence}");
+            let refused = given(fill).refused;
+            assert!(
+                refused.len() == 1 && refused[0].contains("plain file"),
+                "{what}: {refused:?}"
+            );
         }
     }
 
@@ -318,10 +344,7 @@ mod tests {
     fn a_long_error_is_cut_and_no_fault() {
         let long = vec![b'x'; usize::try_from(ERROR_BYTES_MAX).expect("small") * 2];
         let read = given(|path| fs::write(path.join("error"), &long).expect("written"));
-        assert_eq!(
-            read.expect("read").error.expect("error").len() as u64,
-            ERROR_BYTES_MAX
-        );
+        assert_eq!(read.error.expect("error").len() as u64, ERROR_BYTES_MAX);
     }
 
     #[test]

@@ -156,10 +156,7 @@ mod tests {
             .dashboard_url("https://example.org")
             .expect("written");
         writer.error("too small").expect("written");
-        let given = ResultFolder::open(folder.path())
-            .expect("opened")
-            .read()
-            .expect("read");
+        let given = ResultFolder::open(folder.path()).expect("opened").read();
         assert_eq!(given.credentials, Some(vars(json!({"b": 2, "c": [3]}))));
         let state = Some(vars(json!({"a": null, "b": 2, "c": [3]})));
         assert_eq!((&given.state, &given.binding_state), (&state, &state));
@@ -185,10 +182,7 @@ mod tests {
                 });
             }
         });
-        let given = ResultFolder::open(folder.path())
-            .expect("opened")
-            .read()
-            .expect("read");
+        let given = ResultFolder::open(folder.path()).expect("opened").read();
         assert_eq!(given.state.expect("state").0.len(), 16);
     }
 }

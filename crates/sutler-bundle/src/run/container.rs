@@ -232,15 +232,20 @@ impl Runner for ContainerRunner {
 
     async fn given(&self, name: RunName) -> Result<Given, RunFault> {
         let folder = self.folder(name);
-        if !matches!(self.stands(name).await?, Standing::Ended(_)) {
+        if !matches!(
+            self.stands(name).await?,
+            Standing::Ended(_) | Standing::Lost(_)
+        ) {
             let sentence = format!("Run {name} has not finished: wait until it has.");
             return Err(RunFault::Refused(sentence));
         }
         let at = folder.clone();
         let read = move || {
-            let opened = ResultFolder::open(&at.result());
-            let results = opened.map_err(|fault| trouble_with("read", &at.path, &fault))?;
-            let mut given = results.read()?;
+            let results = at.result();
+            let mut given = match ResultFolder::open(&results) {
+                Ok(results) => results.read(),
+                Err(fault) => crate::run::process::given_nowhere(&results, &fault)?,
+            };
             if given.error.is_none() {
                 // Where bundles of old leave their last words.
                 let last = ResultFolder::open(&at.path);

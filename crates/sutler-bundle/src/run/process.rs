@@ -354,7 +354,7 @@ fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, Run
 }
 
 fn given(folder: &RunFolder, name: RunName) -> Result<Given, RunFault> {
-    if !matches!(look(folder, name)?, Seen::Finished(_)) {
+    if !matches!(look(folder, name)?, Seen::Finished(_) | Seen::Lost(_)) {
         let sentence = format!("Run {name} has not finished: wait until it has.");
         return Err(RunFault::Refused(sentence));
     }
@@ -365,10 +365,31 @@ fn given(folder: &RunFolder, name: RunName) -> Result<Given, RunFault> {
         });
     }
     let results = folder.result();
-    let opened = ResultFolder::open(&results);
-    opened
-        .map_err(|fault| trouble_with("read", &results, &fault))?
-        .read()
+    match ResultFolder::open(&results) {
+        Ok(results) => Ok(results.read()),
+        Err(fault) => given_nowhere(&results, &fault),
+    }
+}
+
+/// A run may remove its result directory, or put something else there: then it gave nothing. Everything else
+/// may be better at the next look.
+pub(crate) fn given_nowhere(results: &Path, fault: &io::Error) -> Result<Given, RunFault> {
+    let why = match fault.kind() {
+        io::ErrorKind::NotFound => "is gone",
+        io::ErrorKind::NotADirectory => "is no folder any more",
+        _ if fault.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            "leads elsewhere"
+        }
+        _ => return Err(trouble_with("read", results, fault)),
+    };
+    let sentence = format!(
+        "What the bundle gave back cannot be used: its result directory {why}; leave it as it is, and write \
+         files into it."
+    );
+    Ok(Given {
+        refused: vec![sentence],
+        ..Given::default()
+    })
 }
 
 /// Waits until the supervisor has ended, or for a moment where that cannot be told. It holds one end of a

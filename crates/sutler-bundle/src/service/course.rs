@@ -46,10 +46,13 @@ pub async fn carry_out(
         let stepped = step(runner, order, redaction, witness, &mut ours).await?;
         let fault = match stepped {
             Ok(Some(Seen::Finished(exit))) => match runner.given(name).await {
-                Ok(given) => return Ok((Ending::Exited(exit), redaction.clean(given))),
+                Ok(given) => return Ok((Ending::Exited(exit), received(name, redaction, given))),
                 Err(fault) => fault,
             },
-            Ok(Some(Seen::Lost(why))) => return Ok((Ending::Lost(why), Given::default())),
+            Ok(Some(Seen::Lost(why))) => match runner.given(name).await {
+                Ok(given) => return Ok((Ending::Lost(why), received(name, redaction, given))),
+                Err(fault) => fault,
+            },
             Ok(Some(Seen::NeverStarted)) => {
                 return Ok((Ending::Exited(Exit::Stopped), Given::default()));
             }
@@ -68,6 +71,14 @@ pub async fn carry_out(
             }
         }
     }
+}
+
+/// What a run gave, as it may be shown; what cannot be used of it is said to operators.
+fn received(name: RunName, redaction: &Redaction, given: Given) -> Given {
+    for sentence in &given.refused {
+        tracing::warn!(run = %name, %sentence, "a bundle gave back something that cannot be used");
+    }
+    redaction.clean(given)
 }
 
 /// One step; `None`: look again.

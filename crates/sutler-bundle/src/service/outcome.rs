@@ -64,7 +64,13 @@ pub fn conclude(
         }
     };
     match exit {
-        Exit::Code(0) => done(action, name, given),
+        Exit::Code(0) => match given.refused.first() {
+            Some(refused) => {
+                let sentence = format!("{refused} {}", see(name));
+                failed(action, sentence, given)
+            }
+            None => done(action, name, given),
+        },
         Exit::Code(NO_SUCH_ACTION) => not_there(action, given),
         Exit::Code(code) => {
             let sentence = own_words(&given).unwrap_or_else(|| {

@@ -128,3 +128,20 @@ fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
     }
     assert_eq!(said(Some(&"x".repeat(5_000))).len(), 1_000);
 }
+
+#[test]
+fn what_cannot_be_used_fails_the_run_and_leaves_the_rest_for_whoever_cleans_up() {
+    for action in [Action::Provision, Action::Bind] {
+        let given = Given {
+            credentials: None,
+            refused: vec!["credentials.json is no JSON.".to_owned()],
+            ..gave_all()
+        };
+        let outcome = ended(action, Exit::Code(0), given);
+        assert_eq!(word(&outcome), "aside", "{action}");
+        let Outcome::Failed { sentence, .. } = outcome else {
+            panic!("{action}: it did not fail");
+        };
+        assert!(sentence.starts_with("credentials.json"), "{sentence}");
+    }
+}
