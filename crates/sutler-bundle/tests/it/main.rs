@@ -4,3 +4,4 @@
 mod container;
 mod process;
 mod service;
+mod starts;

@@ -9,4 +9,5 @@ mod house;
 mod instances;
 mod local;
 mod real;
+mod regressions;
 mod versions;

@@ -5,10 +5,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use sutler_bundle::{
     Action, Exit, Given, Line, Order, Progress, RunFault, RunName, Runner, Seen, Vars,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 /// What a run does.
 #[derive(Clone)]
@@ -94,6 +95,9 @@ pub(crate) struct Fake {
     runs: Mutex<BTreeMap<RunName, Staged>>,
     ordered: Mutex<Vec<Order>>,
     silent: Mutex<bool>,
+    /// How often somebody began to watch.
+    watches: AtomicUsize,
+    dropped: Notify,
 }
 
 impl Fake {
@@ -149,6 +153,16 @@ impl Fake {
 
     pub(crate) fn is_silent(&self, silent: bool) {
         *self.silent.lock().unwrap() = silent;
+    }
+
+    /// How often somebody began to watch a run.
+    pub(crate) fn watches(&self) -> usize {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    /// Whoever watches hears no more, though the run goes on.
+    pub(crate) fn drop_watch(&self) {
+        self.dropped.notify_one();
     }
 
     fn answers(&self) -> Result<(), RunFault> {
@@ -208,8 +222,16 @@ impl Runner for Fake {
             };
             let _ = lines.send(Line::Progress(progress)).await;
         }
-        let ended = seen.wait_for(|it| *it != Seen::Running).await;
-        Ok(ended.map_or(Seen::NeverStarted, |it| it.clone()))
+        let nth = self.watches.fetch_add(1, Ordering::Relaxed);
+        tokio::select! {
+            ended = seen.wait_for(|it| *it != Seen::Running) => {
+                Ok(ended.map_or(Seen::NeverStarted, |it| it.clone()))
+            }
+            () = self.dropped.notified() => match nth % 2 {
+                0 => Err(RunFault::Unavailable("the watch was cut".to_owned())),
+                _ => Ok(Seen::Running),
+            },
+        }
     }
 
     async fn given(&self, name: RunName) -> Result<Given, RunFault> {

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use sutler_broker::{Admin, Broker, Running};
+use sutler_broker::{Admin, Broker, BuildError, Running};
 use sutler_bundle::{
     Action, BundleService, Folders, Limits, Offers, Parts, ProcessRunner, ProcessSettings, Runner,
     Runners, Shelf, Snapshot,
 };
-use sutler_journal::conformance::{Fate, Tapped};
+use sutler_journal::conformance::{Call, Fate, Tapped};
 use sutler_journal::{KeyRing, MemoryStore};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -63,6 +63,8 @@ pub(crate) struct House {
     pub(crate) shares: bool,
     /// Runs real processes instead of playing.
     pub(crate) real: bool,
+    /// The store takes no commits while this is set.
+    pub(crate) refuses: Arc<AtomicBool>,
 }
 
 impl House {
@@ -74,6 +76,7 @@ impl House {
             ring: KeyRing::fresh_line("first").to_string(),
             shares: false,
             real: false,
+            refuses: Arc::default(),
         };
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(house.root.path(), open).expect("open to runs");
@@ -145,12 +148,11 @@ impl House {
         service.offer(snapshot.clone());
         let catalog = snapshot.catalog().expect("a catalog");
         let cut = Arc::new(AtomicBool::new(false));
-        let dead = cut.clone();
-        let store = Tapped::new(self.store.clone(), move |_| {
-            match dead.load(Ordering::Relaxed) {
-                true => Fate::Never,
-                false => Fate::Through,
-            }
+        let (dead, refuses) = (cut.clone(), self.refuses.clone());
+        let store = Tapped::new(self.store.clone(), move |call| match call {
+            _ if dead.load(Ordering::Relaxed) => Fate::Never,
+            Call::Commit(_) if refuses.load(Ordering::Relaxed) => Fate::Refused,
+            _ => Fate::Through,
         });
         let running = Broker::new(catalog)
             .other_services(service.clone())
@@ -236,6 +238,31 @@ impl Ask {
         self.user = user;
         self
     }
+
+    /// Sends it to whoever listens there.
+    pub(crate) async fn send_to(self, url: &str) -> Reply {
+        let ask = self;
+        use base64::Engine as _;
+        let identity = json!({ "username": ask.user }).to_string();
+        let identity = base64::engine::general_purpose::STANDARD.encode(identity);
+        let method = reqwest::Method::from_bytes(ask.method.as_bytes()).expect("a method");
+        let url = format!("{}{}?{}", url, ask.path, ask.query.trim_start_matches('&'));
+        let mut request = reqwest::Client::new()
+            .request(method, url)
+            .header("X-Broker-API-Version", "2.17")
+            .header(
+                "X-Broker-API-Originating-Identity",
+                format!("kubernetes {identity}"),
+            );
+        if !ask.request.is_null() {
+            request = request.json(&ask.request);
+        }
+        let answer = request.send().await.expect("an answer");
+        Reply {
+            status: answer.status().as_u16(),
+            json: answer.json().await.unwrap_or_default(),
+        }
+    }
 }
 
 impl Room {
@@ -248,13 +275,26 @@ impl Room {
     pub(crate) async fn refresh(&mut self) -> Arc<Snapshot> {
         self.folders.look();
         let snapshot = Arc::new(self.folders.look());
-        let catalog = snapshot.catalog().expect("a catalog");
-        self.running
-            .replace_catalog(catalog)
-            .await
-            .expect("it fits");
-        self.service.offer(snapshot.clone());
+        self.offer(snapshot.clone()).await.expect("it fits");
         snapshot
+    }
+
+    /// Offers what was found, if the store takes it.
+    pub(crate) async fn offer(&self, snapshot: Arc<Snapshot>) -> Result<(), BuildError> {
+        let catalog = snapshot.catalog().expect("a catalog");
+        self.running.replace_catalog(catalog).await?;
+        self.service.offer(snapshot);
+        Ok(())
+    }
+
+    /// Looks at the folders once more.
+    pub(crate) fn look(&mut self) -> Arc<Snapshot> {
+        Arc::new(self.folders.look())
+    }
+
+    /// Where it listens.
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
     }
 
     fn ask(&self, method: &'static str, path: String, body: Value) -> Ask {
@@ -321,31 +361,7 @@ impl Room {
     }
 
     pub(crate) async fn send(&self, ask: Ask) -> Reply {
-        use base64::Engine as _;
-        let identity = json!({ "username": ask.user }).to_string();
-        let identity = base64::engine::general_purpose::STANDARD.encode(identity);
-        let method = reqwest::Method::from_bytes(ask.method.as_bytes()).expect("a method");
-        let url = format!(
-            "{}{}?{}",
-            self.url,
-            ask.path,
-            ask.query.trim_start_matches('&')
-        );
-        let mut request = reqwest::Client::new()
-            .request(method, url)
-            .header("X-Broker-API-Version", "2.17")
-            .header(
-                "X-Broker-API-Originating-Identity",
-                format!("kubernetes {identity}"),
-            );
-        if !ask.request.is_null() {
-            request = request.json(&ask.request);
-        }
-        let answer = request.send().await.expect("an answer");
-        Reply {
-            status: answer.status().as_u16(),
-            json: answer.json().await.unwrap_or_default(),
-        }
+        ask.send_to(&self.url).await
     }
 
     /// Any read.
