@@ -1,0 +1,276 @@
+//! What a refresh changes: decided here, from what was known and what registries said, and nothing else.
+//!
+//! A spec is absent only if a complete listing does not have it. One that cannot be read keeps its last
+//! good version. A registry that cannot be listed keeps everything. What is withdrawn is marked first, and
+//! deleted only when its grace is over and no instance was made of it. So nothing goes because of a
+//! failure, and nothing flaps. No I/O, no clock: who lists and fetches is `gather.rs`; what is
+//! known is in `plan/known.rs`, changes in words in `plan/change.rs`, who wins where two want the same in
+//! `plan/offered.rs`.
+
+mod change;
+mod known;
+mod offered;
+
+pub use change::Change;
+pub use known::{Held, Known, Mark, Reason, Registries, SpecName, UNREAD_KEPT_MAX};
+pub use offered::{Conflict, Offered, offered};
+
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How patient the operator is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// How long a mark stands before what is marked may be deleted.
+    pub grace: Duration,
+    /// After how many failed refreshes in a row unused specs of a registry are marked; never, if none.
+    pub failures_max: Option<u32>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_secs(24 * 3600),
+            failures_max: None,
+        }
+    }
+}
+
+/// One item of a complete listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It is what is known of it: nothing was fetched.
+    Same,
+    /// It was fetched and can be offered.
+    Good {
+        /// Names its content.
+        digest: String,
+        /// What no other offering may have: its name, its id, the ids of its plans.
+        wants: BTreeSet<String>,
+    },
+    /// It is there, and cannot be read now; the sentence says why.
+    Faulty(String),
+}
+
+/// What came of asking a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// All it has, by item.
+    Complete(BTreeMap<String, Seen>),
+    /// It cannot be told what it has; the sentence says why.
+    Failed(String),
+}
+
+/// What a refresh is decided from, besides what is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The registries that are configured.
+    pub configured: &'a BTreeSet<String>,
+    /// What those said that were asked; the others are left as they are.
+    pub asked: &'a BTreeMap<String, Asked>,
+    /// The specs that instances were made of, among those that [`in_question`] names.
+    pub used: &'a BTreeSet<SpecName>,
+    /// How patient the operator is.
+    pub rules: Rules,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Everything that changes: what registries said, and what may go.
+#[must_use]
+pub fn plan(known: &Registries, facts: &Facts<'_>) -> Vec<Change> {
+    let mut changes = refresh(known, facts);
+    let mut after = known.clone();
+    changes.iter().for_each(|change| after.apply(change));
+    changes.extend(deletions(&after, facts));
+    changes
+}
+
+/// What changes by what registries said. Nothing is deleted.
+#[must_use]
+pub fn refresh(known: &Registries, facts: &Facts<'_>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (registry, asked) in facts.asked {
+        let nothing = Known::default();
+        let of = Of {
+            registry,
+            known: known.0.get(registry).unwrap_or(&nothing),
+            facts,
+        };
+        match asked {
+            Asked::Complete(items) => of.listed(items, &mut changes),
+            Asked::Failed(why) => of.failed(why, &mut changes),
+        }
+    }
+    for (registry, its) in &known.0 {
+        if !facts.configured.contains(registry) {
+            let of = Of {
+                registry,
+                known: its,
+                facts,
+            };
+            of.mark_all(Reason::NotConfigured, |_| true, &mut changes);
+        }
+    }
+    changes
+}
+
+/// What may be deleted: marked, its grace over, and no instance made of it.
+#[must_use]
+pub fn deletions(known: &Registries, facts: &Facts<'_>) -> Vec<Change> {
+    let expired = expired(known, facts.now);
+    let unused = expired.filter(|(name, _)| !facts.used.contains(name));
+    let deleted = unused.map(|(spec, held)| Change::Delete {
+        spec,
+        digest: held.digest.clone(),
+    });
+    let forgotten = known
+        .0
+        .iter()
+        .filter(|(registry, its)| its.specs.is_empty() && !facts.configured.contains(*registry));
+    let forgotten = forgotten.map(|(registry, _)| Change::Forget {
+        registry: registry.clone(),
+    });
+    deleted.chain(forgotten).collect()
+}
+
+/// The specs of which it matters whether instances were made of them.
+#[must_use]
+pub fn in_question(
+    known: &Registries,
+    asked: &BTreeMap<String, Asked>,
+    rules: Rules,
+    now: Timestamp,
+) -> BTreeSet<SpecName> {
+    let mut names: BTreeSet<SpecName> = expired(known, now).map(|(name, _)| name).collect();
+    for (registry, said) in asked {
+        let Some(its) = known.0.get(registry) else {
+            continue;
+        };
+        let gives_up = rules
+            .failures_max
+            .is_some_and(|max| its.failures + 1 >= max);
+        if matches!(said, Asked::Failed(_)) && gives_up {
+            names.extend(its.specs.keys().map(|item| SpecName::new(registry, item)));
+        }
+    }
+    names
+}
+
+fn expired(known: &Registries, now: Timestamp) -> impl Iterator<Item = (SpecName, &Held)> {
+    known.specs().filter(move |(_, held)| {
+        let until = held.mark.as_ref().map(|mark| mark.until);
+        until.is_some_and(|until| until <= now)
+    })
+}
+
+/// One registry, and what is known of it.
+struct Of<'a> {
+    registry: &'a str,
+    known: &'a Known,
+    facts: &'a Facts<'a>,
+}
+
+impl Of<'_> {
+    fn name(&self, item: &str) -> SpecName {
+        SpecName::new(self.registry, item)
+    }
+
+    fn listed(&self, items: &BTreeMap<String, Seen>, changes: &mut Vec<Change>) {
+        changes.push(Change::Listed {
+            registry: self.registry.to_owned(),
+            items: items.len(),
+            at: self.facts.now,
+        });
+        for (item, seen) in items {
+            self.seen(item, seen, changes);
+        }
+        let absent = |item: &str| !items.contains_key(item);
+        self.mark_all(Reason::Absent, absent, changes);
+    }
+
+    fn seen(&self, item: &str, seen: &Seen, changes: &mut Vec<Change>) {
+        let spec = self.name(item);
+        match (self.known.specs.get(item), seen) {
+            (None, Seen::Good { digest, wants }) => changes.push(Change::Add {
+                spec,
+                digest: digest.clone(),
+                wants: wants.clone(),
+            }),
+            (None, Seen::Faulty(why)) => changes.push(Change::Skip {
+                spec,
+                why: why.clone(),
+            }),
+            // Nothing is known of it, so it cannot be the same: whoever says so has forgotten something.
+            (None, Seen::Same) => changes.push(Change::Skip {
+                spec,
+                why: "it was not fetched; refresh again".to_owned(),
+            }),
+            (Some(held), seen) => self.seen_again(spec, held, seen, changes),
+        }
+    }
+
+    /// It is there, so a mark goes, whatever else is known of it.
+    fn seen_again(&self, spec: SpecName, held: &Held, seen: &Seen, changes: &mut Vec<Change>) {
+        if held.mark.is_some() {
+            changes.push(Change::Unmark { spec: spec.clone() });
+        }
+        let mended = held.fault.is_some();
+        match seen {
+            Seen::Good { digest, wants } if *digest != held.digest => {
+                changes.push(Change::Replace {
+                    spec,
+                    from: held.digest.clone(),
+                    to: digest.clone(),
+                    wants: wants.clone(),
+                });
+            }
+            Seen::Good { .. } | Seen::Same if mended => changes.push(Change::Mend { spec }),
+            Seen::Good { .. } | Seen::Same => {}
+            Seen::Faulty(why) => changes.push(Change::Keep {
+                spec,
+                why: why.clone(),
+            }),
+        }
+    }
+
+    fn failed(&self, why: &str, changes: &mut Vec<Change>) {
+        let failures = self.known.failures.saturating_add(1);
+        changes.push(Change::Failed {
+            registry: self.registry.to_owned(),
+            failures,
+            why: why.to_owned(),
+        });
+        let max = self.facts.rules.failures_max;
+        if max.is_some_and(|max| failures >= max) {
+            let unused = |item: &str| !self.facts.used.contains(&self.name(item));
+            self.mark_all(Reason::Unreachable { failures }, unused, changes);
+        }
+    }
+
+    /// Marks what is not marked yet: a mark keeps its first reason and its time.
+    fn mark_all(&self, reason: Reason, which: impl Fn(&str) -> bool, changes: &mut Vec<Change>) {
+        let now = self.facts.now;
+        let until = now
+            .checked_add(self.facts.rules.grace)
+            .unwrap_or(Timestamp::MAX);
+        for (item, held) in &self.known.specs {
+            if held.mark.is_none() && which(item) {
+                changes.push(Change::Mark {
+                    spec: self.name(item),
+                    mark: Mark {
+                        reason,
+                        at: now,
+                        until,
+                    },
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,376 @@
+//! Random histories of registries, held against a small model of the world.
+//!
+//! Items appear, vanish, change and fail; hosts fail; refreshes break off in the middle; two replicas
+//! provision from what they have seen last, also between the question who uses a spec and its deletion.
+//! Held against: no instance ever lacks what made it, and nothing is withdrawn because of a failure.
+
+use super::{
+    Asked, Change, Facts, Reason, Registries, Rules, Seen, SpecName, deletions, in_question,
+    offered, refresh,
+};
+use jiff::Timestamp;
+use proptest::prelude::{Strategy, any};
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::{collection, option, prop_assert, prop_assert_eq, prop_oneof};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const HISTORIES: u32 = 3_000;
+const STEPS_MAX: usize = 120;
+const REGISTRIES: [&str; 2] = ["a", "b"];
+const ITEMS: usize = 2;
+const GRACE: Duration = Duration::from_secs(60);
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Somebody pushes a version of an item, or removes it.
+    Push(usize, usize, Option<u8>),
+    /// An item answers with an error, or not any more.
+    Break(usize, usize, bool),
+    /// A host is there, or not.
+    Host(usize, bool),
+    /// A registry is refreshed; the worker may die after so many changes.
+    Refresh(usize, Option<usize>),
+    /// The background task asks who uses what is withdrawn.
+    AskUses,
+    /// The background task deletes what it was told is unused.
+    Delete,
+    /// A platform asks a replica for an instance.
+    Provision(usize, usize),
+    Deprovision(usize),
+    /// A replica sees what is in the store; one that starts anew, too.
+    CatchUp(usize),
+    Pass(u8),
+    /// Everything is read from the store again.
+    Restart,
+}
+
+/// An item as it really is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Truth {
+    version: Option<u8>,
+    broken: bool,
+}
+
+/// What the background task was told.
+struct Uses {
+    used: BTreeSet<SpecName>,
+    pinned: BTreeSet<String>,
+    /// The specs as they were then: a deletion expects them so.
+    seen: Registries,
+}
+
+struct World {
+    truth: BTreeMap<SpecName, Truth>,
+    up: [bool; 2],
+    /// What is in the store: specs, and the contents by their names.
+    store: Registries,
+    contents: BTreeSet<String>,
+    replicas: [Registries; 2],
+    /// The spec that each instance was made of, and the content it is bound to.
+    instances: Vec<(SpecName, String)>,
+    uses: Option<Uses>,
+    rules: Rules,
+    now: i64,
+}
+
+impl World {
+    fn new(failures_max: Option<u32>) -> Self {
+        Self {
+            truth: BTreeMap::new(),
+            up: [true; 2],
+            store: Registries::default(),
+            contents: BTreeSet::new(),
+            replicas: Default::default(),
+            instances: Vec::new(),
+            uses: None,
+            rules: Rules {
+                grace: GRACE,
+                failures_max,
+            },
+            now: 0,
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.now).expect("a time")
+    }
+
+    fn asked(&self, registry: usize) -> Asked {
+        let name = REGISTRIES[registry];
+        if !self.up[registry] {
+            return Asked::Failed("the host is down".to_owned());
+        }
+        let mut items = BTreeMap::new();
+        for (spec, truth) in self.truth.iter().filter(|(spec, _)| spec.registry == name) {
+            let Some(version) = truth.version else {
+                continue;
+            };
+            let digest = format!("{spec}@{version}");
+            let same = self.store.spec(spec).is_some_and(|it| it.digest == digest);
+            let seen = match (truth.broken, same) {
+                (true, _) => Seen::Faulty("answered 500".to_owned()),
+                (false, true) => Seen::Same,
+                (false, false) => Seen::Good {
+                    digest,
+                    // The same item of two registries is the same service.
+                    wants: BTreeSet::from([format!("the id of {}", spec.item)]),
+                },
+            };
+            items.insert(spec.item.clone(), seen);
+        }
+        Asked::Complete(items)
+    }
+
+    /// The specs that instances were made of.
+    fn used(&self) -> BTreeSet<SpecName> {
+        self.instances
+            .iter()
+            .map(|(spec, _)| spec.clone())
+            .collect()
+    }
+
+    fn with_facts<T>(
+        &self,
+        asked: &BTreeMap<String, Asked>,
+        used: &BTreeSet<SpecName>,
+        then: impl FnOnce(&Facts<'_>) -> T,
+    ) -> T {
+        let configured = REGISTRIES.map(str::to_owned).into();
+        then(&Facts {
+            configured: &configured,
+            asked,
+            used,
+            rules: self.rules,
+            now: self.now(),
+        })
+    }
+
+    fn refresh(&mut self, registry: usize, dies_after: Option<usize>) -> Result<(), TestCaseError> {
+        let asked = BTreeMap::from([(REGISTRIES[registry].to_owned(), self.asked(registry))]);
+        let question = in_question(&self.store, &asked, self.rules, self.now());
+        let used: BTreeSet<_> = self.used().intersection(&question).cloned().collect();
+        let changes = self.with_facts(&asked, &used, |facts| refresh(&self.store, facts));
+        let before = self.store.clone();
+        for change in changes.iter().take(dies_after.unwrap_or(usize::MAX)) {
+            self.may_be(registry, change)?;
+            if let Change::Add { digest, .. } | Change::Replace { to: digest, .. } = change {
+                self.contents.insert(digest.clone());
+            }
+            self.store.apply(change);
+        }
+        if dies_after.is_none() && self.up[registry] {
+            self.is_as_listed(registry, &before)?;
+            let again = self.asked(registry);
+            let asked = BTreeMap::from([(REGISTRIES[registry].to_owned(), again)]);
+            let more = self.with_facts(&asked, &used, |facts| refresh(&self.store, facts));
+            let rest = more.iter().find(|it| it.is_seen_by_platforms());
+            prop_assert!(rest.is_none(), "a second refresh finds more: {rest:?}");
+        }
+        Ok(())
+    }
+
+    /// Nothing is withdrawn because of a failure, unless the operator said so.
+    fn may_be(&self, registry: usize, change: &Change) -> Result<(), TestCaseError> {
+        let Change::Mark { spec, mark } = change else {
+            return Ok(());
+        };
+        match mark.reason {
+            Reason::Absent => {
+                prop_assert!(
+                    self.up[registry],
+                    "{spec} is withdrawn though nobody listed it"
+                );
+                let truth = self.truth.get(spec).copied().unwrap_or_default();
+                prop_assert_eq!(
+                    truth.version,
+                    None,
+                    "{} is withdrawn though it is there",
+                    spec
+                );
+            }
+            Reason::Unreachable { failures } => {
+                prop_assert!(self.rules.failures_max.is_some_and(|max| failures >= max));
+                prop_assert!(
+                    !self.used().contains(spec),
+                    "{spec} is withdrawn though it is used"
+                );
+            }
+            Reason::NotConfigured => prop_assert!(false, "all are configured"),
+        }
+        Ok(())
+    }
+
+    /// After a refresh that came to its end, what can be read is offered as it is, and what cannot is
+    /// offered as it was.
+    fn is_as_listed(&self, registry: usize, before: &Registries) -> Result<(), TestCaseError> {
+        let name = REGISTRIES[registry];
+        let there = self.truth.iter().filter(|(spec, _)| spec.registry == name);
+        for (spec, truth) in there.filter(|_| self.up[registry]) {
+            let held = self.store.spec(spec);
+            let Some(version) = truth.version else {
+                prop_assert!(
+                    held.is_none_or(|it| it.mark.is_some()),
+                    "{spec} is still offered"
+                );
+                continue;
+            };
+            let digest = match truth.broken {
+                true => before.spec(spec).map(|it| it.digest.clone()),
+                false => Some(format!("{spec}@{version}")),
+            };
+            prop_assert_eq!(held.map(|it| it.digest.clone()), digest);
+            prop_assert!(
+                held.is_none_or(|it| it.mark.is_none()),
+                "{spec} is not offered"
+            );
+        }
+        Ok(())
+    }
+
+    fn ask_uses(&mut self) {
+        self.uses = Some(Uses {
+            used: self.used(),
+            pinned: self.instances.iter().map(|(_, it)| it.clone()).collect(),
+            seen: self.store.clone(),
+        });
+    }
+
+    fn delete(&mut self) {
+        let Some(Uses { used, pinned, seen }) = self.uses.take() else {
+            return;
+        };
+        let changes = self.with_facts(&BTreeMap::new(), &used, |facts| deletions(&seen, facts));
+        for change in &changes {
+            // The commit expects the spec as it was when it was asked who uses it.
+            let same = |spec: &SpecName| self.store.spec(spec) == seen.spec(spec);
+            if change.spec().is_some_and(same) {
+                self.store.apply(change);
+            }
+        }
+        let named = |of: &Registries, it: &String| of.specs().any(|(_, held)| held.digest == *it);
+        let store = &self.store;
+        self.contents.retain(|it| {
+            // A content that a spec named when it was asked may have got an instance since.
+            pinned.contains(it) || named(store, it) || named(&seen, it)
+        });
+    }
+
+    /// A replica offers what it saw last; the commit expects the spec to be still so.
+    fn provision(&mut self, replica: usize, item: usize) {
+        let order = REGISTRIES.map(str::to_owned);
+        let view = &self.replicas[replica];
+        let item = item_name(item);
+        let seen = offered(view, &order);
+        let found = seen.specs.iter().find(|(spec, _)| spec.item == item);
+        let Some((spec, held)) = found else {
+            return;
+        };
+        if self.store.spec(spec) == Some(held) {
+            self.instances.push((spec.clone(), held.digest.clone()));
+        } else {
+            self.replicas[replica] = self.store.clone();
+        }
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match *step {
+            Step::Push(registry, item, version) => self.item(registry, item).version = version,
+            Step::Break(registry, item, broken) => self.item(registry, item).broken = broken,
+            Step::Host(registry, up) => self.up[registry] = up,
+            Step::Refresh(registry, dies_after) => self.refresh(registry, dies_after)?,
+            Step::AskUses => self.ask_uses(),
+            Step::Delete => self.delete(),
+            Step::Provision(replica, item) => self.provision(replica, item),
+            Step::Deprovision(nth) => {
+                if nth < self.instances.len() {
+                    self.instances.swap_remove(nth);
+                }
+            }
+            Step::CatchUp(replica) => self.replicas[replica] = self.store.clone(),
+            Step::Pass(seconds) => self.now += i64::from(seconds),
+            Step::Restart => {
+                let text = serde_json::to_string(&self.store).expect("it serialises");
+                self.store = serde_json::from_str(&text).expect("it is read");
+                self.uses = None;
+            }
+        }
+        for (spec, digest) in &self.instances {
+            prop_assert!(
+                self.contents.contains(digest),
+                "an instance of {spec} lost {digest}"
+            );
+            prop_assert!(
+                self.store.spec(spec).is_some(),
+                "an instance lost its spec {spec}"
+            );
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, registry: usize, item: usize) -> &mut Truth {
+        let spec = SpecName::new(REGISTRIES[registry], &item_name(item));
+        self.truth.entry(spec).or_default()
+    }
+
+    /// In the end, when everything is quiet, what nobody has and nobody uses is gone.
+    fn settle(&mut self) -> Result<(), TestCaseError> {
+        self.up = [true; 2];
+        self.truth.values_mut().for_each(|it| it.broken = false);
+        for registry in 0..REGISTRIES.len() {
+            self.refresh(registry, None)?;
+        }
+        self.now += 1_000;
+        self.ask_uses();
+        self.delete();
+        let used = self.used();
+        for (spec, held) in self.store.specs() {
+            let kept = held.mark.is_none() || used.contains(&spec);
+            prop_assert!(kept, "{spec} is kept for nobody");
+        }
+        Ok(())
+    }
+}
+
+fn item_name(item: usize) -> String {
+    format!("item-{item}")
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let which = || (0..REGISTRIES.len(), 0..ITEMS);
+    prop_oneof![
+        3 => (which(), option::weighted(0.6, 0u8..3)).prop_map(|((r, i), v)| Step::Push(r, i, v)),
+        2 => (which(), any::<bool>()).prop_map(|((r, i), broken)| Step::Break(r, i, broken)),
+        2 => (0..REGISTRIES.len(), any::<bool>()).prop_map(|(r, up)| Step::Host(r, up)),
+        6 => (0..REGISTRIES.len(), option::weighted(0.2, 0usize..4))
+            .prop_map(|(r, dies)| Step::Refresh(r, dies)),
+        2 => proptest::strategy::Just(Step::AskUses),
+        3 => proptest::strategy::Just(Step::Delete),
+        5 => (0usize..2, 0..ITEMS).prop_map(|(replica, item)| Step::Provision(replica, item)),
+        1 => (0usize..4).prop_map(Step::Deprovision),
+        3 => (0usize..2).prop_map(Step::CatchUp),
+        3 => any::<u8>().prop_map(Step::Pass),
+        1 => proptest::strategy::Just(Step::Restart),
+    ]
+}
+
+#[test]
+fn whatever_happens_no_instance_dangles_and_nothing_goes_because_of_a_failure() {
+    let histories = (option::of(1u32..4), collection::vec(step(), 1..STEPS_MAX));
+    let mut runner = TestRunner::new(Config {
+        cases: HISTORIES,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let outcome = runner.run(&histories, |(failures_max, steps)| {
+        let mut world = World::new(failures_max);
+        for step in &steps {
+            world.take(step)?;
+        }
+        world.settle()
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Which of the specs are offered where several want the same name or id: an order, and a told conflict.
+//!
+//! The order is that of the configuration, then that of names. It does not depend on what happened when, so
+//! every replica, and every start, comes to the same.
+
+use super::{Held, Registries, SpecName};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Two specs want the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Conflict {
+    /// What both want, e.g. `the service id 1dda…`.
+    pub what: String,
+    /// The spec that is offered.
+    pub offered: SpecName,
+    /// The spec that is left out for it.
+    pub left_out: SpecName,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            offered,
+            left_out,
+        } = self;
+        write!(
+            f,
+            "{offered} and {left_out} both have {what}: {left_out} is not offered until one of them has \
+             another, or its registry stands first in the configuration"
+        )
+    }
+}
+
+/// What is offered, and what is not although it could be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offered<'a> {
+    /// In the order of the configuration, then of names.
+    pub specs: Vec<(SpecName, &'a Held)>,
+    /// What was left out.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// What is offered of all that is known. `order`: the registries as they are configured; of others nothing
+/// is offered.
+#[must_use]
+pub fn offered<'a>(known: &'a Registries, order: &[String]) -> Offered<'a> {
+    let mut taken: BTreeMap<&'a str, SpecName> = BTreeMap::new();
+    let mut result = Offered::default();
+    for registry in order {
+        let Some(its) = known.0.get(registry) else {
+            continue;
+        };
+        for (item, held) in &its.specs {
+            if held.mark.is_some() {
+                continue;
+            }
+            let name = SpecName::new(registry, item);
+            let wants = || held.wants.iter().map(String::as_str);
+            let first = wants().find_map(|want| Some((want, taken.get(want)?.clone())));
+            match first {
+                Some((want, first)) => result.conflicts.push(Conflict {
+                    what: want.to_owned(),
+                    offered: first,
+                    left_out: name,
+                }),
+                None => {
+                    taken.extend(wants().map(|want| (want, name.clone())));
+                    result.specs.push((name, held));
+                }
+            }
+        }
+    }
+    result
+}
