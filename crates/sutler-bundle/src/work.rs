@@ -8,6 +8,12 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often somebody who goes is waited for, and how long between two looks. A process that was killed while
+/// it started another lives on in that one until its program begins, lock and all: for a moment only.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest name of a host that is read.
 const HOST_BYTES_MAX: usize = 40;
@@ -48,10 +54,13 @@ impl Work {
             .map_err(disk)?;
         let path = path.canonicalize().map_err(disk)?;
         let lock = own_file(&path.join("lock")).map_err(disk)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(WorkFault::InUse(path)),
-            Err(error) => return Err(disk(error.into())),
+        let take = || match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        };
+        if !patiently(take, std::thread::sleep).map_err(disk)? {
+            return Err(WorkFault::InUse(path));
         }
         let host = host(&path.join("host")).map_err(disk)?;
         Ok(Self {
@@ -72,6 +81,20 @@ impl Work {
     pub fn host(&self) -> &str {
         &self.host
     }
+}
+
+/// Tries until it is taken; false: somebody has it who stays.
+fn patiently(
+    mut take: impl FnMut() -> io::Result<bool>,
+    pause: impl Fn(Duration),
+) -> io::Result<bool> {
+    for _ in 1..TRIES {
+        if take()? {
+            return Ok(true);
+        }
+        pause(PAUSE);
+    }
+    take()
 }
 
 fn own_file(path: &Path) -> io::Result<File> {
@@ -109,7 +132,7 @@ fn host(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Work, WorkFault};
+    use super::{TRIES, Work, WorkFault, patiently};
 
     #[test]
     fn one_process_owns_a_working_directory_and_its_host_keeps_its_name() {
@@ -124,5 +147,22 @@ mod tests {
         assert_eq!(again.host(), host);
         let other = Work::open(&folder.path().join("other")).expect("it");
         assert_ne!(other.host(), host);
+    }
+
+    #[test]
+    fn whoever_is_about_to_go_is_waited_for_and_whoever_stays_is_not() {
+        let tries = std::cell::Cell::new(0);
+        let taken_at = |nth: u32| {
+            tries.set(0);
+            let take = || {
+                tries.set(tries.get() + 1);
+                Ok(tries.get() >= nth)
+            };
+            patiently(take, |_| {}).expect("a disk")
+        };
+        assert!(taken_at(1) && tries.get() == 1);
+        assert!(taken_at(3) && tries.get() == 3);
+        assert!(taken_at(TRIES) && tries.get() == TRIES);
+        assert!(!taken_at(TRIES + 1) && tries.get() == TRIES);
     }
 }

@@ -6,6 +6,12 @@
 use crate::settings::OpenError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often somebody who goes is waited for, and how long between two looks. A process that was killed while
+/// it started another lives on in that one until its program begins, lock and all: for a moment only.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held for as long as the store is open.
 #[derive(Debug)]
@@ -23,13 +29,18 @@ impl Owner {
             .write(true)
             .open(&beside)
             .map_err(|cause| OpenError::failed(path, "its lock file", cause))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
-                path: path.to_owned(),
-            }),
-            Err(TryLockError::Error(cause)) => Err(OpenError::failed(path, "its lock", cause)),
+        for _ in 0..TRIES {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { _lock: lock }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(cause)) => {
+                    return Err(OpenError::failed(path, "its lock", cause));
+                }
+            }
         }
+        Err(OpenError::InUse {
+            path: path.to_owned(),
+        })
     }
 }
 
