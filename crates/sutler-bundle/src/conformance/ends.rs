@@ -58,6 +58,8 @@ pub async fn what_the_entry_point_leaves_behind_is_ended(candidate: &dyn Candida
 }
 
 /// With a sentence, at the start or as the run's own error.
+///
+/// Regression: R31.
 pub async fn what_cannot_be_run_is_refused_with_a_sentence(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let mut order = order(candidate, "exit 0");

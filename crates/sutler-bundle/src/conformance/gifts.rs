@@ -32,6 +32,8 @@ pub async fn the_entry_point_is_given_its_action_and_a_private_file_of_variables
 }
 
 /// As files: texts as they are, lines and all.
+///
+/// Regression: R37.
 pub async fn state_and_secrets_are_given_as_files(candidate: &dyn Candidate) {
     let script = "cat \"$BUNDLE_STATE_LOCATION/name\"; echo; cat \"$BUNDLE_STATE_LOCATION/count\"; echo\n\
         cat \"$SUTLER_BINDING_STATE_LOCATION/role\"; echo\n\

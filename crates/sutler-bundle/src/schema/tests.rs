@@ -139,7 +139,9 @@ fn conditional() -> PlanEntry {
     ]))
 }
 
-/// R36: with the old schemas a conditional parameter could never be given.
+/// With the old schemas a conditional parameter could never be given.
+///
+/// Regression: R36.
 #[test]
 fn a_conditional_parameter_can_be_given_where_its_condition_holds_and_only_there() {
     for (values, fits) in [

@@ -2,6 +2,7 @@
 //!
 //! What tests share is in `service/house.rs`.
 
+mod bind_jobs;
 mod bindings;
 mod crashes;
 mod fake;
@@ -10,4 +11,5 @@ mod instances;
 mod local;
 mod real;
 mod regressions;
+mod states;
 mod versions;

@@ -8,6 +8,7 @@ mod canaries;
 mod check;
 mod configuration;
 mod hash_password;
+mod lives;
 mod process;
 mod readme;
 mod reload;

@@ -4,6 +4,7 @@
 //! of the sort of server; [`on_server`] makes the tests of one sort of them. Starting servers is the
 //! matter of `sutler-servers`.
 
+mod bundles;
 mod hints;
 mod outage;
 mod paused;
@@ -46,12 +47,13 @@ macro_rules! on_server {
     ($feature:literal, $name:ident) => {
         #[cfg(feature = $feature)]
         mod $name {
-            use super::{hints, outage, paused, refusals, replicas, secrets, skew, trips};
+            use super::{bundles, hints, outage, paused, refusals, replicas, secrets, skew, trips};
             use super::sorts::$name as sort;
 
             on_server!(@tests sort;
                 replicas two_replicas_share_one_store,
                 replicas a_check_passes,
+                bundles a_binding_of_a_bundle_is_unbound_and_its_instance_deprovisioned,
                 outage a_lost_server_is_told_and_everything_resumes_when_it_returns,
                 secrets the_password_of_the_url_is_nowhere,
                 refusals each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do,

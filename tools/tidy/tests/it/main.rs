@@ -5,6 +5,7 @@
 
 mod arrows;
 mod pages;
+mod regressions;
 mod sources;
 mod statuses;
 mod words;

@@ -5,6 +5,7 @@ use super::house::{House, until};
 use serde_json::{Value, json};
 use sutler_bundle::{Action, Exit};
 
+/// Regression: R28.
 #[tokio::test]
 async fn an_instance_lives_from_provision_to_deprovision_with_its_state() {
     let house = House::new();
