@@ -63,7 +63,7 @@ pub use service::{
     BINDING_STATE_PREFIX, BindingState, BundleService, By, Ending, Fates, HISTORY_MAX,
     HistoryEntry, InstanceState, KeptSecret, Local, LocalFault, LocalGift, LocalRequest,
     NO_SUCH_ACTION, Outcome, Parts, Pin, Redaction, Runners, STATE_BYTES_MAX, STATE_KEYS_MAX,
-    STATE_PREFIX, Secrets, Told, TooMuch, Unreadable, Witness, carry_out, conclude, vars,
+    STATE_PREFIX, Secrets, Told, TooMuch, Unreadable, Witness, conclude, vars,
 };
 pub use shelf::{Bundle, Shelf, ShelfFault, TreeFault, manifest_in};
 pub use work::{Work, WorkFault};

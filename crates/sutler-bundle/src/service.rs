@@ -7,6 +7,7 @@
 //! broker; `service/reap.rs` removes what is left over.
 //! Nothing is run here: that is a [`Runner`].
 
+mod absent;
 mod call;
 mod course;
 mod hooks;
@@ -21,7 +22,6 @@ mod strike;
 mod vars;
 mod witness;
 
-pub use course::carry_out;
 pub use local::{Local, LocalFault, LocalGift, LocalRequest};
 pub use order::KeptSecret;
 pub use outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};

@@ -4,7 +4,8 @@
 //! share.
 
 use super::BundleService;
-use super::course::carry_out;
+use super::absent::Absent;
+use super::course::{Errand, carry_out};
 use super::order::{self, Wanted};
 use super::outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
 use super::state::{BindingState, By, InstanceState, Pin};
@@ -23,6 +24,8 @@ const FOR_OPERATORS: &str =
     "The service cannot be run at present. The operator of the service broker can see why.";
 /// The memo that says on which host an attempt runs.
 const HOST_STEP: &str = "host";
+/// Whoever has this fence is the first who ever took the operation: nothing was begun before.
+const FIRST_CLAIM: u64 = 1;
 
 /// What is remembered of the instance, as far as there is anything.
 pub(super) fn remembered(state: Option<&AuthorState>) -> Result<Option<InstanceState>> {
@@ -78,7 +81,7 @@ pub(super) fn unsuccessful(outcome: Outcome) -> Error {
     match outcome {
         Outcome::Failed { sentence, .. } => Error::failed(sentence),
         Outcome::Unsupported(sentence) => Error::unsupported(sentence),
-        Outcome::Again(sentence) => Error::transient(sentence),
+        Outcome::Again { sentence, .. } => Error::transient(sentence),
         Outcome::Done(_) | Outcome::NothingToDo => Error::failed(FOR_OPERATORS),
     }
 }
@@ -128,27 +131,40 @@ impl BundleService {
             let ending = Ending::Exited(Exit::Code(NO_SUCH_ACTION));
             return Ok(end(ending, Given::default()));
         };
-        let for_operators = |sentence: String| Error::failed(FOR_OPERATORS).because(sentence);
         if let Some(why) = self.elsewhere(cx).await? {
-            return Ok(end(Ending::Lost(why), Given::default()));
+            return Ok(end(Ending::Unreachable(why), Given::default()));
         }
-        let runner = self.parts.runners.of(&runnable).map_err(for_operators)?;
-        let secrets = order::secrets_for(&bundle.manifest, &self.parts.secrets);
+        let absent;
+        let runner = match self.parts.runners.of(&runnable) {
+            Ok(runner) => runner.as_ref(),
+            Err(why) if cx.fence() == FIRST_CLAIM => {
+                return Err(Error::failed(FOR_OPERATORS).because(why));
+            }
+            // Somebody may have begun it where there was one: it is waited for.
+            Err(why) => {
+                absent = Absent(why);
+                &absent
+            }
+        };
+        let redaction = order::hidden(&bundle.manifest, &told, &self.parts.secrets).redaction();
+        let errand = Errand {
+            name,
+            deadline: order::limits(bundle, action, &self.parts.limits).deadline,
+            redaction: &redaction,
+        };
         let wanted = Wanted {
             name,
             action,
             bundle,
             runnable,
             told,
-            secrets: secrets.map_err(for_operators)?,
+            kept: &self.parts.secrets,
             ceiling: &self.parts.limits,
             idempotency_key: cx.idempotency_key(action.as_str()),
         };
-        let (order, hidden) = order::order(wanted).map_err(for_operators)?;
-        let redaction = hidden.redaction();
         let _told_when_over = self.reaper.watch(name);
-        let (ending, given) = carry_out(runner.as_ref(), &order, &redaction, cx).await?;
-        if let Ending::Lost(why) = &ending {
+        let (ending, given) = carry_out(runner, &errand, || order::order(wanted), cx).await?;
+        if let Ending::Lost(why) | Ending::Unreachable(why) = &ending {
             tracing::error!(run = %name, %why, "a run is lost");
         }
         Ok(end(ending, given))

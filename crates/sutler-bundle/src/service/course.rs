@@ -2,19 +2,19 @@
 //!
 //! Looks first, always: whoever comes back after a crash finds what became of the run, and goes on from
 //! there. A runner that does not answer is waited for within bounds; a run is never started because nobody
-//! could be asked about it.
+//! could be asked about it, and none is given up as lost while it may still be at work.
 
 use super::outcome::Ending;
 use super::redact::Redaction;
 use super::scribe::Scribe;
 use super::witness::Witness;
-use crate::given::Given;
+use crate::given::{Given, Progress};
 use crate::order::{Order, RunName};
 use crate::runner::{Exit, Line, RunFault, Runner, Seen};
 use std::time::Duration;
 use sutler_broker::{Error, Result};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Lines between a run and whoever writes them down.
 const LINES_MAX: usize = 64;
@@ -25,89 +25,189 @@ const AGAIN_FIRST: Duration = Duration::from_millis(200);
 const AGAIN_LAST: Duration = Duration::from_secs(10);
 /// How much longer than the deadline of its run a runner may not answer.
 const SILENCE: Duration = Duration::from_secs(900);
+/// How long a start that nobody wants any more may take to come back by itself: most take a moment, and
+/// one that is dropped at once might still begin behind our back.
+const START_GRACE: Duration = Duration::from_secs(3);
+
+/// A run that is to be brought to its end.
+pub(super) struct Errand<'a> {
+    pub(super) name: RunName,
+    pub(super) deadline: Duration,
+    pub(super) redaction: &'a Redaction,
+}
 
 /// Brings a run to its end, and reads what it gave.
 ///
 /// # Flow
-/// Look; start it if it provably never started; watch it; read what it gave.
+/// Look; if it provably never started, make the order of it (`make`) and start it; watch it; read what it
+/// gave. A run that is lost is ended before anybody is told so, as far as that can be done.
 ///
 /// # Errors
-/// It cannot be started, what it gave cannot be read, or the claim was lost.
-pub async fn carry_out(
+/// It cannot be ordered or started, or the claim was lost.
+pub(super) async fn carry_out(
     runner: &dyn Runner,
-    order: &Order,
-    redaction: &Redaction,
+    errand: &Errand<'_>,
+    make: impl FnOnce() -> std::result::Result<Order, String> + Send,
     witness: &dyn Witness,
 ) -> Result<(Ending, Given)> {
-    let name = order.name;
-    let mut patience = Patience::new(order.limits.deadline);
-    let mut ours = false;
+    let mut patience = Patience::new(errand.deadline);
+    let mut course = Course {
+        runner,
+        errand,
+        witness,
+        make: Some(make),
+        order: None,
+        ours: false,
+        late: false,
+    };
     loop {
-        let stepped = step(runner, order, redaction, witness, &mut ours).await?;
-        let fault = match stepped {
-            Ok(Some(Seen::Finished(exit))) => match runner.given(name).await {
-                Ok(given) => return Ok((Ending::Exited(exit), received(name, redaction, given))),
-                Err(fault) => fault,
-            },
-            Ok(Some(Seen::Lost(why))) => match runner.given(name).await {
-                Ok(given) => return Ok((Ending::Lost(why), received(name, redaction, given))),
-                Err(fault) => fault,
-            },
-            Ok(Some(Seen::NeverStarted)) => {
-                return Ok((Ending::Exited(Exit::Stopped), Given::default()));
-            }
-            Ok(Some(Seen::Running) | None) => {
+        let fault = match course.step().await? {
+            Ok(Step::On) => {
                 patience.answered();
                 continue;
             }
+            Ok(Step::Unbegun(exit)) => return Ok((Ending::Exited(exit), Given::default())),
+            Ok(Step::Ended(exit)) => match course.given().await {
+                Ok(given) => return Ok((Ending::Exited(exit), given)),
+                Err(fault) => fault,
+            },
+            Ok(Step::Lost(why)) => return course.lost(why, &mut patience).await,
             Err(fault) => fault,
         };
         match fault {
             RunFault::Refused(sentence) => return Err(refused(sentence)),
             RunFault::Unavailable(sentence) => {
-                if let Some(why) = patience.bear(name, sentence).await {
-                    return Ok((Ending::Lost(why), Given::default()));
+                if let Some(why) = patience.bear(errand.name, sentence).await {
+                    return course.lost(why, &mut patience).await;
                 }
             }
         }
     }
 }
 
-/// What a run gave, as it may be shown; what cannot be used of it is said to operators.
-fn received(name: RunName, redaction: &Redaction, given: Given) -> Given {
-    for sentence in &given.refused {
-        tracing::warn!(run = %name, %sentence, "a bundle gave back something that cannot be used");
-    }
-    redaction.clean(given)
+/// What a step came to.
+enum Step {
+    /// Look again.
+    On,
+    /// It never began, and nobody wants it any more.
+    Unbegun(Exit),
+    Ended(Exit),
+    Lost(String),
 }
 
-/// One step; `None`: look again.
-async fn step(
-    runner: &dyn Runner,
-    order: &Order,
-    redaction: &Redaction,
-    witness: &dyn Witness,
-    ours: &mut bool,
-) -> Result<std::result::Result<Option<Seen>, RunFault>> {
-    let seen = match runner.look(order.name).await {
-        Ok(seen) => seen,
-        Err(fault) => return Ok(Err(fault)),
-    };
-    match seen {
-        Seen::NeverStarted if witness.cancelled().is_cancelled() => Ok(Ok(Some(seen))),
-        Seen::NeverStarted => {
-            *ours = true;
-            Ok(runner.start(order).await.map(|()| None))
-        }
-        Seen::Lost(_) => Ok(Ok(Some(seen))),
-        Seen::Running | Seen::Finished(_) => {
-            if !*ours {
-                *ours = true;
-                witness.adopted().await?;
+/// A run on its way.
+struct Course<'a, M> {
+    runner: &'a dyn Runner,
+    errand: &'a Errand<'a>,
+    witness: &'a dyn Witness,
+    /// Makes the order, once.
+    make: Option<M>,
+    order: Option<Order>,
+    /// Whether it was started here, or it was said that it was found.
+    ours: bool,
+    /// Whether it did not start within its deadline.
+    late: bool,
+}
+
+impl<M: FnOnce() -> std::result::Result<Order, String> + Send> Course<'_, M> {
+    async fn step(&mut self) -> Result<std::result::Result<Step, RunFault>> {
+        let seen = match self.runner.look(self.errand.name).await {
+            Ok(seen) => seen,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let seen = match seen {
+            Seen::NeverStarted if self.witness.cancelled().is_cancelled() => {
+                return Ok(Ok(Step::Unbegun(Exit::Stopped)));
             }
-            let followed = follow(runner, order.name, redaction, witness).await?;
-            Ok(followed.map(Some))
+            Seen::NeverStarted if self.late => return Ok(Ok(Step::Unbegun(Exit::Deadline))),
+            Seen::NeverStarted => return Ok(self.start().await?.map(|()| Step::On)),
+            Seen::Lost(_) => seen,
+            Seen::Running | Seen::Finished(_) => {
+                // Nobody needs it any more, and it may be large.
+                self.order = None;
+                if !self.ours {
+                    self.ours = true;
+                    self.witness.adopted().await?;
+                }
+                let Errand {
+                    name, redaction, ..
+                } = self.errand;
+                match follow(self.runner, *name, redaction, self.witness).await? {
+                    Ok(seen) => seen,
+                    Err(fault) => return Ok(Err(fault)),
+                }
+            }
+        };
+        Ok(Ok(match seen {
+            Seen::Finished(exit) => Step::Ended(exit),
+            Seen::Lost(why) => Step::Lost(why),
+            Seen::Running | Seen::NeverStarted => Step::On,
+        }))
+    }
+
+    /// Starts the run. An image may have to be fetched for it, so neither a cancellation nor the deadline
+    /// waits for its return; whoever looks next sees what became of it.
+    async fn start(&mut self) -> Result<std::result::Result<(), RunFault>> {
+        if let Some(make) = self.make.take() {
+            self.order = Some(make().map_err(refused)?);
         }
+        let Some(order) = &self.order else {
+            let fault = "the run went after it had been started".to_owned();
+            return Ok(Err(RunFault::Refused(fault)));
+        };
+        self.ours = true;
+        let mut start = self.runner.start(order);
+        tokio::select! {
+            biased;
+            started = &mut start => return Ok(started),
+            () = self.witness.cancelled().cancelled() => {}
+            () = sleep(self.errand.deadline) => self.late = true,
+        }
+        match timeout(START_GRACE, start).await {
+            Ok(started) => Ok(started),
+            Err(_) => Ok(Ok(())),
+        }
+    }
+
+    async fn given(&mut self) -> std::result::Result<Given, RunFault> {
+        let Errand {
+            name, redaction, ..
+        } = self.errand;
+        let given = self.runner.given(*name).await?;
+        for sentence in &given.refused {
+            tracing::warn!(run = %name, %sentence, "a bundle gave back something that cannot be used");
+        }
+        Ok(redaction.clean(given))
+    }
+
+    /// How a run ended that cannot be found any more. Nothing is said before it is certain that it does
+    /// not go on somewhere: whoever is told may have it run again.
+    async fn lost(&mut self, why: String, patience: &mut Patience) -> Result<(Ending, Given)> {
+        let name = self.errand.name;
+        let mut told = false;
+        let ending = loop {
+            let fault = match self.runner.stop(name).await {
+                Ok(()) => break Ending::Lost(why),
+                Err(fault) => fault.to_string(),
+            };
+            if !told {
+                told = true;
+                self.witness.progress(&waits()).await?;
+            }
+            if let Some(fault) = patience.bear(name, fault).await {
+                break Ending::Unreachable(format!("{why}; and it cannot be ended: {fault}"));
+            }
+        };
+        // Whatever can still be read is for whoever cleans up.
+        Ok((ending, self.given().await.unwrap_or_default()))
+    }
+}
+
+/// What polls are told while a lost run is being ended.
+fn waits() -> Progress {
+    Progress {
+        text: "The run is lost. Nothing is done before it is certain that it has ended.".to_owned(),
+        percent: None,
     }
 }
 

@@ -8,6 +8,7 @@ use super::vars::Told;
 use crate::action::Action;
 use crate::given::Given;
 use crate::manifest::{DashboardOf, refuse_reserved};
+use crate::order::Vars;
 use crate::shelf::Bundle;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -51,6 +52,13 @@ impl UntypedService for BundleService {
                 state.set_aside(aside.as_ref());
                 cx.save_state(&state).await?;
                 Err(Error::failed(sentence))
+            }
+            Outcome::Again { sentence, aside } => {
+                if aside.is_some() {
+                    state.set_aside(aside.as_ref());
+                    cx.save_state(&state).await?;
+                }
+                Err(Error::transient(sentence))
             }
             other => Err(unsuccessful(other)),
         }
@@ -226,20 +234,39 @@ impl BundleService {
         };
         match self.act(cx, Action::Bind, &bundle, told).await? {
             Outcome::Done(given) => {
-                own.merge(given.binding_state.as_ref())
-                    .map_err(|fault| Error::failed(fault.to_string()))?;
-                self.add_to_instance(cx, &given, Action::Bind).await?;
-                own.credentials = given.credentials.map(|it| it.0);
+                own.credentials = given.credentials.as_ref().map(|it| it.0.clone());
+                let merged = own.merge(given.binding_state.as_ref());
+                let kept = match merged {
+                    Ok(()) => self.add_to_instance(cx, &given, Action::Bind).await,
+                    Err(fault) => Err(Error::failed(fault.to_string())),
+                };
+                if let Err(error) = kept {
+                    // What was made is there: the unbind that removes it must know of it.
+                    own.keep_what_fits(given.binding_state.as_ref());
+                    cx.save_state(&own).await?;
+                    return Err(error);
+                }
                 let shown = own.credentials.clone().unwrap_or_default();
                 Bound::credentials(Value::Object(shown)).state(&own)
             }
             Outcome::Failed { sentence, aside } => {
-                if own.merge(aside.as_ref()).is_ok() && !own.state.is_empty() {
-                    cx.save_state(&own).await?;
-                }
+                self.leave(cx, own, aside.as_ref()).await?;
                 Err(Error::failed(sentence))
             }
+            Outcome::Again { sentence, aside } => {
+                self.leave(cx, own, aside.as_ref()).await?;
+                Err(Error::transient(sentence))
+            }
             other => Err(unsuccessful(other)),
+        }
+    }
+
+    /// Keeps what a bind had set that did not succeed, for the unbind that cleans up after it.
+    async fn leave(&self, cx: &Cx, mut own: BindingState, aside: Option<&Vars>) -> Result<()> {
+        own.keep_what_fits(aside);
+        match own.state.is_empty() {
+            true => Ok(()),
+            false => cx.save_state(&own).await,
         }
     }
 

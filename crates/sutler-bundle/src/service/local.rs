@@ -3,15 +3,16 @@
 //! For authors, at a terminal and in tests. The same orders, the same course of a run and the same
 //! conclusions as behind a broker; an action that was cut off is found again when it is asked for again.
 
-use super::course::carry_out;
+use super::course::{Errand, carry_out};
 use super::order::{self, KeptSecret, Wanted};
 use super::outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
+use super::redact::Redaction;
 use super::state::{BindingState, By, InstanceState, Pin};
 use super::vars::Told;
 use super::witness::Witness;
 use crate::action::Action;
 use crate::given::Given;
-use crate::order::{Limits, Order, RunName};
+use crate::order::{Limits, Order, RunName, Vars};
 use crate::runner::{Exit, Runner};
 use crate::shelf::Bundle;
 use jiff::Timestamp;
@@ -86,6 +87,15 @@ struct Begun {
     request: LocalRequest,
 }
 
+/// What an action needs that is begun, or was before.
+struct Beginning {
+    name: RunName,
+    deadline: std::time::Duration,
+    redaction: Redaction,
+    /// Needed only if it never started; a sentence if it cannot be made.
+    order: Result<Order, String>,
+}
+
 /// An instance.
 pub struct Local {
     bundle: Arc<Bundle>,
@@ -142,16 +152,31 @@ impl Local {
         request: LocalRequest,
         witness: &dyn Witness,
     ) -> Result<LocalGift, LocalFault> {
-        let Some((order, hidden)) = self.begin(action, &request)? else {
+        let Some(begun) = self.begin(action, &request)? else {
             return self.end(action, &request, not_there(action)).await;
         };
-        let redaction = hidden.redaction();
-        let carried = carry_out(self.runner.as_ref(), &order, &redaction, witness).await;
-        let (ending, given) = carried.map_err(|error| LocalFault::Failed(format!("{error:?}")))?;
+        let name = begun.name;
+        let errand = Errand {
+            name,
+            deadline: begun.deadline,
+            redaction: &begun.redaction,
+        };
+        let order = begun.order;
+        let carried = carry_out(self.runner.as_ref(), &errand, || order, witness).await;
+        let (ending, given) = match carried {
+            Ok(carried) => carried,
+            Err(error) => {
+                // It was not begun after all: whoever comes next may do something else.
+                self.memory.begun = None;
+                self.write()?;
+                let _ = self.runner.remove(name).await;
+                return Err(LocalFault::Failed(format!("{error:?}")));
+            }
+        };
         let on_lost = self.bundle.manifest.rules(action).on_lost;
-        let outcome = conclude(action, order.name, ending, given, on_lost);
+        let outcome = conclude(action, name, ending, given, on_lost);
         let ended = self.end(action, &request, outcome).await;
-        let removed = self.runner.remove(order.name).await;
+        let removed = self.runner.remove(name).await;
         removed.map_err(|fault| LocalFault::Failed(fault.to_string()))?;
         ended
     }
@@ -165,21 +190,23 @@ impl Local {
         action: Action,
         request: LocalRequest,
     ) -> Result<(), LocalFault> {
-        if let Some((order, _)) = self.begin(action, &request)? {
+        if let Some(begun) = self.begin(action, &request)? {
+            let order = begun.order.map_err(LocalFault::Refused)?;
             let started = self.runner.start(&order).await;
             started.map_err(|fault| LocalFault::Failed(fault.to_string()))?;
         }
         Ok(())
     }
 
-    /// Writes down what is begun, and orders it; `None`: the bundle has no such action.
+    /// Orders an action, and writes down that it is begun; `None`: the bundle has no such action. Nothing
+    /// is written of what cannot be ordered.
     fn begin(
         &mut self,
         action: Action,
         request: &LocalRequest,
-    ) -> Result<Option<(Order, super::Secrets)>, LocalFault> {
-        let operation = match &self.memory.begun {
-            Some(begun) if begun.action == action.as_str() => begun.operation,
+    ) -> Result<Option<Beginning>, LocalFault> {
+        let earlier = match &self.memory.begun {
+            Some(begun) if begun.action == action.as_str() => Some(begun.operation),
             Some(begun) => {
                 let sentence = format!(
                     "a {} was cut off: run it again first, and it goes on from where it is",
@@ -187,39 +214,51 @@ impl Local {
                 );
                 return Err(LocalFault::Refused(sentence));
             }
-            None => Uuid::now_v7(),
+            None => None,
         };
-        let Some(runnable) = order::runnable(&self.bundle, action) else {
+        let operation = earlier.unwrap_or_else(Uuid::now_v7);
+        let bundle = self.bundle.clone();
+        let Some(runnable) = order::runnable(&bundle, action) else {
             return Ok(None);
         };
-        self.memory.begun = Some(Begun {
-            operation,
-            action: action.to_string(),
-            request: request.clone(),
-        });
-        self.write()?;
-        let bundle = self.bundle.clone();
         let name = RunName {
             operation,
             attempt: 1,
         };
         let kept = Kept::of(&self.memory, action, request);
-        let secrets = order::secrets_for(&bundle.manifest, &self.secrets);
-        let ordered = order::order(Wanted {
+        let told = self.told(action, request, &kept)?;
+        let ceiling = Limits {
+            deadline: std::time::Duration::MAX,
+            memory: u64::MAX,
+            ..Limits::default()
+        };
+        let beginning = Beginning {
             name,
-            action,
-            bundle: &bundle,
-            runnable,
-            told: self.told(action, request, &kept)?,
-            secrets: secrets.map_err(LocalFault::Refused)?,
-            ceiling: &Limits {
-                deadline: std::time::Duration::MAX,
-                memory: u64::MAX,
-                ..Limits::default()
-            },
-            idempotency_key: operation.simple().to_string(),
-        });
-        ordered.map(Some).map_err(LocalFault::Refused)
+            deadline: order::limits(&bundle, action, &ceiling).deadline,
+            redaction: order::hidden(&bundle.manifest, &told, &self.secrets).redaction(),
+            order: order::order(Wanted {
+                name,
+                action,
+                bundle: &bundle,
+                runnable,
+                told,
+                kept: &self.secrets,
+                ceiling: &ceiling,
+                idempotency_key: operation.simple().to_string(),
+            }),
+        };
+        if earlier.is_none() {
+            if let Err(sentence) = &beginning.order {
+                return Err(LocalFault::Refused(sentence.clone()));
+            }
+            self.memory.begun = Some(Begun {
+                operation,
+                action: action.to_string(),
+                request: request.clone(),
+            });
+            self.write()?;
+        }
+        Ok(Some(beginning))
     }
 
     fn told<'a>(
@@ -271,7 +310,7 @@ impl Local {
             action,
             at: Timestamp::now(),
         };
-        if !matches!(outcome, Outcome::Again(_)) {
+        if !matches!(outcome, Outcome::Again { .. }) {
             self.memory.begun = None;
         }
         let ended = match outcome {
@@ -283,19 +322,30 @@ impl Local {
                     ..LocalGift::default()
                 })
             }
-            Outcome::Failed { sentence, aside } => {
-                if action == Action::Provision {
-                    let state = self.memory.state.get_or_insert_with(InstanceState::default);
-                    state.set_aside(aside.as_ref());
-                }
+            Outcome::Failed { sentence, aside } | Outcome::Again { sentence, aside } => {
+                self.leave(action, request, aside.as_ref());
                 Err(LocalFault::Failed(sentence))
             }
-            Outcome::Unsupported(sentence) | Outcome::Again(sentence) => {
-                Err(LocalFault::Failed(sentence))
-            }
+            Outcome::Unsupported(sentence) => Err(LocalFault::Failed(sentence)),
         };
         self.write()?;
         ended
+    }
+
+    /// Keeps what an action had set that did not succeed, for the one that cleans up after it.
+    fn leave(&mut self, action: Action, request: &LocalRequest, aside: Option<&Vars>) {
+        match action {
+            Action::Provision => {
+                let state = self.memory.state.get_or_insert_with(InstanceState::default);
+                state.set_aside(aside);
+            }
+            Action::Bind if aside.is_some() => {
+                let binding = request.binding.clone().unwrap_or_default();
+                let own = self.memory.bindings.entry(binding).or_default();
+                own.state.keep_what_fits(aside);
+            }
+            Action::Bind | Action::Update | Action::Unbind | Action::Deprovision => {}
+        }
     }
 
     fn take_over(

@@ -23,11 +23,8 @@ pub struct KeptSecret {
     pub keys: BTreeMap<String, SecretString>,
 }
 
-/// Which of the kept secrets a bundle gets, or the sentence that says what is missing.
-pub(super) fn secrets_for(
-    manifest: &Manifest,
-    kept: &[KeptSecret],
-) -> Result<Vec<SecretFiles>, String> {
+/// Which of the kept secrets are meant for a bundle.
+fn meant<'a>(manifest: &Manifest, kept: &'a [KeptSecret]) -> Vec<&'a KeptSecret> {
     let meant = |secret: &&KeptSecret| {
         let asked = manifest.secrets.iter().any(|it| it.name == secret.name);
         match secret.bundles.is_empty() {
@@ -35,7 +32,12 @@ pub(super) fn secrets_for(
             false => secret.bundles.contains(&manifest.name),
         }
     };
-    let found: Vec<&KeptSecret> = kept.iter().filter(meant).collect();
+    kept.iter().filter(meant).collect()
+}
+
+/// Which of the kept secrets a bundle gets, or the sentence that says what is missing.
+fn secrets_for(manifest: &Manifest, kept: &[KeptSecret]) -> Result<Vec<SecretFiles>, String> {
+    let found = meant(manifest, kept);
     for wish in manifest.secrets.iter().filter(|wish| wish.required) {
         let Some(secret) = found.iter().find(|it| it.name == wish.name) else {
             return Err(format!(
@@ -105,35 +107,35 @@ pub(super) struct Wanted<'a> {
     pub(super) bundle: &'a Bundle,
     pub(super) runnable: Runnable,
     pub(super) told: Told<'a>,
-    pub(super) secrets: Vec<SecretFiles>,
+    pub(super) kept: &'a [KeptSecret],
     pub(super) ceiling: &'a Limits,
     pub(super) idempotency_key: String,
 }
 
-/// The order, and what must not be read in its log.
+/// The order.
 ///
 /// # Errors
 /// A sentence for the operator.
-pub(super) fn order(wanted: Wanted<'_>) -> Result<(Order, Secrets), String> {
+pub(super) fn order(wanted: Wanted<'_>) -> Result<Order, String> {
     let Wanted {
         name,
         action,
         bundle,
         runnable,
         mut told,
-        secrets,
+        kept,
         ceiling,
         idempotency_key,
     } = wanted;
     let manifest = &bundle.manifest;
+    let secrets = secrets_for(manifest, kept)?;
     let (parameters, bind_parameters) = completed(manifest, &told);
     told.parameters = told.parameters.is_some().then_some(&parameters);
     told.bind_parameters = told.bind_parameters.is_some().then_some(&bind_parameters);
-    told.secrets = as_variables(&secrets);
-    let hidden = hidden(manifest, &told);
+    told.secrets = as_variables(secrets.iter().map(|it| &it.keys));
     inline_is_allowed(manifest, &runnable, &told)?;
     let all = vars(action, &told);
-    let order = Order {
+    Ok(Order {
         name,
         action,
         runnable,
@@ -144,9 +146,8 @@ pub(super) fn order(wanted: Wanted<'_>) -> Result<(Order, Secrets), String> {
         environment: BTreeMap::new(),
         labels: labels(action, bundle, &told),
         idempotency_key,
-        limits: within(manifest.limits(action), ceiling),
-    };
-    Ok((order, hidden))
+        limits: limits(bundle, action, ceiling),
+    })
 }
 
 /// Parameters with the manifest's defaults.
@@ -162,22 +163,26 @@ fn completed(manifest: &Manifest, told: &Told<'_>) -> (Map<String, Value>, Map<S
     }
 }
 
-fn as_variables(secrets: &[SecretFiles]) -> Map<String, Value> {
-    let keys = secrets.iter().flat_map(|secret| secret.keys.iter());
+fn as_variables<'a>(
+    secrets: impl Iterator<Item = &'a BTreeMap<String, SecretString>>,
+) -> Map<String, Value> {
+    let keys = secrets.flatten();
     keys.map(|(key, value)| (key.clone(), Value::String(value.expose_secret().to_owned())))
         .collect()
 }
 
-/// What must not be read in a log.
-fn hidden(manifest: &Manifest, told: &Told<'_>) -> Secrets {
+/// What must not be read in the log of a run, whether or not it could be ordered today.
+pub(super) fn hidden(manifest: &Manifest, told: &Told<'_>, kept: &[KeptSecret]) -> Secrets {
     let mut hidden = Secrets::default();
-    hidden.all_of(&told.secrets);
+    let kept = meant(manifest, kept);
+    hidden.all_of(&as_variables(kept.iter().map(|it| &it.keys)));
+    let (parameters, bind_parameters) = completed(manifest, told);
     for credentials in [told.provision_credentials, told.bind_credentials] {
         credentials.into_iter().for_each(|it| hidden.all_of(it));
     }
     let known = secret_names(manifest, told.plan_name);
     let previous = told.previous.map(|(parameters, _)| parameters);
-    for told in [told.parameters, told.bind_parameters, previous] {
+    for told in [Some(&parameters), Some(&bind_parameters), previous] {
         told.into_iter()
             .for_each(|it| hidden.telling_of(it, &known));
     }
@@ -264,7 +269,8 @@ fn labels(action: Action, bundle: &Bundle, told: &Told<'_>) -> BTreeMap<String, 
 }
 
 /// What the manifest asks for, as far as the operator lets it.
-fn within(wished: Limits, ceiling: &Limits) -> Limits {
+pub(super) fn limits(bundle: &Bundle, action: Action, ceiling: &Limits) -> Limits {
+    let wished = bundle.manifest.limits(action);
     Limits {
         deadline: wished.deadline.min(ceiling.deadline),
         memory: wished.memory.min(ceiling.memory),

@@ -19,8 +19,10 @@ const SENTENCE_CHARS_MAX: usize = 1_000;
 pub enum Ending {
     /// It was seen to end.
     Exited(Exit),
-    /// It cannot be told; the sentence, for operators, says why.
+    /// It cannot be told; but it runs no more. The sentence, for operators, says why.
     Lost(String),
+    /// It cannot be told, and neither can whether it still runs: nothing may be run in its place.
+    Unreachable(String),
 }
 
 /// What a run's end means.
@@ -40,7 +42,12 @@ pub enum Outcome {
     /// It cannot be done by this bundle, and nothing was changed.
     Unsupported(String),
     /// It is worth another attempt, which is another run.
-    Again(String),
+    Again {
+        /// For whoever polls.
+        sentence: String,
+        /// What the lost run had set: for the next, and for whoever cleans up.
+        aside: Option<Vars>,
+    },
 }
 
 /// What the end of a run means.
@@ -55,11 +62,20 @@ pub fn conclude(
     let exit = match ending {
         Ending::Exited(exit) => exit,
         Ending::Lost(_) if on_lost == OnLost::Rerun => {
-            let sentence = "It cannot be told how the run ended; it is made again.";
-            return Outcome::Again(sentence.to_owned());
+            let sentence = "It cannot be told how the run ended; it is made again.".to_owned();
+            let aside = aside(action, given);
+            return Outcome::Again { sentence, aside };
         }
         Ending::Lost(_) => {
             let sentence = format!("It cannot be told how the {action} ended. {}", see(name));
+            return failed(action, sentence, given);
+        }
+        Ending::Unreachable(_) => {
+            let sentence = format!(
+                "It cannot be told how the {action} ended, nor whether it still runs; it was not run \
+                 again. {}",
+                see(name)
+            );
             return failed(action, sentence, given);
         }
     };
@@ -146,13 +162,18 @@ fn not_there(action: Action, given: Given) -> Outcome {
 }
 
 fn failed(action: Action, sentence: String, given: Given) -> Outcome {
-    let aside = match action {
+    let aside = aside(action, given);
+    Outcome::Failed { sentence, aside }
+}
+
+/// What of all that a run gave is for whoever cleans up after it.
+fn aside(action: Action, given: Given) -> Option<Vars> {
+    match action {
         Action::Provision => given.state,
         Action::Bind => given.binding_state,
         // What is there stays as it was.
         Action::Update | Action::Deprovision | Action::Unbind => None,
-    };
-    Outcome::Failed { sentence, aside }
+    }
 }
 
 /// The sentence that the bundle itself has for the user.

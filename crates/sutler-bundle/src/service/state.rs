@@ -202,18 +202,7 @@ impl InstanceState {
     /// Puts aside what a failed provision had set, for whoever cleans up after it. More than may be
     /// kept is cut: that a clean-up knows little is better than that it knows nothing.
     pub fn set_aside(&mut self, patch: Option<&Vars>) {
-        let Some(patch) = patch else { return };
-        for (key, value) in &patch.0 {
-            let mut next = self.aside.clone();
-            if value.is_null() {
-                next.remove(key);
-            } else {
-                next.insert(key.clone(), value.clone());
-            }
-            if fits(&next).is_ok() {
-                self.aside = next;
-            }
-        }
+        keep_what_fits(&mut self.aside, patch);
     }
 }
 
@@ -241,6 +230,33 @@ impl BindingState {
             self.state = merged(&self.state, &patch.0)?.0;
         }
         Ok(())
+    }
+
+    /// Merges as much as may be kept of what a bind set that did not succeed: that a clean-up knows
+    /// little is better than that it knows nothing.
+    pub fn keep_what_fits(&mut self, patch: Option<&Vars>) {
+        keep_what_fits(&mut self.state, patch);
+    }
+}
+
+/// Merges as much of a patch as may be kept, the smallest values first.
+fn keep_what_fits(state: &mut Map<String, Value>, patch: Option<&Vars>) {
+    let Some(patch) = patch else { return };
+    let (removed, mut set): (Vec<_>, Vec<_>) = patch.0.iter().partition(|it| it.1.is_null());
+    for (key, _) in removed {
+        state.remove(key);
+    }
+    let written = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |it| it.len());
+    set.sort_by_cached_key(|(_, value)| written(value));
+    for (key, value) in set {
+        let before = state.insert(key.clone(), value.clone());
+        if fits(state).is_ok() {
+            continue;
+        }
+        match before {
+            Some(before) => state.insert(key.clone(), before),
+            None => state.remove(key),
+        };
     }
 }
 

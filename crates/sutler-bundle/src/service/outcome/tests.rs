@@ -42,7 +42,7 @@ fn word(outcome: &Outcome) -> &'static str {
         Outcome::Failed { aside: Some(_), .. } => "aside",
         Outcome::Failed { aside: None, .. } => "failed",
         Outcome::Unsupported(_) => "unsupported",
-        Outcome::Again(_) => "again",
+        Outcome::Again { .. } => "again",
     }
 }
 
@@ -88,6 +88,32 @@ fn a_lost_run_is_made_again_or_fails_as_the_manifest_says() {
         };
         assert_eq!(word(&lost(OnLost::Rerun)), "again", "{action}");
         assert_eq!(word(&lost(OnLost::Fail)), "failed", "{action}");
+    }
+}
+
+#[test]
+fn a_run_that_may_still_be_at_work_is_never_made_again() {
+    for action in Action::ALL {
+        let ending = Ending::Unreachable("the host does not answer".to_owned());
+        let outcome = conclude(action, run(), ending, Given::default(), OnLost::Rerun);
+        assert_eq!(word(&outcome), "failed", "{action}");
+    }
+}
+
+#[test]
+fn what_a_lost_run_had_set_is_put_aside() {
+    for action in [Action::Provision, Action::Bind] {
+        let lost = |policy| {
+            let ending = Ending::Lost("the host restarted".to_owned());
+            conclude(action, run(), ending, gave_all(), policy)
+        };
+        assert_eq!(word(&lost(OnLost::Fail)), "aside", "{action}");
+        let again = lost(OnLost::Rerun);
+        let kept = matches!(again, Outcome::Again { aside: Some(_), .. });
+        assert!(
+            kept,
+            "{action}: the next attempt knows of it, and not {again:?}"
+        );
     }
 }
 

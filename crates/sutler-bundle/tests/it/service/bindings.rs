@@ -185,3 +185,27 @@ async fn the_operator_may_have_all_bundles_share_as_the_old_broker_did() {
     let given = room.send(room.bind("i", "b")).await.is(201);
     assert_eq!(given["credentials"], json!({ "root": "toor" }));
 }
+
+#[tokio::test]
+async fn a_bind_whose_state_is_too_large_fails_and_its_unbind_knows_what_it_made() {
+    for of_instance in [false, true] {
+        let (house, room) = house_with_instance().await;
+        let large =
+            json!({ "login": "l1", "blob": "x".repeat(200_000), "more": "y".repeat(100_000) });
+        let bound = Play::well().credentials(json!({ "user": "u1" }));
+        let bound = match of_instance {
+            false => bound.binding_state(large),
+            true => bound.binding_state(json!({ "login": "l1" })).state(large),
+        };
+        house.fake.plays(Action::Bind, bound);
+        let refused = room.send(room.bind("i", "b")).await.is(500);
+        let sentence = refused["description"].as_str().unwrap_or_default();
+        assert!(sentence.contains("state would have"), "{sentence}");
+        room.send(room.fetch_binding("i", "b")).await.is(404);
+        room.send(room.unbind("i", "b")).await.is(200);
+        assert_eq!(house.fake.actions().last(), Some(&Action::Unbind));
+        let vars = house.fake.last_vars();
+        assert_eq!(vars["_apb_bind_creds"], json!({ "user": "u1" }));
+        assert_eq!(vars["binding_state_login"], json!("l1"));
+    }
+}

@@ -115,3 +115,118 @@ async fn a_runner_that_does_not_answer_is_waited_for_and_nothing_is_run_twice() 
     assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
     assert_eq!(house.fake.ordered().len(), 1);
 }
+
+#[tokio::test]
+async fn a_lost_run_is_not_made_again_before_it_has_certainly_ended() {
+    let house = House::new();
+    house.write(
+        "db",
+        &MANIFEST.replace("async: optional", "async: optional\non_lost: rerun"),
+    );
+    let room = house.open().await;
+    house.fake.plays(Action::Provision, Play::well().held());
+    let operation = room.send(room.provision("i").later()).await.is(202)["operation"].clone();
+    let operation = operation.as_str().expect("an operation");
+    until("it runs", async || house.fake.actions().len() == 1).await;
+    house.fake.plays(Action::Provision, Play::well());
+    house.fake.is_stubborn(true);
+    house.fake.lose();
+    until("it was tried twice", async || {
+        house.fake.stops_in_vain() >= 2
+    })
+    .await;
+    assert_eq!(house.fake.ordered().len(), 1, "nothing is run beside it");
+    let path = format!("/v2/service_instances/i/last_operation?operation={operation}");
+    until("polls are told", async || {
+        let answer = room.get(&path).await;
+        assert_eq!(answer["state"], "in progress");
+        let told = answer["description"].as_str().unwrap_or_default();
+        told.contains("certain that it has ended")
+    })
+    .await;
+    house.fake.is_stubborn(false);
+    assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
+    assert_eq!(house.fake.ordered().len(), 2);
+}
+
+#[tokio::test]
+async fn what_a_lost_run_had_set_is_told_to_the_clean_up_and_to_the_next_attempt() {
+    for (policy, next) in [("fail", Action::Deprovision), ("rerun", Action::Provision)] {
+        let house = House::new();
+        let manifest = MANIFEST.replace(
+            "async: optional",
+            &format!("async: optional\non_lost: {policy}"),
+        );
+        house.write("db", &manifest);
+        let room = house.open().await;
+        let held = Play::well().state(json!({ "half": "made" })).held();
+        house.fake.plays(Action::Provision, held);
+        let operation = room.send(room.provision("i").later()).await.is(202)["operation"].clone();
+        until("it runs", async || house.fake.actions().len() == 1).await;
+        house.fake.plays(Action::Provision, Play::exits(1));
+        house.fake.lose();
+        let operation = operation.as_str().expect("an operation");
+        assert_eq!(room.until_done("i", operation).await["state"], "failed");
+        if policy == "fail" {
+            room.send(room.deprovision("i")).await.is(200);
+        }
+        assert_eq!(house.fake.actions().last(), Some(&next));
+        let vars = house.fake.last_vars();
+        assert_eq!(vars.get("state_half"), Some(&json!("made")), "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_found_although_it_could_not_be_ordered_any_more() {
+    let mut house = House::new();
+    let manifest = MANIFEST.replace("async: optional", "async: optional\nsecrets: [server]");
+    house.write("db", &manifest);
+    house.has_secret = true;
+    let room = house.open().await;
+    let held = Play::well().state(json!({ "db": "d1" })).held();
+    house.fake.plays(Action::Provision, held);
+    let operation = room.send(room.provision("i").later()).await.is(202)["operation"].clone();
+    let operation = operation.as_str().expect("an operation");
+    until("it runs", async || house.fake.actions().len() == 1).await;
+    room.crash();
+    house.has_secret = false;
+    let room = house.open().await;
+    house.fake.release();
+    assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
+    let refused = room.send(room.provision("other")).await.is(500);
+    let sentence = refused["description"].as_str().unwrap_or_default();
+    assert!(sentence.contains("operator"), "{sentence}");
+    house.has_secret = true;
+    let room = house.open().await;
+    room.send(room.deprovision("i")).await.is(200);
+    assert_eq!(house.fake.last_vars()["state_db"], json!("d1"));
+}
+
+#[tokio::test]
+async fn a_start_that_takes_for_ever_is_given_up_when_the_instance_is_deleted() {
+    let house = House::new();
+    let room = house.open().await;
+    house.fake.is_slow(true);
+    room.send(room.provision("i").later()).await.is(202);
+    until("it starts", async || house.fake.slow_starts() == 1).await;
+    house.fake.is_slow(false);
+    let accepted = room.send(room.deprovision("i").later()).await.is(202);
+    let operation = accepted["operation"].as_str().expect("an operation");
+    assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
+    assert_eq!(house.fake.actions(), [Action::Deprovision]);
+}
+
+#[tokio::test]
+async fn a_start_that_takes_longer_than_the_deadline_has_failed() {
+    let house = House::new();
+    house.write(
+        "db",
+        &MANIFEST.replace("async: optional", "async: optional\ndeadline: 1s"),
+    );
+    let room = house.open().await;
+    house.fake.is_slow(true);
+    let refused = room.send(room.provision("i")).await.is(500);
+    let sentence = refused["description"].as_str().unwrap_or_default();
+    assert!(sentence.contains("longer than it may"), "{sentence}");
+    assert_eq!(house.fake.slow_starts(), 1);
+}

@@ -98,6 +98,11 @@ pub(crate) struct Fake {
     /// How often somebody began to watch.
     watches: AtomicUsize,
     dropped: Notify,
+    refuses: Mutex<bool>,
+    /// Whether runs cannot be ended, and how often that was tried.
+    stubborn: Mutex<(bool, u32)>,
+    /// Whether starts take for ever, and how many were begun.
+    slow: Mutex<(bool, u32)>,
 }
 
 impl Fake {
@@ -165,6 +170,37 @@ impl Fake {
         self.dropped.notify_one();
     }
 
+    /// Nothing can be started.
+    pub(crate) fn refuses(&self, refuses: bool) {
+        *self.refuses.lock().unwrap() = refuses;
+    }
+
+    /// Runs cannot be ended.
+    pub(crate) fn is_stubborn(&self, stubborn: bool) {
+        self.stubborn.lock().unwrap().0 = stubborn;
+    }
+
+    /// How often it was tried in vain to end a run.
+    pub(crate) fn stops_in_vain(&self) -> u32 {
+        self.stubborn.lock().unwrap().1
+    }
+
+    /// Starts take for ever, as if an image were fetched.
+    pub(crate) fn is_slow(&self, slow: bool) {
+        self.slow.lock().unwrap().0 = slow;
+    }
+
+    /// How many starts took for ever.
+    pub(crate) fn slow_starts(&self) -> u32 {
+        self.slow.lock().unwrap().1
+    }
+
+    fn takes_for_ever(&self) -> bool {
+        let mut slow = self.slow.lock().unwrap();
+        slow.1 += u32::from(slow.0);
+        slow.0
+    }
+
     fn answers(&self) -> Result<(), RunFault> {
         match *self.silent.lock().unwrap() {
             true => Err(RunFault::Unavailable("a test said so".to_owned())),
@@ -184,6 +220,12 @@ impl Runner for Fake {
 
     async fn start(&self, order: &Order) -> Result<(), RunFault> {
         self.answers()?;
+        if *self.refuses.lock().unwrap() {
+            return Err(RunFault::Refused("a test said so".to_owned()));
+        }
+        if self.takes_for_ever() {
+            std::future::pending::<()>().await;
+        }
         let mut runs = self.runs.lock().unwrap();
         if runs.contains_key(&order.name) {
             return Ok(());
@@ -245,6 +287,13 @@ impl Runner for Fake {
 
     async fn stop(&self, name: RunName) -> Result<(), RunFault> {
         self.answers()?;
+        {
+            let mut stubborn = self.stubborn.lock().unwrap();
+            if stubborn.0 {
+                stubborn.1 += 1;
+                return Err(RunFault::Unavailable("a test said so".to_owned()));
+            }
+        }
         if let Some(staged) = self.runs.lock().unwrap().get(&name)
             && *staged.seen.borrow() == Seen::Running
         {

@@ -2,6 +2,7 @@
 
 use super::fake::Fake;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sutler_broker::{Admin, Broker, BuildError, Running};
 use sutler_bundle::{
-    Action, BundleService, Folders, Limits, Offers, Parts, ProcessRunner, ProcessSettings, Runner,
-    Runners, Shelf, Snapshot,
+    Action, BundleService, Folders, KeptSecret, Limits, Offers, Parts, ProcessRunner,
+    ProcessSettings, Runner, Runners, Shelf, Snapshot,
 };
 use sutler_journal::conformance::{Call, Fate, Tapped};
 use sutler_journal::{KeyRing, MemoryStore};
@@ -65,6 +66,8 @@ pub(crate) struct House {
     pub(crate) real: bool,
     /// The store takes no commits while this is set.
     pub(crate) refuses: Arc<AtomicBool>,
+    /// Whether the operator keeps the secret `server`.
+    pub(crate) has_secret: bool,
 }
 
 impl House {
@@ -77,6 +80,7 @@ impl House {
             shares: false,
             real: false,
             refuses: Arc::default(),
+            has_secret: false,
         };
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(house.root.path(), open).expect("open to runs");
@@ -127,6 +131,15 @@ impl House {
         Arc::new(ProcessRunner::open(settings).expect("a runner"))
     }
 
+    fn secrets(&self) -> Vec<KeptSecret> {
+        let kept = KeptSecret {
+            name: "server".to_owned(),
+            bundles: BTreeSet::new(),
+            keys: BTreeMap::from([("server_password".to_owned(), "hush-hush".into())]),
+        };
+        self.has_secret.then_some(kept).into_iter().collect()
+    }
+
     /// A broker over all of it.
     pub(crate) async fn open(&self) -> Room {
         let work = self.root.path().join("work");
@@ -140,7 +153,7 @@ impl House {
                 processes: self.runner(),
                 containers: None,
             }),
-            secrets: Vec::new(),
+            secrets: self.secrets(),
             limits: Limits::default(),
             share_provision_credentials: self.shares,
             host: None,

@@ -140,3 +140,42 @@ async fn what_was_cut_off_goes_on_and_nothing_else_comes_between() {
         .expect("done");
     assert_eq!(desk.fake.last_vars()["state_db"], json!("d1"));
 }
+
+#[tokio::test]
+async fn whoever_was_refused_may_do_something_else() {
+    let desk = Desk::new();
+    let mut owner = desk.open();
+    let unknown = LocalRequest {
+        plan: Some("huge".to_owned()),
+        ..LocalRequest::default()
+    };
+    let deaf = Deaf::default();
+    let refused = owner.act(Action::Provision, unknown, &deaf);
+    let sentence = refused.await.err().map(|it| it.to_string());
+    assert!(sentence.unwrap_or_default().contains("small"));
+    desk.act(Action::Provision, json!({})).await.expect("done");
+    desk.fake.refuses(true);
+    desk.act(Action::Update, json!({}))
+        .await
+        .err()
+        .expect("it is refused");
+    desk.fake.refuses(false);
+    desk.act(Action::Deprovision, json!({}))
+        .await
+        .expect("nothing was begun that must be ended first");
+}
+
+#[tokio::test]
+async fn an_author_whose_bundle_gave_nonsense_is_told_and_cleans_up() {
+    let desk = Desk::new();
+    let mut nonsense = Play::well().state(json!({ "db": "d1" }));
+    nonsense.given.refused = vec!["credentials.json is no JSON.".to_owned()];
+    desk.fake.plays(Action::Provision, nonsense);
+    let failed = desk.act(Action::Provision, json!({})).await;
+    let sentence = failed.err().map(|it| it.to_string()).unwrap_or_default();
+    assert!(sentence.contains("credentials.json"), "{sentence}");
+    desk.act(Action::Deprovision, json!({}))
+        .await
+        .expect("done");
+    assert_eq!(desk.fake.last_vars()["state_db"], json!("d1"));
+}
