@@ -2,7 +2,7 @@
 //!
 //! Pure parts: `service/vars.rs` (what a run is told), `service/order.rs` (the order of it),
 //! `service/outcome.rs` (what its end means), `service/state.rs` (what is remembered) and
-//! `service/redact.rs` (what no log shows). `service/course.rs` brings one run to its end, wherever it is
+//! `service/redact.rs` (what no log shows, in none of its forms: `service/guises.rs`). `service/course.rs` brings one run to its end, wherever it is
 //! found; `service/hooks.rs` is what the framework calls, `service/local.rs` does the same without a
 //! broker; `service/reap.rs` removes what is left over.
 //! Nothing is run here: that is a [`Runner`].
@@ -10,6 +10,7 @@
 mod absent;
 mod call;
 mod course;
+mod guises;
 mod hooks;
 mod local;
 mod order;

@@ -1,23 +1,51 @@
 //! Strikes known words out of a stream of bytes, wherever it is cut. Pure.
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
 /// What stands in the place of a word.
 const STRUCK: &[u8] = b"***";
+/// Words are found by so many of their first bytes; shorter ones are never looked for.
+const HEAD: usize = 2;
 
-/// Strikes words out.
+/// Words that are looked for, all at once.
+pub(super) struct Words {
+    /// By their beginning; longest first, so that a word that begins another leaves nothing of it.
+    by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>>,
+    longest: usize,
+}
+
+impl Words {
+    pub(super) fn new(words: BTreeSet<Vec<u8>>) -> Self {
+        let longest = words.iter().map(Vec::len).max().unwrap_or_default();
+        let mut by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>> = HashMap::new();
+        for word in words {
+            if let Some(head) = word.first_chunk::<HEAD>() {
+                by_head.entry(*head).or_default().push(word);
+            }
+        }
+        for alike in by_head.values_mut() {
+            alike.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        }
+        Self { by_head, longest }
+    }
+
+    /// The longest word that these bytes begin with.
+    fn at(&self, bytes: &[u8]) -> Option<&[u8]> {
+        let alike = self.by_head.get(bytes.first_chunk::<HEAD>()?)?;
+        let found = alike.iter().find(|word| bytes.starts_with(word));
+        found.map(Vec::as_slice)
+    }
+}
+
+/// Strikes words out of one stream.
 pub(super) struct Striker {
-    /// Longest first, so that a word that begins another leaves nothing of it.
-    words: Vec<Vec<u8>>,
+    words: Arc<Words>,
     held: Vec<u8>,
 }
 
 impl Striker {
-    pub(super) fn new<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut words: Vec<Vec<u8>> = words
-            .filter(|it| !it.is_empty())
-            .map(<[u8]>::to_vec)
-            .collect();
-        words.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
-        words.dedup();
+    pub(super) fn new(words: Arc<Words>) -> Self {
         Self {
             words,
             held: Vec::new(),
@@ -27,8 +55,7 @@ impl Striker {
     /// Takes bytes, and gives those of which it is known that no word begins in them.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        let longest = self.words.first().map_or(1, Vec::len);
-        self.strike(longest)
+        self.strike(self.words.longest.max(1))
     }
 
     /// Gives what is left: nothing follows.
@@ -42,7 +69,7 @@ impl Striker {
         let mut at = 0;
         while at + ahead <= self.held.len() {
             let rest = &self.held[at..];
-            match self.words.iter().find(|word| rest.starts_with(word)) {
+            match self.words.at(rest) {
                 Some(word) => {
                     clean.extend_from_slice(STRUCK);
                     at += word.len();
@@ -60,10 +87,12 @@ impl Striker {
 
 #[cfg(test)]
 mod tests {
-    use super::Striker;
+    use super::{Striker, Words};
+    use std::sync::Arc;
 
     fn struck(words: &[&str], pieces: &[&[u8]]) -> String {
-        let mut striker = Striker::new(words.iter().map(|it| it.as_bytes()));
+        let words = words.iter().map(|it| it.as_bytes().to_vec()).collect();
+        let mut striker = Striker::new(Arc::new(Words::new(words)));
         let mut clean = Vec::new();
         for piece in pieces {
             clean.extend(striker.feed(piece));
