@@ -1,0 +1,269 @@
+//! How a registry lets us in: with nothing, with a password, or with tokens that somebody else hands out.
+//!
+//! What a registry wants is learned from its first refusal and remembered. Tokens are kept for each scope
+//! until they are about to expire. `door/challenge.rs` reads what a refusal asks for. Credentials go to the
+//! registry, and to the place where it says tokens are had if that is reached by TLS; nowhere else.
+
+mod challenge;
+
+use crate::credentials::Credentials;
+use crate::trouble::{Trouble, judge};
+use crate::web::{Answer, Ask, Proof, Web};
+use challenge::Challenge;
+use reqwest::Url;
+use reqwest::header::WWW_AUTHENTICATE;
+use secrecy::SecretString;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Longest answer of whoever hands out tokens, in bytes.
+const TOKEN_BYTES_MAX: usize = 256 * 1024;
+/// How long a token lasts if nobody says; as the protocol has it.
+const TOKEN_SECONDS: u64 = 60;
+/// The longest that is believed.
+const TOKEN_SECONDS_MAX: u64 = 24 * 3600;
+/// Most tokens that are kept.
+const TOKENS_MAX: usize = 1_000;
+
+/// The way into one registry.
+pub(crate) struct Door {
+    web: Arc<Web>,
+    base: Url,
+    credentials: Credentials,
+    /// What the registry asked for last.
+    wants: Mutex<Option<Challenge>>,
+    tokens: Mutex<HashMap<String, Token>>,
+}
+
+#[derive(Clone)]
+struct Token {
+    secret: SecretString,
+    until: Instant,
+}
+
+impl Door {
+    /// The way into the registry at a URL.
+    pub(crate) fn new(web: Arc<Web>, base: Url, credentials: Credentials) -> Self {
+        Self {
+            web,
+            base,
+            credentials,
+            wants: Mutex::default(),
+            tokens: Mutex::default(),
+        }
+    }
+
+    /// Asks something that needs the rights of a scope, such as `repository:a/b:pull`.
+    ///
+    /// # Errors
+    /// There is no answer that is worth reading; a status is judged by the caller, but for refusals.
+    pub(crate) async fn ask(&self, mut ask: Ask, scope: &str) -> Result<Answer, Trouble> {
+        ask.proof = self.known_proof(scope).await?;
+        let answer = self.web.ask(&ask).await?;
+        if answer.status != 401 {
+            return Ok(answer);
+        }
+        let Some(wanted) = wanted_by(&answer) else {
+            return Err(refused());
+        };
+        let tried_password = matches!(ask.proof, Some(Proof::Basic(..)));
+        *lock(&self.wants) = Some(wanted.clone());
+        ask.proof = match (&wanted, &self.credentials) {
+            // It has seen these, and does not want them.
+            (Challenge::Basic, _) if tried_password => return Err(refused()),
+            (_, Credentials::Token(_)) => return Err(refused()),
+            (Challenge::Basic, Credentials::Basic { user, password }) => {
+                Some(Proof::Basic(user.clone(), password.clone()))
+            }
+            (Challenge::Basic, Credentials::None) => {
+                return Err(Trouble::Denied(
+                    "wants a user and a password: give them in its configuration".to_owned(),
+                ));
+            }
+            (Challenge::Bearer { scope: asked, .. }, _) => {
+                let scope = asked.as_deref().unwrap_or(scope);
+                lock(&self.tokens).remove(scope);
+                self.token(&wanted, scope).await?
+            }
+        };
+        let answer = self.web.ask(&ask).await?;
+        match answer.status {
+            401 => Err(refused()),
+            _ => Ok(answer),
+        }
+    }
+
+    /// What to show before anybody asks for it.
+    async fn known_proof(&self, scope: &str) -> Result<Option<Proof>, Trouble> {
+        if let Credentials::Token(token) = &self.credentials {
+            return Ok(Some(Proof::Bearer(token.clone())));
+        }
+        let wanted = lock(&self.wants).clone();
+        match (wanted, &self.credentials) {
+            (Some(Challenge::Basic), Credentials::Basic { user, password }) => {
+                Ok(Some(Proof::Basic(user.clone(), password.clone())))
+            }
+            (Some(wanted @ Challenge::Bearer { .. }), _) => self.token(&wanted, scope).await,
+            (Some(Challenge::Basic) | None, _) => Ok(None),
+        }
+    }
+
+    /// A token for a scope: one that is kept, or a new one.
+    async fn token(&self, wanted: &Challenge, scope: &str) -> Result<Option<Proof>, Trouble> {
+        let Challenge::Bearer { realm, service, .. } = wanted else {
+            return Ok(None);
+        };
+        let kept = lock(&self.tokens).get(scope).cloned();
+        if let Some(token) = kept.filter(|it| it.until > Instant::now()) {
+            return Ok(Some(Proof::Bearer(token.secret)));
+        }
+        let token = self.new_token(realm, service.as_deref(), scope).await?;
+        let mut tokens = lock(&self.tokens);
+        if tokens.len() >= TOKENS_MAX {
+            let now = Instant::now();
+            tokens.retain(|_, it| it.until > now);
+        }
+        if tokens.len() >= TOKENS_MAX {
+            tokens.clear();
+        }
+        tokens.insert(scope.to_owned(), token.clone());
+        Ok(Some(Proof::Bearer(token.secret)))
+    }
+
+    async fn new_token(
+        &self,
+        realm: &str,
+        service: Option<&str>,
+        scope: &str,
+    ) -> Result<Token, Trouble> {
+        let mut url = self.trusted(realm)?;
+        {
+            let mut query = url.query_pairs_mut();
+            if let Some(service) = service {
+                query.append_pair("service", service);
+            }
+            query.append_pair("scope", scope);
+        }
+        let mut ask = Ask::get(url, TOKEN_BYTES_MAX);
+        if let Credentials::Basic { user, password } = &self.credentials {
+            ask.proof = Some(Proof::Basic(user.clone(), password.clone()));
+        }
+        let answer = self.web.ask(&ask).await?;
+        judge(answer.status, &answer.headers, &answer.body).map_err(|trouble| match trouble {
+            Trouble::Absent(_) | Trouble::Garbled(_) => Trouble::Silent(format!(
+                "wants tokens, and whoever hands them out answered {}: see whether that works",
+                answer.status
+            )),
+            Trouble::Denied(_) => Trouble::Denied(format!(
+                "wants tokens, and none is handed out to us ({}): check user and password",
+                answer.status
+            )),
+            Trouble::Silent(why) => {
+                Trouble::Silent(format!("wants tokens; who hands them out {why}"))
+            }
+            other @ Trouble::TooMuch(_) => other,
+        })?;
+        read_token(&answer.body)
+    }
+
+    /// The place of tokens, if our password may be sent there.
+    fn trusted(&self, realm: &str) -> Result<Url, Trouble> {
+        let refuse = |why: &str| {
+            Err(Trouble::Denied(format!(
+                "wants tokens from a place {why}: nothing is sent there; mend the registry's `realm`"
+            )))
+        };
+        let Ok(url) = self.base.join(realm) else {
+            return refuse("that is no URL");
+        };
+        let near = url.scheme() == self.base.scheme() && url.host() == self.base.host();
+        match url.scheme() {
+            "https" => Ok(url),
+            "http" if near => Ok(url),
+            _ => refuse("that is reached without TLS"),
+        }
+    }
+}
+
+fn refused() -> Trouble {
+    Trouble::Denied("answered 401: check the credentials and what they may read".to_owned())
+}
+
+fn wanted_by(answer: &Answer) -> Option<Challenge> {
+    let headers = answer.headers.get_all(WWW_AUTHENTICATE);
+    challenge::best(headers.iter().filter_map(|it| it.to_str().ok()))
+}
+
+fn read_token(body: &[u8]) -> Result<Token, Trouble> {
+    #[derive(Deserialize)]
+    struct Body {
+        token: Option<SecretString>,
+        access_token: Option<SecretString>,
+        expires_in: Option<u64>,
+    }
+    let garbled = || {
+        Trouble::Silent(
+            "wants tokens, and what came in place of one is none: see whether the place of tokens works"
+                .to_owned(),
+        )
+    };
+    let body: Body = serde_json::from_slice(body).map_err(|_| garbled())?;
+    let secret = body.token.or(body.access_token).ok_or_else(garbled)?;
+    let seconds = body.expires_in.unwrap_or(TOKEN_SECONDS);
+    let seconds = seconds.clamp(TOKEN_SECONDS, TOKEN_SECONDS_MAX);
+    // Not to the last moment: what is sent then arrives too late.
+    let until = Instant::now() + Duration::from_secs(seconds).mul_f64(0.8);
+    Ok(Token { secret, until })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::Reach;
+
+    fn door(base: &str) -> Door {
+        let web = Web::new(&Reach::default()).expect("a way out");
+        let base = Url::parse(base).expect("a URL");
+        Door::new(Arc::new(web), base, Credentials::None)
+    }
+
+    #[test]
+    fn passwords_go_where_tls_is_or_to_the_same_host() {
+        let secure = door("https://registry.example/");
+        assert!(secure.trusted("https://auth.example/token").is_ok());
+        assert!(secure.trusted("/token").is_ok());
+        let local = door("http://127.0.0.1:5000/");
+        assert!(local.trusted("http://127.0.0.1:5001/token").is_ok());
+        for (door, realm) in [
+            (&secure, "http://registry.example/token"),
+            (&secure, "http://auth.example/token"),
+            (&local, "http://auth.example/token"),
+            (&local, "ftp://127.0.0.1/token"),
+            (&secure, "https://"),
+        ] {
+            let refusal = door.trusted(realm).expect_err(realm);
+            assert!(matches!(refusal, Trouble::Denied(_)), "{realm}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_read_under_both_of_its_names() {
+        for body in [
+            r#"{"token":"x","expires_in":300}"#,
+            r#"{"access_token":"x"}"#,
+        ] {
+            let token = read_token(body.as_bytes()).expect("a token");
+            assert!(token.until > Instant::now(), "{body}");
+        }
+        for body in ["", "{}", r#"{"token":7}"#, "<html>"] {
+            assert!(read_token(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}
