@@ -13,6 +13,7 @@ mod process;
 mod readme;
 mod reload;
 mod said;
+mod shipped;
 mod stopping;
 mod store;
 #[cfg(any(

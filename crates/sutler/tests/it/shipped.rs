@@ -1,0 +1,18 @@
+//! The bundles that come with Sutler, against real servers: each is tested as its author would
+//! (`sutler bundle test`), offered by a real broker and held to the protocol (`sutler check`), and leaves its
+//! server as it was. What a bundle is made of and how it is run is tested in `sutler-bundle`.
+
+mod old;
+mod postgresql;
+mod redis;
+mod shop;
+
+use serde_json::json;
+use shop::{Shop, of_ours, passes_its_test};
+
+#[test]
+fn the_bundle_hello_passes_its_test_and_keeps_every_rule() {
+    let hello = of_ours("hello");
+    passes_its_test(&hello, &json!({}), 27);
+    Shop::open(&hello, &json!({})).keeps_every_rule();
+}
