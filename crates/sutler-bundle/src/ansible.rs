@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Every file, and what it holds.
@@ -50,9 +50,21 @@ const FILES: [(&str, &str); 8] = [
 /// The variable that says where Ansible looks for something, the folder of ours, and where it would look
 /// by itself.
 const PATHS: [(&str, &str, &str); 4] = [
-    ("ANSIBLE_LIBRARY", "library", ""),
-    ("ANSIBLE_LOOKUP_PLUGINS", "lookup_plugins", ""),
-    ("ANSIBLE_MODULE_UTILS", "module_utils", ""),
+    (
+        "ANSIBLE_LIBRARY",
+        "library",
+        ":/usr/share/ansible/plugins/modules",
+    ),
+    (
+        "ANSIBLE_LOOKUP_PLUGINS",
+        "lookup_plugins",
+        ":/usr/share/ansible/plugins/lookup",
+    ),
+    (
+        "ANSIBLE_MODULE_UTILS",
+        "module_utils",
+        ":/usr/share/ansible/plugins/module_utils",
+    ),
     (
         "ANSIBLE_ROLES_PATH",
         "roles",
@@ -76,11 +88,11 @@ pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
     fs::set_permissions(aside.path(), fs::Permissions::from_mode(0o755))?;
     for (name, text) in FILES {
         let path = aside.path().join(name);
-        if let Some(above) = path.parent() {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o755)
-                .create(above)?;
+        for folder in folders_of(name) {
+            let folder = aside.path().join(folder);
+            fs::create_dir_all(&folder)?;
+            // Whatever the umask says.
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
         }
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o444))?;
@@ -95,6 +107,14 @@ pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
         Err(_) if place.is_dir() => Ok(place),
         Err(error) => Err(error),
     }
+}
+
+/// The folders above a file of ours, from the top.
+fn folders_of(name: &str) -> Vec<&Path> {
+    let above = Path::new(name).ancestors().skip(1);
+    let mut folders: Vec<&Path> = above.filter(|it| !it.as_os_str().is_empty()).collect();
+    folders.reverse();
+    folders
 }
 
 /// What a run must find in its environment, if the modules are at this place for it.

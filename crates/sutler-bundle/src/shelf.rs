@@ -10,10 +10,11 @@ mod tree;
 pub(crate) use tree::LEFT_OUT;
 
 use crate::manifest::{Faults, MANIFEST_FILES, Manifest};
+use crate::run::process::make_way;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -79,11 +80,7 @@ impl Shelf {
     pub fn open(work: &Path) -> Result<Self, ShelfFault> {
         let root = work.join("bundles");
         // Runs of another user must be able to pass through to their bundle, and to list nothing.
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(&root)
-            .map_err(|error| ShelfFault::Disk(root.clone(), error))?;
+        make_way(&root).map_err(|error| ShelfFault::Disk(root.clone(), error))?;
         let shelf = Self {
             root,
             known: Mutex::default(),

@@ -3,10 +3,11 @@
 //! One process owns it, by a lock that dies with the process: two brokers would take each other's runs for
 //! leftovers.
 
+use crate::run::process::make_way;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,11 +48,7 @@ impl Work {
     pub fn open(path: &Path) -> Result<Self, WorkFault> {
         let disk = |error| WorkFault::Disk(path.to_owned(), error);
         // Runs of another user must be able to pass through, and to list nothing.
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(path)
-            .map_err(disk)?;
+        make_way(path).map_err(disk)?;
         let path = path.canonicalize().map_err(disk)?;
         let lock = own_file(&path.join("lock")).map_err(disk)?;
         let take = || match flock(&lock, FlockOperation::NonBlockingLockExclusive) {

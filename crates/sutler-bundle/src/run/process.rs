@@ -3,7 +3,9 @@
 //! Everything that is known of a run lies in its directory (`process/folder.rs`), and what that means is in
 //! `process/marks.rs`. What the supervisor does: `process/supervise.rs`.
 
+mod aside;
 mod course;
+mod end;
 mod family;
 mod folder;
 mod job;
@@ -12,9 +14,12 @@ mod marks;
 mod supervise;
 
 #[cfg(feature = "containers")]
+pub(crate) use aside::{Aside, aside, sweep};
+pub(crate) use folder::make_way;
+#[cfg(feature = "containers")]
 pub(crate) use folder::{clear, make_folder, private, write_secret, write_state};
 #[cfg(feature = "containers")]
-pub(crate) use job::{Places, environment};
+pub(crate) use job::{Places, environment, mapped_here};
 #[cfg(feature = "containers")]
 pub(crate) use marks::{sync_folder, write_durably};
 #[cfg(feature = "containers")]
@@ -30,11 +35,9 @@ use crate::run::tail::Tail;
 use crate::runner::{Line, RunFault, Runner, Seen};
 use async_trait::async_trait;
 use folder::RunFolder;
-use marks::{Started, Verdict};
-use rustix::process::Signal;
+use marks::Verdict;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,8 +53,6 @@ const SUPERVISOR_SLACK: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 /// How often a run is looked at even so.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// How often what is left of a lost run is looked for.
-const LEFT_OVER_TRIES: usize = 100;
 /// Variables of the broker's own environment that runs get too.
 const PASSED_ON: [&str; 6] = [
     "HTTP_PROXY",
@@ -137,11 +138,8 @@ impl ProcessRunner {
     /// The directory cannot be made or read.
     pub fn open(mut settings: ProcessSettings) -> Result<Self, RunFault> {
         let runs = settings.runs();
-        let made = std::fs::create_dir_all(&settings.work).and_then(|()| match runs.is_dir() {
-            true => Ok(()),
-            false => folder::make_folder(&runs, 0o711),
-        });
-        made.and_then(|()| folder::sweep(&runs))
+        make_way(&runs)
+            .and_then(|()| aside::sweep(&runs))
             .map_err(|fault| trouble_with("use", &runs, &fault))?;
         let modules = ansible::lay_out(&settings.work)
             .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
@@ -173,6 +171,17 @@ impl ProcessRunner {
         task.await.map_err(|_| {
             RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
         })?
+    }
+}
+
+impl ProcessRunner {
+    /// Whether a run ends within this time.
+    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunFault> {
+        let (lines, _) = mpsc::channel(1);
+        match tokio::time::timeout(time, self.watch(name, lines)).await {
+            Ok(seen) => seen.map(|_| true),
+            Err(_) => Ok(false),
+        }
     }
 }
 
@@ -219,26 +228,36 @@ impl Runner for ProcessRunner {
 
     async fn stop(&self, name: RunName) -> Result<(), RunFault> {
         let folder = self.folder(name);
-        if self.look(name).await? != Seen::Running {
-            return Ok(());
+        match self.look(name).await? {
+            // Whatever was left of it has been ended by the look at it.
+            Seen::Finished(_) | Seen::Lost(_) => return Ok(()),
+            // Somebody may have taken its directory away: then only its processes know of it.
+            Seen::NeverStarted => {
+                return self.beside(move |_, _| end::left_over(name, None)).await;
+            }
+            Seen::Running => {}
         }
         let at = folder.clone();
         self.beside(move |_, _| {
-            tell_to_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
+            end::tell_to_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
         })
         .await?;
-        let patience = self.settings.grace + SUPERVISOR_SLACK;
-        let (lines, _) = mpsc::channel(1);
-        match tokio::time::timeout(patience, self.watch(name, lines)).await {
-            Ok(seen) => seen.map(|_| ()),
-            Err(_) => {
-                self.beside(move |_, _| {
-                    kill_supervisor(&folder);
-                    Ok(())
-                })
-                .await?;
-                self.look(name).await.map(|_| ())
-            }
+        if self
+            .ends_within(name, self.settings.grace + SUPERVISOR_SLACK)
+            .await?
+        {
+            return Ok(());
+        }
+        self.beside(move |_, _| {
+            end::kill_supervisor(&folder);
+            Ok(())
+        })
+        .await?;
+        match self.ends_within(name, SUPERVISOR_SLACK).await? {
+            true => Ok(()),
+            false => Err(RunFault::Unavailable(format!(
+                "The supervisor of run {name} does not end although it was killed: see what holds it."
+            ))),
         }
     }
 
@@ -286,7 +305,7 @@ fn look(folder: &RunFolder, name: RunName) -> Result<Seen, RunFault> {
             "The host was restarted while the bundle ran: how far it got is not known.".to_owned(),
         ),
         Verdict::SupervisorDied => {
-            end_left_over(name)?;
+            end::left_over(name, end::own_user(folder))?;
             Seen::Lost(
                 "The supervisor of the run was killed, and what it ran was ended: how far it got is not \
                  known."
@@ -296,22 +315,6 @@ fn look(folder: &RunFolder, name: RunName) -> Result<Seen, RunFault> {
     };
     drop(lock);
     Ok(seen)
-}
-
-/// Whatever a lost run has left must end before anybody thinks of running it again.
-fn end_left_over(name: RunName) -> Result<(), RunFault> {
-    for _ in 0..LEFT_OVER_TRIES {
-        let left = family::marked(&name.to_string());
-        if left.is_empty() {
-            return Ok(());
-        }
-        family::signal(&left, Signal::KILL);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Err(RunFault::Unavailable(format!(
-        "Processes of run {name} do not end: find them by {}={name} in their environment and see what holds them.",
-        family::MARK
-    )))
 }
 
 /// Starts a run, unless it is there. The supervisor is returned, to be buried when it ends.
@@ -358,17 +361,15 @@ fn given(folder: &RunFolder, name: RunName) -> Result<Given, RunFault> {
         let sentence = format!("Run {name} has not finished: wait until it has.");
         return Err(RunFault::Refused(sentence));
     }
-    if let Ok(sentence) = std::fs::read_to_string(folder.trouble()) {
-        return Ok(Given {
-            error: Some(sentence),
-            ..Given::default()
-        });
-    }
     let results = folder.result();
-    match ResultFolder::open(&results) {
-        Ok(results) => Ok(results.read()),
-        Err(fault) => given_nowhere(&results, &fault),
+    let mut given = match ResultFolder::open(&results) {
+        Ok(results) => results.read(),
+        Err(fault) => given_nowhere(&results, &fault)?,
+    };
+    if let Ok(sentence) = std::fs::read_to_string(folder.trouble()) {
+        given.error = Some(sentence.trim().to_owned());
     }
+    Ok(given)
 }
 
 /// A run may remove its result directory, or put something else there: then it gave nothing. Everything else
@@ -413,28 +414,6 @@ async fn ended(folder: &RunFolder) {
             Ok(1..) => {}
             Ok(0) | Err(_) => return,
         }
-    }
-}
-
-/// Written down first, so that a supervisor that is only about to listen sees it too.
-fn tell_to_stop(folder: &RunFolder) -> io::Result<()> {
-    std::fs::File::create(folder.stop())?;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true);
-    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-    match options.open(folder.wake()) {
-        Ok(mut wake) => wake.write_all(b"s"),
-        // Nobody listens yet, or any more.
-        Err(fault) if fault.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
-            Ok(())
-        }
-        Err(fault) => Err(fault),
-    }
-}
-
-fn kill_supervisor(folder: &RunFolder) {
-    if let Ok(Some(started)) = marks::read::<Started>(&folder.path, "started") {
-        family::signal(&[started.supervisor], Signal::KILL);
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Takes no decisions: when anything is signalled is up to `course.rs` and `process.rs`.
 
+use crate::order::RunName;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +15,9 @@ pub(super) const MARK: &str = "SUTLER_RUN";
 
 /// Most bytes of an environment that are looked through for the mark.
 const ENVIRONMENT_MAX: usize = 1 << 20;
+
+/// How often processes are listed until the list does not contradict itself.
+const SNAPSHOTS: usize = 5;
 
 /// A process, beyond doubt: numbers are used again, but never with the same start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +84,79 @@ pub(super) fn marked(run: &str) -> Vec<Process> {
     found
 }
 
+/// Everything of a user that no supervisor watches over any more. A supervisor is root's and inherits all
+/// that its run leaves, so whoever descends from one belongs to a run that goes on, this broker's or another's.
+pub(super) fn abandoned_by(uid: u32) -> Vec<Process> {
+    let mut found = Vec::new();
+    for _ in 0..SNAPSHOTS {
+        let all: Vec<Relative> = pids().into_iter().filter_map(relative).collect();
+        let whole;
+        (found, whole) = abandoned(&all, uid);
+        if whole {
+            break;
+        }
+    }
+    found
+}
+
+/// A process, and what is to be known of it beside its children.
+struct Relative {
+    process: Process,
+    parent: i32,
+    /// Every user that it is or can become.
+    users: Vec<u32>,
+    supervises: bool,
+}
+
+/// Those of a user that are beyond doubt abandoned; false: of others the list does not say it, as it changed
+/// while it was read.
+fn abandoned(all: &[Relative], uid: u32) -> (Vec<Process>, bool) {
+    let by_pid: BTreeMap<i32, &Relative> = all.iter().map(|one| (one.process.pid, one)).collect();
+    let is_watched = |one: &Relative| -> Option<bool> {
+        let mut above = one.parent;
+        for _ in 0..all.len() {
+            if above == 0 {
+                return Some(false);
+            }
+            let parent = by_pid.get(&above)?;
+            if parent.supervises && !parent.users.contains(&uid) {
+                return Some(true);
+            }
+            above = parent.parent;
+        }
+        None
+    };
+    let (mut found, mut whole) = (Vec::new(), true);
+    for one in all.iter().filter(|one| one.users.contains(&uid)) {
+        match is_watched(one) {
+            Some(true) => {}
+            Some(false) => found.push(one.process),
+            None => whole = false,
+        }
+    }
+    (found, whole)
+}
+
+fn relative(pid: i32) -> Option<Relative> {
+    let stat = stat(pid)?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    // The last word of a supervisor is the directory of its run.
+    let last = line.split(|byte| *byte == 0).rfind(|word| !word.is_empty());
+    let last = String::from_utf8_lossy(last.unwrap_or_default()).into_owned();
+    let run = last.rsplit('/').next().unwrap_or_default();
+    Some(Relative {
+        process: stat.process,
+        parent: stat.parent,
+        users: users
+            .split_whitespace()
+            .filter_map(|uid| uid.parse().ok())
+            .collect(),
+        supervises: run.parse::<RunName>().is_ok(),
+    })
+}
+
 /// How many threads a user has: the kernel counts these against its limit of processes.
 pub(super) fn threads_of(uid: u32) -> u64 {
     let of_user = |pid: &i32| {
@@ -140,7 +217,7 @@ fn parse(text: &str) -> Option<Stat> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Process, descendants, parse, process};
+    use super::{Process, Relative, abandoned, descendants, parse, process};
     use std::process::Command;
 
     #[test]
@@ -154,6 +231,38 @@ mod tests {
         assert_eq!((stat.process, stat.parent, stat.threads), (process, 7, 3));
         assert!(parse(&line.replace(" S 7", " Z 7")).is_none());
         assert!(parse("42 (a").is_none());
+    }
+
+    #[test]
+    fn whoever_descends_from_a_supervisor_is_not_abandoned() {
+        let one = |pid, parent, user, supervises| Relative {
+            process: Process { pid, since: 1 },
+            parent,
+            users: vec![user; 4],
+            supervises,
+        };
+        let all = [
+            one(1, 0, 0, false),
+            one(10, 1, 0, true),
+            one(11, 10, 70_000, false),
+            one(12, 11, 70_000, false),
+            // Left by a run whose supervisor is dead.
+            one(20, 1, 70_000, false),
+            // Looks like a supervisor, and is nobody's but the run's own.
+            one(30, 1, 70_000, true),
+            one(31, 30, 70_000, false),
+            // Somebody else.
+            one(40, 1, 70_001, false),
+        ];
+        let pids = |found: Vec<Process>| found.iter().map(|it| it.pid).collect::<Vec<i32>>();
+        let (found, whole) = abandoned(&all, 70_000);
+        assert_eq!((pids(found), whole), (vec![20, 30, 31], true));
+        // Lists that were read while they changed: nobody is taken for abandoned by mistake.
+        let mut changed: Vec<Relative> = all.into_iter().collect();
+        changed.extend([one(50, 51, 70_000, false), one(51, 50, 0, false)]);
+        changed.push(one(60, 59, 70_000, false));
+        let (found, whole) = abandoned(&changed, 70_000);
+        assert_eq!((pids(found), whole), (vec![20, 30, 31], false));
     }
 
     #[test]

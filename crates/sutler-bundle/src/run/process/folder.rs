@@ -4,6 +4,7 @@
 //! supervisor. What the marks in it mean: `marks.rs`.
 
 use super::ProcessSettings;
+use super::aside::{Aside, aside};
 use super::job::{Job, Places, ProcessLimits, command, environment};
 use super::marks::{self, Facts};
 use crate::order::{Order, RunName, Runnable, SecretFiles, Vars};
@@ -134,14 +135,14 @@ impl RunFolder {
         if !there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
             return Ok(());
         }
-        let gone = self.aside(".gone")?;
+        let gone = self.aside(Aside::Gone)?;
         fs::rename(&self.path, &gone)?;
         clear(&gone)
     }
 
-    fn aside(&self, what: &str) -> io::Result<PathBuf> {
+    fn aside(&self, why: Aside) -> io::Result<PathBuf> {
         let runs = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(runs.join(format!("{what}-{}", uuid::Uuid::new_v4().simple())))
+        Ok(aside(runs, why))
     }
 }
 
@@ -154,7 +155,7 @@ pub(super) fn lay_out(
     let job = job_of(settings, order, &folder)?;
     let made = || -> io::Result<Option<File>> {
         let new = RunFolder {
-            path: folder.aside(".new")?,
+            path: folder.aside(Aside::New)?,
         };
         let filled = fill(&new, order, &job);
         let lock = match filled {
@@ -170,7 +171,10 @@ pub(super) fn lay_out(
                 clear(&new.path)?;
                 Ok(None)
             }
-            Err(fault) => Err(fault.into()),
+            Err(fault) => {
+                clear(&new.path)?;
+                Err(fault.into())
+            }
         }
     };
     match made() {
@@ -180,31 +184,6 @@ pub(super) fn lay_out(
         }
         Err(fault) => Err(super::trouble_with("write", &folder.path, &fault)),
     }
-}
-
-/// Removes what starts and removals that did not come to their end have left.
-pub(super) fn sweep(runs: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(runs)? {
-        let path = entry?.path();
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        let left = match name {
-            _ if name.starts_with(".gone-") => true,
-            _ if name.starts_with(".new-") => {
-                let lock = OpenOptions::new().read(true).open(path.join("lock"));
-                lock.is_ok_and(|lock| {
-                    flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-                })
-            }
-            _ => false,
-        };
-        if left {
-            clear(&path)?;
-        }
-    }
-    Ok(())
 }
 
 fn job_of(settings: &ProcessSettings, order: &Order, folder: &RunFolder) -> Result<Job, RunFault> {
@@ -250,6 +229,9 @@ fn fill(folder: &RunFolder, order: &Order, job: &Job) -> io::Result<File> {
     make_folder(&folder.path, 0o711)?;
     let lock = private(&folder.lock())?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    for mark in ["exit", "trouble"] {
+        marks::reserve(&folder.path, mark)?;
+    }
     private(&folder.order())?.write_all(&serde_json::to_vec(job)?)?;
     for pipe in [folder.wake(), folder.alive()] {
         rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
@@ -312,6 +294,22 @@ pub(crate) fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)?;
     // Whatever the umask says.
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// Makes a folder and those above it that are missing. Others may pass through them, whatever the umask says,
+/// and list nothing: runs have users of their own.
+pub(crate) fn make_way(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        make_way(above)?;
+    }
+    match make_folder(path, 0o711) {
+        // Somebody else was quicker.
+        Err(_) if path.is_dir() => Ok(()),
+        other => other,
+    }
 }
 
 pub(crate) fn private(path: &Path) -> io::Result<File> {

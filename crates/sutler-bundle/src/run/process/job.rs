@@ -44,8 +44,7 @@ impl RunUser {
         if !rustix::process::geteuid().is_root() {
             return Self::Own;
         }
-        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-        if mapped(&map, FIRST, COUNT) {
+        if mapped_here(FIRST, COUNT) {
             Self::Range {
                 first: FIRST,
                 count: COUNT,
@@ -59,7 +58,12 @@ impl RunUser {
     }
 }
 
-/// Whether this user namespace has all of these numbers.
+/// Whether the user namespace of this process has all of these numbers.
+pub(crate) fn mapped_here(first: u32, count: u32) -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    mapped(&map, first, count)
+}
+
 fn mapped(map: &str, first: u32, count: u32) -> bool {
     let (first, end) = (u64::from(first), u64::from(first) + u64::from(count));
     map.lines().any(|line| {

@@ -13,6 +13,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// Room that is taken for a mark: more than any has.
+const RESERVED_BYTES: usize = 512;
+
 /// Written before the program is started, and durable by then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Started {
@@ -20,6 +23,9 @@ pub(super) struct Started {
     pub(super) boot: String,
     /// Who watches over it.
     pub(super) supervisor: Process,
+    /// The user that nobody else is while it runs.
+    #[serde(default)]
+    pub(super) user: Option<u32>,
 }
 
 /// What is found of a run.
@@ -76,6 +82,30 @@ pub(crate) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Resu
     sync_folder(folder)
 }
 
+/// Takes the room on the disk that a mark will need. Whatever fills the disk later, how the run ended can be
+/// written down.
+pub(super) fn reserve(folder: &Path, name: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(folder.join(format!(".{name}")))?;
+    file.write_all(&[b' '; RESERVED_BYTES])
+}
+
+/// Writes a mark into the room that was taken for it. There are spaces after it.
+pub(super) fn write_reserved(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let aside = folder.join(format!(".{name}"));
+    let mut whole = [b' '; RESERVED_BYTES];
+    let fits = bytes.len().min(RESERVED_BYTES);
+    whole[..fits].copy_from_slice(&bytes[..fits]);
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(false);
+    let mut file = options.mode(0o600).open(&aside)?;
+    file.write_all(&whole)?;
+    file.sync_all()?;
+    std::fs::rename(&aside, folder.join(name))?;
+    sync_folder(folder)
+}
+
 /// Makes the names in a folder survive the power going off.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -115,7 +145,10 @@ pub(super) fn read<T: for<'de> Deserialize<'de>>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Facts, Started, Verdict, read, sync_results, verdict, write_durably};
+    use super::{
+        Facts, Started, Verdict, read, reserve, sync_results, verdict, write_durably,
+        write_reserved,
+    };
     use crate::run::process::family::Process;
     use crate::runner::Exit;
 
@@ -124,6 +157,7 @@ mod tests {
         let started = started.map(|boot| Started {
             boot: boot.to_owned(),
             supervisor,
+            user: None,
         });
         Facts {
             held,
@@ -181,7 +215,13 @@ mod tests {
             Exit::Memory,
         ] {
             let bytes = serde_json::to_vec(&exit).expect("JSON");
-            write_durably(folder.path(), "exit", &bytes).expect("written");
+            write_durably(folder.path(), "end", &bytes).expect("written");
+            assert_eq!(
+                read(folder.path(), "end").expect("read"),
+                Some(exit.clone())
+            );
+            reserve(folder.path(), "exit").expect("reserved");
+            write_reserved(folder.path(), "exit", &bytes).expect("written");
             assert_eq!(read(folder.path(), "exit").expect("read"), Some(exit));
         }
         assert_eq!(read::<Exit>(folder.path(), "other").expect("read"), None);

@@ -6,10 +6,10 @@
 
 use super::course::{Course, Step};
 use super::family;
-use super::folder::RunFolder;
+use super::folder::{RunFolder, clear};
 use super::job::{Job, RunUser};
 use super::launch::{LAUNCH, launch};
-use super::marks::{Started, sync_folder, sync_results, write_durably};
+use super::marks::{Started, sync_folder, sync_results, write_durably, write_reserved};
 use crate::runner::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 const BURY: Duration = Duration::from_secs(30);
 /// How often those are looked for that have been told to end.
 const LOOK: Duration = Duration::from_millis(20);
+/// How often output is read in a row, and how often when nobody is left to say more: all that a pipe holds.
+const READS: usize = 32;
+const LAST_READS: usize = 1024;
 /// How a run ends whose program could not even be prepared; what went wrong lies beside it.
 const TROUBLE: i32 = 125;
 
@@ -63,16 +66,29 @@ fn supervise(folder: &RunFolder) -> io::Result<()> {
             end_everything();
             let sentence =
                 format!("The run cannot be supervised: {fault}. Correct that and try again.");
-            write_durably(&folder.path, "trouble", sentence.as_bytes())?;
-            Exit::Code(TROUBLE)
+            trouble(folder, &sentence)
         }
     };
     // The next run of this user must not get in.
     std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
-    sync_results(&folder.result())?;
-    write_durably(&folder.path, "exit", &serde_json::to_vec(&exit)?)?;
+    // Nobody needs it any more, and what comes now may need the room.
+    clear(&folder.scratch()).unwrap_or_default();
+    let exit = match sync_results(&folder.result()) {
+        Ok(()) => exit,
+        Err(fault) => trouble(
+            folder,
+            &format!("What the run gave back cannot be kept: {fault}. See that the disk has room."),
+        ),
+    };
+    write_reserved(&folder.path, "exit", &serde_json::to_vec(&exit)?)?;
     // Before whoever waits for the end of this process hears of it.
     Ok(flock(io::stdin(), FlockOperation::Unlock)?)
+}
+
+/// Says what went wrong, where that can be said: without it the run has failed too.
+fn trouble(folder: &RunFolder, sentence: &str) -> Exit {
+    write_reserved(&folder.path, "trouble", sentence.as_bytes()).unwrap_or_default();
+    Exit::Code(TROUBLE)
 }
 
 /// From the order to the end of the last process.
@@ -87,7 +103,8 @@ fn attend(folder: &RunFolder) -> io::Result<Exit> {
     }
     let output = Output::new(&folder.output(), job.output_bytes)?;
     rustix::process::set_child_subreaper(Pid::from_raw(1))?;
-    write_down_the_start(&folder.path)?;
+    let alone = user.as_ref().filter(|user| user.alone.is_some());
+    write_down_the_start(&folder.path, alone.map(|user| user.uid))?;
     let (said, says) = io::pipe()?;
     let began = Instant::now();
     let program = start(&job, folder, user.as_ref(), says)?;
@@ -118,10 +135,11 @@ fn open_pipe(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn write_down_the_start(folder: &Path) -> io::Result<()> {
+fn write_down_the_start(folder: &Path, user: Option<u32>) -> io::Result<()> {
     let started = Started {
         boot: family::boot(),
         supervisor: family::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
+        user,
     };
     write_durably(folder, "started", &serde_json::to_vec(&started)?)?;
     folder.parent().map_or(Ok(()), sync_folder)
@@ -189,15 +207,15 @@ fn most_processes(job: &Job, user: Option<&User>) -> u64 {
 struct User {
     uid: u32,
     gid: u32,
-    _alone: Option<File>,
+    alone: Option<File>,
 }
 
 fn become_of(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<User>> {
     let (first, count) = match *user {
         RunUser::Own => return Ok(None),
         RunUser::Fixed { uid, gid } => {
-            let _alone = None;
-            return Ok(Some(User { uid, gid, _alone }));
+            let alone = None;
+            return Ok(Some(User { uid, gid, alone }));
         }
         RunUser::Range { first, count } => (first, count),
     };
@@ -217,11 +235,10 @@ fn become_of(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<User
         let lock = options.write(true).create(true).truncate(false).mode(0o600);
         let lock = lock.open(users.join(uid.to_string()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _alone = Some(lock);
             return Ok(Some(User {
                 uid,
                 gid: uid,
-                _alone,
+                alone: Some(lock),
             }));
         }
     }
@@ -300,7 +317,7 @@ impl Watch {
         loop {
             let nobody = self.bury();
             if let (true, Some(exit)) = (nobody, self.ended.clone()) {
-                self.listen()?;
+                self.listen(LAST_READS)?;
                 return Ok(self.course.exit(exit));
             }
             let now = self.began.elapsed();
@@ -313,7 +330,11 @@ impl Watch {
                 Step::Kill => family::signal(&family::descendants(own), Signal::KILL),
             }
             self.pause()?;
-            self.listen()?;
+            self.listen(READS)?;
+            if rustix::fs::fstat(io::stdin())?.st_nlink == 0 {
+                // Nobody could find it any more, nor read what it gives.
+                return Err(io::Error::other("its directory was removed"));
+            }
         }
     }
 
@@ -338,14 +359,22 @@ impl Watch {
             Err(fault) => return Err(fault.into()),
         }
         let mut words = [0; 64];
-        while matches!(self.wake.read(&mut words), Ok(1..)) {}
+        // Whatever more there is wakes us again.
+        for _ in 0..READS {
+            if !matches!(self.wake.read(&mut words), Ok(1..)) {
+                break;
+            }
+        }
         Ok(())
     }
 
-    /// Takes what the run has said by now.
-    fn listen(&mut self) -> io::Result<()> {
+    /// Takes what the run has said by now, but not for ever: there are other things to do.
+    fn listen(&mut self, reads: usize) -> io::Result<()> {
         let mut bytes = [0; 8192];
-        while let Some(said) = &mut self.said {
+        for _ in 0..reads {
+            let Some(said) = &mut self.said else {
+                break;
+            };
             match said.read(&mut bytes) {
                 Ok(0) => self.said = None,
                 Ok(some) => self.output.take(&bytes[..some]),
