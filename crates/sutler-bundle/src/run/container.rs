@@ -12,8 +12,10 @@ mod standing;
 
 pub use layout::{ContainerSettings, Network, RegistryLogin};
 
+use crate::ansible;
 use crate::given::{Given, ResultFolder};
 use crate::order::{Order, RunName, Runnable};
+use crate::run::process::{make_way, sweep};
 use crate::run::tail::Tail;
 use crate::runner::{Exit, Line, RunFault, Runner, Seen};
 use async_trait::async_trait;
@@ -22,7 +24,7 @@ use hear::Ear;
 use layout::RunFolder;
 use standing::{Standing, standing};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -33,29 +35,35 @@ const START_TRIES: usize = 5;
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// How long there is between two questions that an engine did not answer.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long a container may take to end that was killed.
+const KILLED: Duration = Duration::from_secs(30);
 
 /// Runs bundles as containers.
 #[derive(Debug)]
 pub struct ContainerRunner {
     settings: Arc<ContainerSettings>,
+    /// Where our modules for playbooks are.
+    modules: PathBuf,
     engine: Engine,
 }
 
 impl ContainerRunner {
-    /// Makes the working directory. The engine need not answer yet.
+    /// Makes the working directory, and clears what starts and removals have left that were cut short. The
+    /// engine need not answer yet.
     ///
     /// # Errors
     /// The directory cannot be made, or there is no socket.
     pub fn open(settings: ContainerSettings) -> Result<Self, RunFault> {
         let runs = settings.runs();
-        let made = std::fs::create_dir_all(&settings.work).and_then(|()| match runs.is_dir() {
-            true => Ok(()),
-            false => crate::run::process::make_folder(&runs, 0o711),
-        });
-        made.map_err(|fault| trouble_with("use", &runs, &fault))?;
+        make_way(&runs)
+            .and_then(|()| sweep(&runs))
+            .map_err(|fault| trouble_with("use", &runs, &fault))?;
+        let modules = ansible::lay_out(&settings.work)
+            .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
         let engine = Engine::new(&settings)?;
         Ok(Self {
             settings: Arc::new(settings),
+            modules,
             engine,
         })
     }
@@ -89,30 +97,90 @@ impl ContainerRunner {
         Ok(standing(container, marks, jiff::Timestamp::now()))
     }
 
-    /// Ends a container: a word, then a blow. Why it is ended is written down before.
-    async fn end(&self, name: RunName, why: Exit) -> Result<(), RunFault> {
+    /// Ends a run, and writes down why.
+    async fn end_because(&self, name: RunName, why: Exit) -> Result<(), RunFault> {
         let folder = self.folder(name);
-        self.beside(&folder, "write to", move |folder| folder.mark_end(&why))
-            .await?;
-        if !self.engine.signal(name, "SIGTERM").await? {
+        let marked = self.beside(&folder, "write to", move |folder| folder.mark_end(&why));
+        if let Err(fault) = marked.await {
+            // A run that must end does not go on because a disk is full.
+            tracing::warn!(run = %name, error = %fault, "why a run is ended cannot be written down");
+        }
+        match self.end(name).await? {
+            true => Ok(()),
             // It ended by itself before.
-            return self
-                .beside(&folder, "write to", RunFolder::unmark_end)
-                .await;
+            false => {
+                self.beside(&folder, "write to", RunFolder::unmark_end)
+                    .await
+            }
         }
-        let ended = tokio::time::timeout(self.settings.grace, self.engine.ended(name));
-        if ended.await.is_err() {
-            self.engine.signal(name, "SIGKILL").await?;
-            self.engine.ended(name).await;
+    }
+
+    /// Ends a container: a word, then a blow. Returns when it is certain that it does not run; false: it did
+    /// not run before.
+    async fn end(&self, name: RunName) -> Result<bool, RunFault> {
+        let told = self.engine.signal(name, "SIGTERM").await?;
+        let grace = if told {
+            self.settings.grace
+        } else {
+            Duration::ZERO
+        };
+        if self.ends_within(name, grace).await? {
+            return Ok(told);
         }
-        Ok(())
+        self.engine.signal(name, "SIGKILL").await?;
+        match self.ends_within(name, KILLED).await? {
+            true => Ok(true),
+            false => Err(RunFault::Unavailable(format!(
+                "The container of run {name} does not end although it was killed: see with the engine's own \
+                 tools what holds it."
+            ))),
+        }
+    }
+
+    /// Whether a container does not run, at the latest after this time.
+    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunFault> {
+        let until = tokio::time::Instant::now() + time;
+        loop {
+            if self.engine.is_over(name).await? {
+                return Ok(true);
+            }
+            let ended = tokio::time::timeout_at(until, self.engine.ended(name));
+            if ended.await.is_err() {
+                return self.engine.is_over(name).await;
+            }
+        }
+    }
+
+    /// Takes a container away that was made and not started. False: it runs by now.
+    async fn undo(&self, name: RunName) -> Result<bool, RunFault> {
+        let folder = self.folder(name);
+        // It provably never started, and without its container this word would mean that it is lost.
+        self.beside(&folder, "write to", RunFolder::unmark_start)
+            .await?;
+        let gone = self.engine.remove(name).await;
+        if !matches!(gone, Ok(true)) {
+            self.beside(&folder, "write to", RunFolder::mark_start)
+                .await?;
+        }
+        gone
+    }
+
+    /// An engine that is restarted is there again soon.
+    async fn look_patiently(&self, name: RunName) -> Result<Seen, RunFault> {
+        match self.look(name).await {
+            Err(RunFault::Unavailable(_)) => {
+                tokio::time::sleep(PAUSE).await;
+                self.look(name).await
+            }
+            answered => answered,
+        }
     }
 
     async fn create_and_start(&self, order: &Order, folder: &RunFolder) -> Result<(), RunFault> {
         for _ in 0..START_TRIES {
             match self.stands(order.name).await? {
                 Standing::NotMade => {
-                    let body = layout::container(&self.settings, order, folder)?;
+                    let body = layout::container(&self.settings, &self.modules, order, folder)?;
                     self.engine.create(order.name, body).await?;
                 }
                 Standing::Made => {
@@ -139,14 +207,14 @@ impl Runner for ContainerRunner {
             Standing::NotMade => Seen::NeverStarted,
             Standing::Made => {
                 // Whoever made it may be slow rather than dead: it must not start it after this.
-                match self.engine.remove(name).await? {
+                match self.undo(name).await? {
                     true => Seen::NeverStarted,
                     false => Seen::Running,
                 }
             }
             Standing::Running => Seen::Running,
             Standing::Overdue => {
-                self.end(name, Exit::Deadline).await?;
+                self.end_because(name, Exit::Deadline).await?;
                 match self.stands(name).await? {
                     Standing::Ended(exit) => Seen::Finished(exit),
                     _ => Seen::Running,
@@ -205,29 +273,27 @@ impl Runner for ContainerRunner {
         let mut tail = Tail::new(folder.path.join("no-output"), folder.result());
         let limit = self.beside(&folder, "read", RunFolder::marks).await?;
         let mut ear = Ear::new(limit.map_or(0, |marks| marks.limits.output_bytes));
-        loop {
-            let seen = match self.look(name).await {
-                Ok(seen) => seen,
-                // An engine that is restarted is there again soon; the deadline bounds the wait.
-                Err(RunFault::Unavailable(_)) => {
-                    tokio::time::sleep(PAUSE).await;
-                    self.look(name).await?
+        let seen = {
+            // Once for all looks: to begin again is to read everything again.
+            let mut ear = std::pin::pin!(ear.follow(&self.engine, name, &lines));
+            let mut tail = std::pin::pin!(tail.follow(&lines));
+            loop {
+                let seen = self.look_patiently(name).await?;
+                if seen != Seen::Running {
+                    break seen;
                 }
-                Err(fault) => return Err(fault),
-            };
-            if seen != Seen::Running {
-                ear.rest(&self.engine, name, &lines).await;
-                tail.rest(&lines).await;
-                return Ok(seen);
+                let left = self.beside(&folder, "read", RunFolder::marks).await?;
+                let left = left.map_or(LOOK_AGAIN, |marks| marks.left(jiff::Timestamp::now()));
+                tokio::select! {
+                    _ = tokio::time::timeout(left.min(LOOK_AGAIN), self.engine.ended(name)) => {}
+                    never = &mut tail => match never {},
+                    never = &mut ear => match never {},
+                }
             }
-            let left = self.beside(&folder, "read", RunFolder::marks).await?;
-            let left = left.map_or(LOOK_AGAIN, |marks| marks.left(jiff::Timestamp::now()));
-            tokio::select! {
-                _ = tokio::time::timeout(left.min(LOOK_AGAIN), self.engine.ended(name)) => {}
-                never = tail.follow(&lines) => match never {},
-                never = ear.follow(&self.engine, name, &lines) => match never {},
-            }
-        }
+        };
+        ear.rest(&self.engine, name, &lines).await;
+        tail.rest(&lines).await;
+        Ok(seen)
     }
 
     async fn given(&self, name: RunName) -> Result<Given, RunFault> {
@@ -261,9 +327,14 @@ impl Runner for ContainerRunner {
 
     async fn stop(&self, name: RunName) -> Result<(), RunFault> {
         match self.stands(name).await? {
-            Standing::Running | Standing::Overdue => self.end(name, Exit::Stopped).await,
-            Standing::Made => self.engine.remove(name).await.map(|_| ()),
-            Standing::NotMade | Standing::Ended(_) | Standing::Lost(_) => Ok(()),
+            Standing::Running | Standing::Overdue => self.end_because(name, Exit::Stopped).await,
+            Standing::Made => match self.undo(name).await? {
+                true => Ok(()),
+                false => self.end_because(name, Exit::Stopped).await,
+            },
+            // Its container may run even so.
+            Standing::Lost(_) => self.end(name).await.map(|_| ()),
+            Standing::NotMade | Standing::Ended(_) => Ok(()),
         }
     }
 

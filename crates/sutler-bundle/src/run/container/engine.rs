@@ -139,6 +139,19 @@ impl Engine {
         }
     }
 
+    /// Whether it is certain that a container does not run.
+    pub(super) async fn is_over(&self, name: RunName) -> Result<bool, RunFault> {
+        match self.inspect(name).await? {
+            Container::Absent | Container::Created | Container::Exited { .. } => Ok(true),
+            Container::Running { .. } => Ok(false),
+            // What the engine could not remove, or is removing, it has ended before.
+            Container::Unclear(state) if matches!(state.as_str(), "dead" | "removing") => Ok(true),
+            Container::Unclear(state) => Err(RunFault::Unavailable(format!(
+                "The engine says of the container of run {name}: {state}. See with its own tools whether it runs."
+            ))),
+        }
+    }
+
     /// Waits until a container has ended, or for a moment where that is not told.
     pub(super) async fn ended(&self, name: RunName) {
         loop {

@@ -38,10 +38,12 @@ impl Ear {
         name: RunName,
         lines: &mpsc::Sender<Line>,
     ) -> Infallible {
-        loop {
+        while !self.cut && !lines.is_closed() {
             self.listen(engine, name, lines, true).await;
             tokio::time::sleep(PAUSE).await;
         }
+        // There is nothing more to be said, or nobody to hear it.
+        std::future::pending().await
     }
 
     /// Passes on what was not heard yet of a container that ended.
@@ -51,6 +53,9 @@ impl Ear {
         name: RunName,
         lines: &mpsc::Sender<Line>,
     ) {
+        if self.cut {
+            return;
+        }
         let listening = self.listen(engine, name, lines, false);
         // What nobody takes in time is still with the engine.
         tokio::time::timeout(LAST_WORDS, listening)
@@ -70,14 +75,20 @@ impl Ear {
         while let Some(piece) = said.next().await {
             let from = passed;
             passed += piece.len() as u64;
-            let Some(new) = self.new_of(from, &piece) else {
+            if passed <= self.heard {
                 continue;
-            };
+            }
+            // Before anything is counted: this may end here, and is tried again then.
             let Ok(room) = lines.reserve().await else {
                 return;
             };
+            if let Some(new) = self.new_of(from, &piece) {
+                room.send(Line::Output(new));
+            }
             self.heard = self.heard.max(passed);
-            room.send(Line::Output(new));
+            if self.cut {
+                return;
+            }
         }
     }
 

@@ -3,12 +3,16 @@
 //! Places inside of containers are those of the old contract, where it has any.
 
 use super::standing::{Marks, RunLimits};
+use crate::ansible;
 use crate::order::{Order, RunName, Runnable};
 use crate::run::process::{
-    Places, environment, make_folder, private, write_durably, write_secret, write_state,
+    Aside, Places, aside, environment, make_folder, mapped_here, private, write_durably,
+    write_secret, write_state,
 };
 use crate::runner::{Exit, RunFault};
-use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, ResourcesUlimits};
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
+};
 use jiff::Timestamp;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock};
 use rustix::process::{Resource, getrlimit};
@@ -23,11 +27,22 @@ use std::time::Duration;
 
 /// How long a run has from the word to end to the blow.
 const GRACE: Duration = Duration::from_secs(10);
-/// Who runs are in their containers: no privileges, and the group that images of bundles make things for.
-const USER: (u32, u32) = (1001, 0);
+/// Who runs are in their containers: somebody that no user, service or other container of the host is, so
+/// that nobody there can read what belongs to runs. Engines with users of their own map it as they like.
+const USER: u32 = 1_900_001_001;
+/// Who they are where the numbers are not there: whom images of bundles were made for.
+const USER_OF_IMAGES: u32 = 1001;
+/// The group that images of bundles make things for.
+const GROUP: u32 = 0;
+/// What that user is called, for programs that find it in no list of users.
+const USER_NAME: &str = "bundle";
 /// Most bytes of temporary files.
 const TMP_BYTES: u64 = 256 << 20;
 
+/// How much an engine keeps of what a container says, of what is kept in the end: lines are longer there.
+const LOG_FACTOR: u64 = 8;
+/// And how much at least.
+const LOG_BYTES_MIN: u64 = 1 << 20;
 /// How many starts can go on at once, at most.
 const START_LOCKS: u128 = 64;
 /// Most processes of one user of the host, over all containers.
@@ -39,6 +54,7 @@ const BINDING_STATE: &str = "/run/sutler/binding-state";
 const STATE: &str = "/etc/apb/state";
 const SECRETS: &str = "/etc/apb-secrets";
 const LAST_WORDS: &str = "/dev/termination-log";
+const MODULES: &str = "/run/sutler/ansible";
 
 /// What a container can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,15 +105,26 @@ impl ContainerSettings {
     pub fn new(work: PathBuf, socket: PathBuf) -> Self {
         let owner = work.display().to_string();
         // An engine without root maps our own user to its root: files of ours can be read as that only.
-        let root = rustix::process::geteuid().is_root();
+        let user = match rustix::process::geteuid().is_root() {
+            true if mapped_here(USER, 1) => (USER, GROUP),
+            true => (USER_OF_IMAGES, GROUP),
+            false => (0, 0),
+        };
+        let mut environment = crate::run::process::passed_on();
+        for name in ["USER", "LOGNAME"] {
+            environment.insert(name.to_owned(), USER_NAME.to_owned());
+        }
+        for (name, value) in ansible::environment(Path::new(MODULES)) {
+            environment.insert(name, value);
+        }
         Self {
             work,
             socket,
             owner,
             network: Network::Bridge,
-            user: if root { USER } else { (0, 0) },
+            user,
             grace: GRACE,
-            environment: crate::run::process::passed_on(),
+            environment,
             logins: Vec::new(),
         }
     }
@@ -145,6 +172,11 @@ impl RunFolder {
             .map_or(Ok(()), crate::run::process::sync_folder)
     }
 
+    /// It was not started after all.
+    pub(super) fn unmark_start(&self) -> io::Result<()> {
+        absent_is_fine(fs::remove_file(self.path.join("started")))
+    }
+
     pub(super) fn mark_end(&self, why: &Exit) -> io::Result<()> {
         write_durably(&self.path, "end", &serde_json::to_vec(why)?)
     }
@@ -154,16 +186,16 @@ impl RunFolder {
     }
 
     pub(super) fn take_away(&self) -> io::Result<()> {
-        let gone = self.aside(".gone")?;
+        let gone = self.aside(Aside::Gone)?;
         match fs::rename(&self.path, &gone) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other.and_then(|()| crate::run::process::clear(&gone)),
         }
     }
 
-    fn aside(&self, what: &str) -> io::Result<PathBuf> {
+    fn aside(&self, why: Aside) -> io::Result<PathBuf> {
         let runs = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(runs.join(format!("{what}-{}", uuid::Uuid::new_v4().simple())))
+        Ok(aside(runs, why))
     }
 }
 
@@ -204,7 +236,7 @@ pub(super) fn lay_out(
         return Ok(());
     }
     let new = RunFolder {
-        path: folder.aside(".new")?,
+        path: folder.aside(Aside::New)?,
     };
     let filled = fill(settings, order, &new).and_then(|()| {
         let renamed =
@@ -268,6 +300,7 @@ fn fill(settings: &ContainerSettings, order: &Order, folder: &RunFolder) -> io::
 /// The container that an order asks for.
 pub(super) fn container(
     settings: &ContainerSettings,
+    modules: &Path,
     order: &Order,
     folder: &RunFolder,
 ) -> Result<ContainerCreateBody, RunFault> {
@@ -299,7 +332,7 @@ pub(super) fn container(
         env: Some(variables(settings, order)),
         user: Some(format!("{uid}:{gid}")),
         labels: Some(labels),
-        host_config: Some(host_config(settings, order, folder)),
+        host_config: Some(host_config(settings, modules, order, folder)),
         ..ContainerCreateBody::default()
     })
 }
@@ -323,14 +356,15 @@ fn variables(settings: &ContainerSettings, order: &Order) -> Vec<String> {
         .collect()
 }
 
-fn host_config(settings: &ContainerSettings, order: &Order, folder: &RunFolder) -> HostConfig {
+fn host_config(
+    settings: &ContainerSettings,
+    modules: &Path,
+    order: &Order,
+    folder: &RunFolder,
+) -> HostConfig {
     let most = |limit: u64| i64::try_from(limit).unwrap_or(i64::MAX);
-    let mount = |name: &str, target: &str, read_only: bool| Mount {
-        typ: Some(MountType::BIND),
-        source: Some(folder.path.join(name).display().to_string()),
-        target: Some(target.to_owned()),
-        read_only: Some(read_only),
-        ..Mount::default()
+    let of_the_run = |name: &str, target: &str, read_only: bool| {
+        mount(&folder.path.join(name), target, read_only)
     };
     let limits = &order.limits;
     let own_processes = getrlimit(Resource::Nproc)
@@ -343,12 +377,13 @@ fn host_config(settings: &ContainerSettings, order: &Order, folder: &RunFolder) 
     };
     HostConfig {
         mounts: Some(vec![
-            mount("vars.json", VARS, true),
-            mount("state", STATE, true),
-            mount("binding-state", BINDING_STATE, true),
-            mount("secrets", SECRETS, true),
-            mount("result", RESULT, false),
-            mount("termination-log", LAST_WORDS, false),
+            of_the_run("vars.json", VARS, true),
+            of_the_run("state", STATE, true),
+            of_the_run("binding-state", BINDING_STATE, true),
+            of_the_run("secrets", SECRETS, true),
+            of_the_run("result", RESULT, false),
+            of_the_run("termination-log", LAST_WORDS, false),
+            mount(modules, MODULES, true),
         ]),
         network_mode: Some(network.to_owned()),
         memory: Some(most(limits.memory)),
@@ -359,6 +394,7 @@ fn host_config(settings: &ContainerSettings, order: &Order, folder: &RunFolder) 
             // Engines would ask for more than they may have. What counts is `pids_limit`.
             ulimit("nproc", most(own_processes.min(USER_PROCESSES_MAX))),
         ]),
+        log_config: Some(log_config(limits.output)),
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         readonly_rootfs: Some(true),
@@ -367,6 +403,29 @@ fn host_config(settings: &ContainerSettings, order: &Order, folder: &RunFolder) 
             format!("rw,nosuid,nodev,mode=1777,size={TMP_BYTES}"),
         )])),
         ..HostConfig::default()
+    }
+}
+
+fn mount(source: &Path, target: &str, read_only: bool) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(source.display().to_string()),
+        target: Some(target.to_owned()),
+        read_only: Some(read_only),
+        ..Mount::default()
+    }
+}
+
+/// In a file that goes with the container: what is said may hold secrets until we have read it. Podman takes
+/// this word for its own kind of file.
+fn log_config(output: u64) -> HostConfigLogConfig {
+    let most = output.saturating_mul(LOG_FACTOR).max(LOG_BYTES_MIN);
+    HostConfigLogConfig {
+        typ: Some("json-file".to_owned()),
+        config: Some(HashMap::from([(
+            "max-size".to_owned(),
+            most.min(i64::MAX.unsigned_abs()).to_string(),
+        )])),
     }
 }
 

@@ -94,14 +94,18 @@ pub(super) fn standing(container: Container, marks: Option<Marks>, now: Timestam
         Container::Exited {
             code,
             out_of_memory,
-        } => {
-            let by_us = marks.and_then(|marks| marks.end);
-            Standing::Ended(match (by_us, out_of_memory) {
+        } => match marks {
+            None => Standing::Lost(
+                "The directory of the run is gone: what it gave back cannot be read. See who removes files of \
+                 the working directory."
+                    .to_owned(),
+            ),
+            Some(marks) => Standing::Ended(match (marks.end, out_of_memory) {
                 (Some(why), _) => why,
                 (None, true) => Exit::Memory,
                 (None, false) => Exit::Code(i32::try_from(code).unwrap_or(i32::MAX)),
-            })
-        }
+            }),
+        },
         Container::Unclear(state) => Standing::Lost(format!(
             "The engine says of the container of the run: {state}. How far it got is not known."
         )),
@@ -167,6 +171,7 @@ mod tests {
         for (container, marks) in [
             (Container::Absent, marks(Some(80), None)),
             (running(Some(95)), None),
+            (exited(0, false), None),
             (Container::Unclear("dead".to_owned()), marks(Some(80), None)),
         ] {
             let seen = standing(container, marks, at(100));
