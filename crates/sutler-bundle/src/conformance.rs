@@ -36,6 +36,12 @@ pub trait Candidate: Send + Sync {
     /// Makes it impossible to tell what became of a run that is under way.
     async fn lose(&self, name: RunName);
 
+    /// Takes away the directory of a run that is under way, as somebody does who tidies up.
+    async fn misplace(&self, name: RunName);
+
+    /// Leaves what a broker leaves that is killed while it makes one run and removes another.
+    async fn cut_short(&self);
+
     /// How many processes of a run there are, and whatever else takes up room while it does not run.
     async fn left_of(&self, name: RunName) -> usize;
 }

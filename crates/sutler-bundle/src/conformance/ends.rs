@@ -32,6 +32,18 @@ pub async fn a_deadline_ends_everything_the_run_started(candidate: &dyn Candidat
     nothing_left_eventually(candidate, order.name).await;
 }
 
+/// However much there is to hear.
+pub async fn a_flood_of_output_does_not_keep_a_run_from_its_deadline(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let mut order = order(candidate, "yes");
+    order.limits.deadline = Duration::from_millis(300);
+    order.limits.output = 100_000;
+    runner.start(&order).await.expect("started");
+    let seen = seen_until(&runner, order.name, |seen| *seen != Seen::Running).await;
+    assert_eq!(seen, Seen::Finished(Exit::Deadline));
+    nothing_left_eventually(candidate, order.name).await;
+}
+
 /// Whoever left the family too.
 pub async fn a_stop_ends_everything_the_run_started(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;

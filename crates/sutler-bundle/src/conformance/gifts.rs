@@ -183,6 +183,18 @@ pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
     assert_eq!(given.state, Some(vars(json!({"made": 1}))));
 }
 
+/// Playbooks of old find our modules under their old names, and cannot change them for others.
+pub async fn modules_for_playbooks_are_where_ansible_looks(candidate: &dyn Candidate) {
+    let script = "set -e\n\
+        test -r \"${ANSIBLE_LIBRARY%%:*}/asb_set_state.py\"\n\
+        test -r \"${ANSIBLE_LOOKUP_PLUGINS%%:*}/asb_state.py\"\n\
+        test -r \"${ANSIBLE_MODULE_UTILS%%:*}/sutler_results.py\"\n\
+        test -d \"${ANSIBLE_ROLES_PATH%%:*}/ansibleplaybookbundle.asb-modules\"\n\
+        if touch \"${ANSIBLE_LIBRARY%%:*}/mine.py\" 2>/dev/null; then exit 9; fi\n\
+        echo found";
+    assert_eq!(say(candidate, &order(candidate, script)).await, "found\n");
+}
+
 /// Whoever lists processes sees no secret.
 pub async fn no_secret_is_in_a_list_of_processes(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;

@@ -127,6 +127,48 @@ pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
     ));
 }
 
+/// Before anybody thinks of another attempt.
+pub async fn a_stop_of_a_lost_run_leaves_nothing_running(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let order = order(candidate, "(sleep 1000 &) ; echo under way; sleep 1000");
+    runner.start(&order).await.expect("started");
+    heard_until(&runner, order.name, "under way").await;
+    candidate.lose(order.name).await;
+    runner.stop(order.name).await.expect("stopped");
+    assert_eq!(candidate.left_of(order.name).await, 0);
+    let seen = runner.look(order.name).await.expect("looked");
+    assert!(matches!(seen, Seen::Lost(_)), "{seen:?}");
+}
+
+/// It runs, and nobody can read what it gives: another attempt beside it would make two of everything.
+pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
+    candidate: &dyn Candidate,
+) {
+    let runner = candidate.runner().await;
+    let script = "(setsid sleep 1000 &) ; echo under way; sleep 1000";
+    let order = order(candidate, script);
+    runner.start(&order).await.expect("started");
+    heard_until(&runner, order.name, "under way").await;
+    candidate.misplace(order.name).await;
+    runner.stop(order.name).await.expect("stopped");
+    // Refused for what runs.
+    runner.remove(order.name).await.expect("removed");
+    assert_eq!(candidate.left_of(order.name).await, 0);
+}
+
+/// Whoever is killed while it makes or removes a run leaves secrets lying about.
+pub async fn what_was_cut_short_is_swept_by_the_next_broker(candidate: &dyn Candidate) {
+    let name = RunName {
+        operation: Uuid::new_v4(),
+        attempt: 1,
+    };
+    candidate.runner().await;
+    candidate.cut_short().await;
+    assert_ne!(candidate.left_of(name).await, 0);
+    candidate.runner().await;
+    assert_eq!(candidate.left_of(name).await, 0);
+}
+
 /// Names, and nothing behind them.
 pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;

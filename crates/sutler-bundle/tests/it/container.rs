@@ -77,6 +77,18 @@ impl Candidate for Containers {
         let _ = self.podman.podman(&["rm", "-f", "-t", "0", &called]);
     }
 
+    async fn misplace(&self, name: RunName) {
+        std::fs::remove_dir_all(self.run(name)).expect("removed");
+    }
+
+    async fn cut_short(&self) {
+        for left in [".new-1-0-dead", ".gone-0123"] {
+            let folder = self.folder.path().join("work/containers").join(left);
+            std::fs::create_dir(&folder).expect("made");
+            std::fs::write(folder.join("vars.json"), "secret").expect("written");
+        }
+    }
+
     async fn left_of(&self, name: RunName) -> usize {
         let called = format!("name=sutler-{name}");
         let mut words = vec!["ps", "-q", "--filter", &called];

@@ -84,6 +84,18 @@ impl Candidate for Processes {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
     }
 
+    async fn misplace(&self, name: RunName) {
+        std::fs::remove_dir_all(self.run(name)).expect("removed");
+    }
+
+    async fn cut_short(&self) {
+        for left in [".new-1-0-dead", ".gone-0123"] {
+            let folder = self.work().join("runs").join(left);
+            std::fs::create_dir(&folder).expect("made");
+            std::fs::write(folder.join("vars.json"), "secret").expect("written");
+        }
+    }
+
     async fn left_of(&self, name: RunName) -> usize {
         let mark = format!("SUTLER_RUN={name}");
         let marked = processes_with(|process| {
@@ -174,18 +186,6 @@ async fn a_supervisor_that_cannot_be_started_leaves_nothing() {
     assert!(fault.to_string().contains("/not/there"), "{fault}");
     assert_eq!(runner.list().await.expect("listed"), []);
     assert_eq!(processes.left_of(order.name).await, 0);
-}
-
-#[tokio::test]
-async fn what_was_cut_short_is_swept_at_the_next_start() {
-    let processes = Processes::fresh();
-    let runs = processes.work().join("runs");
-    for left in [".new-1", ".gone-1"] {
-        std::fs::create_dir_all(runs.join(left).join("scratch")).expect("made");
-        std::fs::write(runs.join(left).join("lock"), "").expect("written");
-    }
-    processes.runner().await;
-    assert_eq!(std::fs::read_dir(&runs).expect("a folder").count(), 0);
 }
 
 #[tokio::test]
