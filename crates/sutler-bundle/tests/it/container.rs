@@ -1,11 +1,15 @@
-//! The container runner, with a real engine: what it shares with all runners.
+//! The container runner, with a real engine: what it shares with all runners, and what only containers have.
 
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_bundle::conformance::Candidate;
-use sutler_bundle::{ContainerRunner, ContainerSettings, Network, RunName, Runnable, Runner};
+use sutler_bundle::{
+    Action, ContainerRunner, ContainerSettings, Exit, Limits, Network, Order, RunName, Runnable,
+    Runner, Seen, Vars,
+};
 use sutler_servers::podman::{Podman, SHELL_IMAGE, shared};
 use tempfile::TempDir;
 
@@ -111,4 +115,95 @@ mod conformance {
         Some(containers) => containers,
         None => return,
     });
+}
+
+fn order(containers: &Containers, script: &str) -> Order {
+    let operation = uuid::Uuid::new_v4();
+    Order {
+        name: RunName {
+            operation,
+            attempt: 1,
+        },
+        action: Action::Provision,
+        runnable: containers.shell(),
+        vars: Vars::default(),
+        state: None,
+        binding_state: None,
+        secrets: Vec::new(),
+        environment: BTreeMap::from([("SCRIPT".to_owned(), script.to_owned())]),
+        labels: BTreeMap::new(),
+        idempotency_key: operation.to_string(),
+        limits: Limits::default(),
+    }
+}
+
+async fn ended_eventually(runner: &dyn Runner, name: RunName) -> Seen {
+    let (lines, _) = tokio::sync::mpsc::channel(1);
+    let watched = tokio::time::timeout(Duration::from_secs(60), runner.watch(name, lines));
+    watched.await.expect("in time").expect("watched")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_that_was_about_to_be_started_when_its_broker_died_never_started() {
+    let Some(containers) = Containers::fresh() else {
+        return;
+    };
+    let runner = containers.runner().await;
+    let order = order(&containers, "exit 0");
+    runner.start(&order).await.expect("started");
+    ended_eventually(runner.as_ref(), order.name).await;
+    // The mark is there, and the container is made and not started.
+    containers.lose(order.name).await;
+    let called = format!("sutler-{}", order.name);
+    let _ = containers
+        .podman
+        .podman(&["create", "--name", &called, SHELL_IMAGE]);
+    for _ in 0..2 {
+        let seen = runner.look(order.name).await.expect("looked");
+        assert_eq!(seen, Seen::NeverStarted);
+    }
+    runner.start(&order).await.expect("started");
+    let seen = ended_eventually(runner.as_ref(), order.name).await;
+    assert_eq!(seen, Seen::Finished(Exit::Code(0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_container_says_is_kept_in_a_file_of_bounded_length_that_goes_with_it() {
+    let Some(containers) = Containers::fresh() else {
+        return;
+    };
+    let runner = containers.runner().await;
+    let order = order(&containers, "echo said");
+    runner.start(&order).await.expect("started");
+    ended_eventually(runner.as_ref(), order.name).await;
+    let called = format!("sutler-{}", order.name);
+    let format = "{{.HostConfig.LogConfig.Type}} {{.HostConfig.LogConfig.Path}} {{.HostConfig.LogConfig.Size}}";
+    let said = containers
+        .podman
+        .podman(&["inspect", "--format", format, &called]);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(matches!(words[0], "json-file" | "k8s-file"), "{said}");
+    assert!(std::path::Path::new(words[1]).is_file(), "{said}");
+    assert_ne!(words[2], "0B", "{said}");
+    runner.remove(order.name).await.expect("removed");
+    assert!(!std::path::Path::new(words[1]).exists(), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn containers_are_a_user_that_nobody_else_on_the_host_is() {
+    let Some(containers) = Containers::fresh() else {
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let runner = containers.runner().await;
+    let order = order(&containers, "id -u >\"$SUTLER_RESULT_DIR/error\"");
+    runner.start(&order).await.expect("started");
+    ended_eventually(runner.as_ref(), order.name).await;
+    let given = runner.given(order.name).await.expect("read");
+    let uid: u32 = given.error.expect("a user").parse().expect("a number");
+    // Above those that distributions give to users, services and containers of their own.
+    assert!(uid > 1_879_048_192 && uid < 2_147_483_648, "{uid}");
+    assert_eq!(containers.settings().user.0, uid);
 }

@@ -1,5 +1,7 @@
 //! The process runner: what it shares with all runners, and what only processes can suffer.
 
+mod faults;
+
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
