@@ -4,6 +4,8 @@
 //! a panic. Where a secret belongs (the answer to the bind that made it, the files it was put in, the
 //! environment it was given in) it is not searched.
 
+mod bundles;
+
 use crate::asked::{Ask, base64};
 use crate::process::{Broker, sutler};
 use crate::said::folder;
@@ -53,14 +55,24 @@ impl Canaries {
     /// Fails if one of them stands in a text, plainly or encoded.
     fn search(&self, bytes: &[u8], place: &str) {
         for (planted, value) in &self.planted {
-            // The last letters of an encoded text depend on what follows.
-            let encoded = base64(value)[..value.len() / 3 * 4].to_owned();
-            for form in [value.as_bytes(), encoded.as_bytes()] {
+            for form in forms(value) {
                 let there = bytes.windows(form.len()).any(|window| window == form);
                 assert!(!there, "the secret of {planted} stands in {place}");
             }
         }
     }
+}
+
+/// A value as it is, and encoded, wherever in the encoded text it begins.
+fn forms(value: &str) -> Vec<Vec<u8>> {
+    let mut forms = vec![value.as_bytes().to_vec()];
+    for before in 0..3 {
+        let encoded = base64(&format!("{}{value}", &"  "[..before]));
+        // The first and the last letters depend on what stands before and after.
+        let (from, to) = ((before * 8).div_ceil(6), (before + value.len()) / 3 * 4);
+        forms.push(encoded.as_bytes()[from..to].to_vec());
+    }
+    forms
 }
 
 fn canary(place: &str) -> String {
@@ -252,7 +264,10 @@ fn a_secret_is_found_plainly_and_encoded() {
     let mut canaries = Canaries::new();
     let value = canaries.plant("a place");
     let pair = base64(&format!("me:{value}"));
-    for text in [format!("a {value} b"), format!("Basic {pair}")] {
+    let shifted = ["", "x", "xx"].map(|before| base64(&format!("{before}{value}, and more")));
+    let mut texts = vec![format!("a {value} b"), format!("Basic {pair}")];
+    texts.extend(shifted);
+    for text in texts {
         let heard = std::panic::catch_unwind(|| canaries.search(text.as_bytes(), "a text"));
         assert!(heard.is_err(), "{text}");
     }

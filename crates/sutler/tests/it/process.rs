@@ -26,6 +26,13 @@ pub(crate) fn sutler(folder: &Path) -> Command {
     command
 }
 
+/// The address in the line that says it, be it text or JSON.
+fn listens_at(line: &str) -> Option<&str> {
+    let from = ["listening address=", "\"address\":\""];
+    let (_, rest) = from.iter().find_map(|it| line.split_once(it))?;
+    rest.split([' ', '"']).next()
+}
+
 /// A broker at work; killed when dropped.
 pub(crate) struct Broker {
     process: Child,
@@ -67,10 +74,11 @@ impl Broker {
             transcript,
             reader: Some(reader),
         };
-        let lines = broker.until_logged("listening address=");
-        let address = lines.last().and_then(|it| it.split_once("address="));
-        let address = address.map(|(_, it)| it.split_whitespace().next().unwrap_or_default());
-        broker.address = address.unwrap_or_default().to_owned();
+        while broker.address.is_empty() {
+            let lines = broker.until_logged("listening");
+            let address = lines.last().and_then(|line| listens_at(line));
+            broker.address = address.unwrap_or_default().to_owned();
+        }
         broker
     }
 
@@ -109,6 +117,12 @@ impl Broker {
             reader.join().expect("the log is read");
         }
         std::mem::take(&mut *self.transcript.lock().expect("nobody panics"))
+    }
+
+    /// Everything it logged until it closed its log, which it does when it ends.
+    pub(crate) fn until_said_all(&self) -> Vec<String> {
+        while self.log.recv_timeout(PATIENCE).is_ok() {}
+        self.transcript.lock().expect("nobody panics").clone()
     }
 
     /// Waits for its end; `None` if that does not come in time.
