@@ -24,12 +24,14 @@ pub mod restarts;
 pub mod sweeps;
 pub mod volume;
 
+mod blows;
 mod cases;
 mod history_model;
 mod scene;
 mod tapped;
 mod wire;
 
+pub use blows::hold_under_blows;
 pub use tapped::{Call, Fate, Tapped};
 pub use wire::Wire;
 

@@ -6,6 +6,7 @@
 //! started again and frozen. `proxy.rs` stands between a client and a server, counts round trips and
 //! cuts connections. Everything here panics where it cannot go on, as tests do.
 
+mod blows;
 mod certificates;
 mod find;
 mod home;
@@ -22,6 +23,7 @@ pub mod podman;
 pub mod postgres;
 pub mod redis;
 
+pub use blows::strike;
 pub use certificates::Certificates;
 pub use find::{Missing, first_version, programs, say, tell_what_ran};
 pub use home::Home;
