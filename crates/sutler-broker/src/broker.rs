@@ -4,7 +4,9 @@
 
 use crate::admin::{Admin, Backup, Copied};
 use crate::auth::{Auth, AuthFault};
+use crate::canary::{CANARY, META, PROBE, prove_keys};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
+use crate::chore::{self, Chore, Chores};
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
@@ -12,7 +14,7 @@ use crate::front::{Front, Served, router};
 use crate::handover::Handover;
 use crate::health::{self, Probes, Watched};
 use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{OTHERS, Plans, Services};
+use crate::plans::{Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
 use crate::schema::SchemaFault;
@@ -27,17 +29,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Engine, EngineSettings, KeyRing, Kind, MemoryStore, ObservedStore, Place,
-    Queue, QueueSettings, Store,
+    Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
 use tokio_util::sync::CancellationToken;
-
-/// Where the key ring is proved to be the right one.
-const META: Kind = Kind::new("meta");
-const CANARY: &str = "canary";
-/// What is written to see whether the store takes writes again.
-const PROBE: &str = "probe";
 
 /// Why a broker does not start. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +119,7 @@ pub struct Broker {
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
     probes: Probes,
+    pub(crate) chores: Vec<Arc<dyn Chore>>,
 }
 
 impl Broker {
@@ -148,6 +144,7 @@ impl Broker {
             replaced: HashMap::new(),
             tls: None,
             probes: Probes::default(),
+            chores: Vec::new(),
         }
     }
 
@@ -320,7 +317,8 @@ impl Broker {
             });
             shelves.push(stock(records, &plans, &settings).await?);
         }
-        let engine = engine_of(store, &shelves, &settings).await?;
+        let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
+        let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
         if let Some(stock) = shelves.first() {
             tokio::spawn(health::watch(Watched {
                 health: self.probes.health.clone(),
@@ -358,6 +356,7 @@ impl Broker {
             draining: CancellationToken::new(),
             admin,
             probes: self.probes,
+            chores,
         };
         Ok(Running(Arc::new(front)))
     }
@@ -386,8 +385,7 @@ impl Running {
     /// # Errors
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
-        let shelves = self.0.stocks().map(|stock| stock.records.as_ref());
-        self.0.plans.replace(shelves, catalog).await
+        self.0.replace_catalog(catalog, Footings::new()).await
     }
 
     /// Who may come in to the platform at a prefix, `/` for the only one. [`Auth::replace`] changes
@@ -442,10 +440,12 @@ async fn engine_of(
     store: Arc<dyn Store>,
     shelves: &[Arc<Stock>],
     settings: &Settings,
+    chores: Option<Arc<Chores>>,
 ) -> Result<Engine, BuildError> {
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
-    for stock in shelves {
+    let served = || shelves.iter().chain(chores.iter().map(|it| &it.stock));
+    for stock in served() {
         // Scheduled work is everybody's, wherever operations go.
         for queue in [queue_of(&stock.records.realm), stock.queue.clone()] {
             if !queues.contains(&queue) {
@@ -459,34 +459,9 @@ async fn engine_of(
         queues: queues.into_iter().map(queue).collect(),
         ..EngineSettings::default()
     };
-    let executors = shelves.iter().map(|stock| BrokerExecutor(stock.clone()));
-    let executor = Arc::new(Executors(executors.collect()));
+    let executors = served().map(|stock| BrokerExecutor(stock.clone()));
+    let executors = executors.collect();
+    let executor = Arc::new(Executors(executors, chores));
     let started = Engine::start(store, executor, engine_settings).await;
     started.map_err(|error| BuildError::Store(error.into()))
-}
-
-/// Opens a known text, so that a wrong key ring is found now and not with the first request.
-async fn prove_keys(records: &Records) -> Result<(), BuildError> {
-    let key = records.key(META, CANARY);
-    let place = Place::Document(&key);
-    for _ in 0..2 {
-        let found = records
-            .store
-            .get(&key)
-            .await
-            .map_err(|e| BuildError::Store(e.into()))?;
-        if let Some(document) = found {
-            records.keys.open(place, &document.body)?;
-            return Ok(());
-        }
-        let body = records.keys.seal(place, b"the right keys");
-        let commit = Commit::new().insert(key.clone(), Vec::new(), body);
-        match records.store.commit(&commit).await {
-            Ok(()) => return Ok(()),
-            // Another replica was first: open what it wrote.
-            Err(CommitError::Stale(_)) => {}
-            Err(error) => return Err(BuildError::Store(error.into())),
-        }
-    }
-    Ok(())
 }

@@ -142,7 +142,7 @@ pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
     Ok(())
 }
 
-fn unreadable(error: crate::records::RecordError) -> CommitError {
+pub(crate) fn unreadable(error: crate::records::RecordError) -> CommitError {
     CommitError::NotWritten(StoreError::caused(
         "the plan of scheduled work cannot be read",
         error,

@@ -9,8 +9,10 @@ mod binding;
 mod instance;
 mod order;
 mod poll;
+mod untimely;
 mod wait;
 
+pub(crate) use instance::unknown_plan;
 pub(crate) use order::{Command, Given, Obeyed};
 pub(crate) use poll::LastOperation;
 

@@ -7,7 +7,9 @@
 mod cascade;
 mod conclude;
 mod hook;
+mod resolve;
 
+use crate::chore::{self, Chores};
 use crate::cleanup;
 use crate::cx::{Cx, Facts};
 use crate::error::{Error, Kind};
@@ -22,6 +24,7 @@ use crate::refusal::Refusal;
 use crate::service::{Policy, UntypedService};
 use crate::stock::Stock;
 use async_trait::async_trait;
+use resolve::Resolved;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +42,7 @@ const MESSAGE_CHARS_MAX: usize = 4000;
 pub(crate) struct BrokerExecutor(pub Arc<Stock>);
 
 /// Carries out the operations of every platform: the realm of a lane says whose it is.
-pub(crate) struct Executors(pub Vec<BrokerExecutor>);
+pub(crate) struct Executors(pub Vec<BrokerExecutor>, pub Option<Arc<Chores>>);
 
 /// When an operation of a platform that is not served is looked at again. Its queue is not claimed
 /// from, so this is only for what another broker put into ours.
@@ -51,11 +54,21 @@ impl Executors {
         let mut all = self.0.iter();
         all.find(|it| it.0.records.realm.as_str() == realm)
     }
+
+    /// Who does it, if it is a chore.
+    fn chores(&self, run: &Run) -> Option<&Arc<Chores>> {
+        self.1
+            .as_ref()
+            .filter(|_| run.operation().row.verb == chore::VERB)
+    }
 }
 
 #[async_trait]
 impl Executor for Executors {
     async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+        if let Some(chores) = self.chores(&run) {
+            return chores.run(run).await;
+        }
         match self.of(&run) {
             Some(executor) => executor.execute(run).await,
             None => Ok(Ended::Yield(STRANGER_AGAIN)),
@@ -63,6 +76,9 @@ impl Executor for Executors {
     }
 
     async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+        if let Some(chores) = self.chores(&run) {
+            return chores.give_up(run).await;
+        }
         match self.of(&run) {
             Some(executor) => executor.give_up(run).await,
             None => Err(Lost),
@@ -135,6 +151,21 @@ impl BrokerExecutor {
     ) -> Result<Ended, Lost> {
         let lane = run.operation().row.lane.clone();
         let (was, request, result) = fresh.parts();
+        let was = match self.resolved(&run, was).await? {
+            Resolved::Yes(was) => was,
+            Resolved::Later(wait) => return Ok(Ended::Yield(wait)),
+            Resolved::Never(was, end, detail) => {
+                let (was, detail) = (Some(*was), *detail);
+                let conclusion = Conclusion {
+                    end,
+                    detail,
+                    was,
+                    result,
+                };
+                self.conclude(&run, conclusion).await?;
+                return Ok(Ended::Finished);
+            }
+        };
         let Some(thing) = was.state.thing() else {
             return self.end_orphaned(&run).await;
         };

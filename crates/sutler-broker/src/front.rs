@@ -4,11 +4,13 @@
 //! answers is in `http.rs`, what operators are answered in `admin.rs`.
 
 use crate::admin::Api;
+use crate::broker::BuildError;
+use crate::chore::Chores;
 use crate::health::Probes;
 use crate::http::{self, Http, PATHS, Reply};
 use crate::measure::Route;
 use crate::observe;
-use crate::plans::Plans;
+use crate::plans::{Footings, Plans};
 use crate::platform::Prefix;
 use crate::server::Secured;
 use crate::settings::Settings;
@@ -18,6 +20,7 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
+use sutler_osb::Catalog;
 use tokio_util::sync::CancellationToken;
 
 /// One platform as it is served.
@@ -39,6 +42,8 @@ pub(crate) struct Front {
     /// Administration, where there is any.
     pub admin: Option<Api>,
     pub probes: Probes,
+    /// Work of whoever builds on this broker, where there is any.
+    pub chores: Option<Arc<Chores>>,
 }
 
 impl Front {
@@ -85,6 +90,16 @@ impl Front {
             Some((platform, at)) => platform.http.handle(request, at).await,
             None => http::nowhere(),
         }
+    }
+
+    /// Replaces the whole catalog; a provision of what has a footing expects it to stand.
+    pub(crate) async fn replace_catalog(
+        &self,
+        catalog: Catalog,
+        footings: Footings,
+    ) -> Result<(), BuildError> {
+        let shelves = self.stocks().map(|stock| stock.records.as_ref());
+        self.plans.replace(shelves, catalog, footings).await
     }
 
     /// What each platform has on its shelf.

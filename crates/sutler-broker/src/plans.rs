@@ -5,6 +5,7 @@
 //! unmanageable. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
 
 use crate::broker::BuildError;
+use crate::keeper::{Kept as Keeping, Standing};
 use crate::lifecycle::{Asynchrony, Verb};
 use crate::records::{PLAN, RecordError, Records};
 use crate::schema::ParameterSchemas;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use sutler_journal::{Commit, CommitError, Place};
+use sutler_journal::{Commit, CommitError, Key, Place, Version};
 use sutler_osb::{Catalog, CatalogSpec, PinnedPlan, PlanId, ServiceId};
 
 /// Plans kept in memory; beyond that the cache starts anew.
@@ -30,11 +31,15 @@ pub(crate) struct OfferedPlan {
     pub schemas: ParameterSchemas,
 }
 
+/// What offerings stand on, by the service's id: a provision expects it unchanged.
+pub(crate) type Footings = HashMap<String, (Key, Version)>;
+
 /// The catalog and its answer, made once.
 pub(crate) struct Offer {
     plans: HashMap<PlanId, Arc<OfferedPlan>>,
     pub body: Bytes,
     pub etag: String,
+    footings: Footings,
 }
 
 impl Offer {
@@ -43,6 +48,11 @@ impl Offer {
         self.plans
             .get(plan)
             .filter(|offered| offered.pinned.service_id == *service)
+    }
+
+    /// What the offering stands on, if on anything.
+    pub(crate) fn footing(&self, service: &ServiceId) -> Option<(Key, Version)> {
+        self.footings.get(service.as_str()).cloned()
     }
 
     /// Whether the offering is there; only asked when something else is amiss.
@@ -63,6 +73,8 @@ pub(crate) struct Plans {
     services: Services,
     offer: RwLock<Arc<Offer>>,
     pinned: Mutex<HashMap<String, Arc<OfferedPlan>>>,
+    /// Who keeps the catalog, where somebody does.
+    pub keeper: Keeping,
 }
 
 impl Plans {
@@ -72,6 +84,7 @@ impl Plans {
             services,
             offer: RwLock::new(Arc::new(offer)),
             pinned: Mutex::default(),
+            keeper: Keeping::default(),
         };
         Ok(plans)
     }
@@ -89,13 +102,32 @@ impl Plans {
         service_of(&self.services, plan)
     }
 
+    /// Has this process offer what is written down now, where somebody keeps the catalog.
+    pub(crate) async fn catch_up(&self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.catch_up().await;
+        }
+    }
+
+    /// What is known of a plan that is not offered here.
+    pub(crate) async fn standing(&self, service: &ServiceId, plan: &PlanId) -> Standing {
+        match self.keeper.get() {
+            Some(keeper) => keeper.standing(service.as_str(), plan.as_str()).await,
+            None => Standing::default(),
+        }
+    }
+
     /// Replaces the whole catalog; copies of its plans are written before it is shown.
     pub(crate) async fn replace<'a>(
         &self,
         shelves: impl Iterator<Item = &'a Records>,
         catalog: Catalog,
+        footings: Footings,
     ) -> Result<(), BuildError> {
-        let offer = Arc::new(prepare(catalog, &self.services)?);
+        let mut offer = Arc::new(prepare(catalog, &self.services)?);
+        if let Some(offer) = Arc::get_mut(&mut offer) {
+            offer.footings = footings;
+        }
         for records in shelves {
             self.keep_copies(records, &offer).await?;
         }
@@ -179,6 +211,34 @@ fn service_of<'a>(
         .or_else(|| services.get(OTHERS))
 }
 
+/// Stands in for a plan that is not known yet.
+pub(crate) fn plan_to_come() -> Arc<OfferedPlan> {
+    let word = || "to-come".to_owned();
+    let text = || sutler_osb::NonEmptyText::try_from(word()).expect("it is not empty");
+    let pinned = PinnedPlan {
+        service_id: ServiceId::try_from(word()).expect("an id"),
+        service_name: text(),
+        plan_id: PlanId::try_from(word()).expect("an id"),
+        plan_name: text(),
+        bindable: false,
+        plan_updateable: false,
+        binding_rotatable: false,
+        instances_retrievable: false,
+        bindings_retrievable: false,
+        allow_context_updates: false,
+        requires: Vec::new(),
+        maintenance_info: None,
+        schemas: None,
+        maximum_polling_duration: None,
+        origin: None,
+    };
+    Arc::new(OfferedPlan {
+        pinned: Arc::new(pinned),
+        digest: String::new(),
+        schemas: ParameterSchemas::default(),
+    })
+}
+
 /// Checks the catalog against the services, adds derived schemas, and makes its answer.
 fn prepare(catalog: Catalog, services: &Services) -> Result<Offer, BuildError> {
     let catalog = with_derived_schemas(&catalog, services)?;
@@ -211,6 +271,7 @@ fn prepare(catalog: Catalog, services: &Services) -> Result<Offer, BuildError> {
         plans,
         body: body.into(),
         etag,
+        footings: Footings::new(),
     })
 }
 

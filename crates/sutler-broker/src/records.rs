@@ -34,6 +34,9 @@ pub(crate) const BUSY: &str = "busy";
 pub(crate) const GONE: &str = "gone";
 pub(crate) const PLAN_TERM: &str = "plan";
 pub(crate) const LIFECYCLE: &str = "lifecycle";
+/// Accepted before its plan was offered; the value is always the same.
+pub(crate) const WAITS: &str = "waits";
+pub(crate) const WAITS_FOR_PLAN: &[u8] = b"plan";
 
 /// Why a record cannot be had. Its text is for operators.
 #[derive(Debug, thiserror::Error)]
@@ -150,10 +153,16 @@ pub(crate) trait Kept:
 impl Kept for Instance {
     fn terms(&self, _key: &Key) -> Vec<Term> {
         match self.thing() {
-            Some(thing) => vec![
-                Term::new(PLAN_TERM, thing.spec.plan_id.as_str()),
-                Term::new(LIFECYCLE, self.lifecycle()),
-            ],
+            Some(thing) => {
+                let mut terms = vec![
+                    Term::new(PLAN_TERM, thing.spec.plan_id.as_str()),
+                    Term::new(LIFECYCLE, self.lifecycle()),
+                ];
+                if thing.spec.waits_for_plan() {
+                    terms.push(Term::new(WAITS, WAITS_FOR_PLAN));
+                }
+                terms
+            }
             None => vec![gone_term()],
         }
     }

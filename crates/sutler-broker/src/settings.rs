@@ -1,6 +1,7 @@
 //! How a broker behaves where the specification leaves a choice.
 
 use crate::catalog_file::KindSettings;
+use crate::keeper::Patience;
 use crate::server::Limits;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct Settings {
     pub host: Option<String>,
     /// How long a lease lasts without renewal.
     pub lease: Duration,
+    /// How long provisions wait for a catalog that is being brought up to date.
+    pub patience: Patience,
     /// How long a deleted id is remembered.
     pub tombstones: Duration,
     /// How long the audit trail of administration is kept.
@@ -56,6 +59,7 @@ impl Default for Settings {
             workers: 256,
             host: None,
             lease: Duration::from_secs(30),
+            patience: Patience::default(),
             tombstones: Duration::from_secs(7 * 24 * 3600),
             audit_kept: Duration::from_secs(400 * 24 * 3600),
             drain: Duration::from_secs(20),

@@ -62,10 +62,35 @@ impl Stock {
         &self,
         digest: &str,
     ) -> std::result::Result<(Arc<OfferedPlan>, Arc<dyn UntypedService>), RecordError> {
+        if digest.is_empty() {
+            return Ok((crate::plans::plan_to_come(), Arc::new(NotYet)));
+        }
         let plan = self.plans.pinned(&self.records, digest).await?;
         let found = self.plans.service(&plan.pinned).cloned();
         let service = found.unwrap_or_else(|| Arc::new(Unserved));
         Ok((plan, service))
+    }
+}
+
+/// Stands in for the service of a plan that was not offered yet: nothing was made, so nothing is left.
+struct NotYet;
+
+#[async_trait]
+impl UntypedService for NotYet {
+    async fn provision(&self, _: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
+        Err(Unserved::refusal())
+    }
+
+    async fn deprovision(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn bind(&self, _: &Cx, _: Option<AuthorState>) -> Result<Bound> {
+        Err(Unserved::refusal())
+    }
+
+    async fn unbind(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
+        Ok(())
     }
 }
 

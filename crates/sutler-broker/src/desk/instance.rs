@@ -1,5 +1,6 @@
 //! Provision, update, deprovision and fetch of an instance.
 
+use super::untimely::Untimely;
 use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::instance::{
     Change, Event, Instance, InstanceSpec, Provision, Thing, Update, UpdateFacts, decide, fetch,
@@ -10,11 +11,22 @@ use crate::records::Loaded;
 use crate::refusal::{Refusal, Resource};
 use crate::service::{Asked, Policy};
 use std::sync::Arc;
-use sutler_journal::{Key, OperationId};
+use sutler_journal::{Key, OperationId, Version};
 use sutler_osb::{
     FetchInstanceResponse, InstanceId, MaintenanceInfo, PlanId, ProvisionBody, Query, ServiceId,
     UpdateBody,
 };
+
+/// How often a plan is looked up again because what it stands on has changed.
+const FOOTING_TRIES: u32 = 4;
+
+/// Where a plan was found.
+enum Found {
+    /// In the catalog, on this footing.
+    Offered(Option<(Key, Version)>),
+    /// Only in the instance that was made of it.
+    Withdrawn,
+}
 
 impl Desk {
     /// PUT: B-120 to B-132.
@@ -24,19 +36,41 @@ impl Desk {
         body: ProvisionBody,
         asker: &Asker,
     ) -> Result<Changed<Instance>, Problem> {
+        // Again only if what the plan stands on changed after it was looked up.
+        for _ in 0..FOOTING_TRIES {
+            let offer = self.stock.plans.offer();
+            let offered = offer.plan(&body.service_id, &body.plan_id).cloned();
+            let (plan, found) = match offered {
+                Some(plan) => (plan, Found::Offered(offer.footing(&body.service_id))),
+                None => match self.untimely(id, &body, asker).await? {
+                    Untimely::Repeated(plan) => (plan, Found::Withdrawn),
+                    Untimely::Come => continue,
+                    Untimely::Answered(changed) => return Ok(changed),
+                },
+            };
+            let provisioned = self.provision_as(id, &body, asker, plan.as_ref(), &found);
+            if let Some(changed) = provisioned.await? {
+                return Ok(changed);
+            }
+            self.stock.plans.catch_up().await;
+        }
+        Err(crowded())
+    }
+
+    /// `None`: what the plan stands on has changed.
+    async fn provision_as(
+        &self,
+        id: &InstanceId,
+        body: &ProvisionBody,
+        asker: &Asker,
+        plan: &OfferedPlan,
+        found: &Found,
+    ) -> Result<Option<Changed<Instance>>, Problem> {
         let key = self.stock.records.instance_key(id);
-        let offered = self
-            .stock
-            .plans
-            .offer()
-            .plan(&body.service_id, &body.plan_id)
-            .cloned();
-        let withdrawn = offered.is_none();
-        let plan = match offered {
-            Some(plan) => plan,
-            None => self.withdrawn_plan(&key, &body).await?,
+        let (withdrawn, footing) = match found {
+            Found::Withdrawn => (true, None),
+            Found::Offered(footing) => (false, footing.clone()),
         };
-        let plan = plan.as_ref();
         let service = self.service(plan)?;
         let asked = body.maintenance_version();
         let conflict = asked.is_some() && asked != plan.pinned.maintenance_version();
@@ -72,32 +106,24 @@ impl Desk {
             if withdrawn && !decision.effects.is_empty() {
                 return Err(unknown_plan(&wanted.service_id, &wanted.plan_id).into());
             }
-            if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
-                return self
-                    .answer(&key, applied, asker, &policy, Verb::Provision)
-                    .await;
+            let reads = footing.clone().filter(|_| !decision.effects.is_empty());
+            if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
+                let answer = self.answer(&key, applied, asker, &policy, Verb::Provision);
+                return answer.await.map(Some);
+            }
+            if let Some((read, version)) = &footing
+                && !self.stands(read, *version).await?
+            {
+                return Ok(None);
             }
         }
         Err(crowded())
     }
 
-    /// The plan of an instance that was made before its plan left the catalog: who repeats that
-    /// request learns what became of it (B-087, B-123). Nothing new is made of such a plan.
-    async fn withdrawn_plan(
-        &self,
-        key: &Key,
-        body: &ProvisionBody,
-    ) -> Result<Arc<OfferedPlan>, Problem> {
-        let was = self.stock.records.load::<Instance>(key).await?;
-        match was.state.thing() {
-            Some(thing)
-                if thing.spec.service_id == body.service_id
-                    && thing.spec.plan_id == body.plan_id =>
-            {
-                Ok(self.stock.served(&thing.spec.plan).await?.0)
-            }
-            Some(_) | None => Err(unknown_plan(&body.service_id, &body.plan_id).into()),
-        }
+    /// Whether a document is as it was read.
+    async fn stands(&self, key: &Key, version: Version) -> Result<bool, Problem> {
+        let found = self.stock.records.store.get(key).await?;
+        Ok(found.is_some_and(|it| it.version == version))
     }
 
     /// PATCH: B-160 to B-173.
@@ -304,7 +330,7 @@ pub(super) fn ask(asker: &Asker, rule: Asynchrony) -> Ask {
     }
 }
 
-pub(super) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {
+pub(crate) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {
     Refusal::Invalid(format!(
         "The catalog has no plan {:?} under the service {:?}; fetch the catalog and use its ids.",
         plan.as_str(),
@@ -319,16 +345,16 @@ fn unknown_service(service: &ServiceId) -> Refusal {
     ))
 }
 
-fn wanted_instance(body: ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
+fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
     InstanceSpec {
         plan: plan.digest.clone(),
         maintenance_version: plan.pinned.maintenance_version().map(str::to_owned),
-        service_id: body.service_id,
-        plan_id: body.plan_id,
-        parameters: body.parameters.unwrap_or_default(),
+        service_id: body.service_id.clone(),
+        plan_id: body.plan_id.clone(),
+        parameters: body.parameters.clone().unwrap_or_default(),
         organization_guid: body.organization_guid.as_str().to_owned(),
         space_guid: body.space_guid.as_str().to_owned(),
-        context: body.context,
+        context: body.context.clone(),
     }
 }
 

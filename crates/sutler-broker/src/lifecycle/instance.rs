@@ -52,6 +52,11 @@ impl InstanceSpec {
             && self.space_guid == wanted.space_guid
     }
 
+    /// Whether it was accepted before its plan was offered, and has no copy of it yet.
+    pub(crate) fn waits_for_plan(&self) -> bool {
+        self.plan.is_empty()
+    }
+
     /// What it is after a change.
     pub(crate) fn changed_by(&self, change: &Change) -> Self {
         let mut next = self.clone();

@@ -28,5 +28,6 @@ mod provision;
 mod rotation;
 mod secured;
 mod unbind;
+mod untimely;
 mod update;
 mod withdrawn;

@@ -1,0 +1,216 @@
+//! Records of whoever builds on this broker: sealed like all others, listed by name, written once at a time.
+//!
+//! They lie in a realm of their own, beside those of the platforms. Anybody may read them; they are written
+//! by chores (`chore.rs`) under their claim, so that a worker that was taken over writes nothing. What a
+//! record means is not known here.
+
+use crate::records::{INSTANCE, PLAN_TERM, RecordError, Records};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use sutler_journal::{Commit, Key, Kind, List, Place, StoreError, Version};
+
+/// Where the records lie. No prefix of a platform makes such a name.
+pub(crate) const LEDGER_REALM: &str = "sutler:ledger";
+/// What they are.
+const LEDGER: Kind = Kind::new("ledger");
+/// Records read in one go.
+const PAGE: usize = 200;
+/// Most writes that a batch should have; the commit needs some for itself.
+pub const BATCH_WRITES_MAX: usize = 90;
+/// Most bytes that a batch should have, sealed.
+pub const BATCH_BYTES_MAX: usize = 900_000;
+
+/// Names one state of a record: it is another after every write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(pub(crate) Version);
+
+/// A record as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry<T> {
+    /// Its name in its collection.
+    pub id: String,
+    /// What it says.
+    pub value: T,
+    /// Which state of it this is.
+    pub stamp: Stamp,
+}
+
+/// Why a record cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("the records of this broker cannot be read now; see whether its store answers: {0}")]
+pub struct LedgerFault(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl From<RecordError> for LedgerFault {
+    fn from(error: RecordError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<StoreError> for LedgerFault {
+    fn from(error: StoreError) -> Self {
+        Self(error.into())
+    }
+}
+
+/// The records. Cheap to clone.
+#[derive(Clone)]
+pub struct Ledger {
+    pub(crate) records: Arc<Records>,
+    /// Those of the platforms: who has instances.
+    pub(crate) platforms: Arc<[Arc<Records>]>,
+}
+
+impl Ledger {
+    /// Reads one record.
+    ///
+    /// # Errors
+    /// The store does not answer, or the record cannot be opened.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        collection: &str,
+        id: &str,
+    ) -> Result<Option<Entry<T>>, LedgerFault> {
+        let Ok(key) = self.key(collection, id) else {
+            return Ok(None);
+        };
+        let Some(document) = self.records.store.get(&key).await? else {
+            return Ok(None);
+        };
+        let (value, _) = self.records.open(Place::Document(&key), &document.body)?;
+        Ok(Some(Entry {
+            id: id.to_owned(),
+            value,
+            stamp: Stamp(document.version),
+        }))
+    }
+
+    /// Reads a collection, and does something with each record, in the order of names.
+    ///
+    /// # Errors
+    /// As [`Ledger::get`].
+    pub async fn each<T: DeserializeOwned>(
+        &self,
+        collection: &str,
+        mut then: impl FnMut(Entry<T>) + Send,
+    ) -> Result<(), LedgerFault> {
+        let prefix = Key::prefix(&self.records.realm, LEDGER, &[collection]);
+        let list = List::Prefix(prefix.map_err(|error| LedgerFault(error.into()))?);
+        let mut after = None;
+        loop {
+            let store = &self.records.store;
+            let page = store.list(&list, after.as_ref(), PAGE).await?;
+            for document in page.documents {
+                let place = Place::Document(&document.key);
+                let (value, _) = self.records.open(place, &document.body)?;
+                then(Entry {
+                    id: document.key.id(1).to_owned(),
+                    value,
+                    stamp: Stamp(document.version),
+                });
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether any platform has an instance of one of these plans, in whatever state.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn has_instance_of<'a>(
+        &self,
+        plans: impl IntoIterator<Item = &'a str>,
+    ) -> Result<bool, LedgerFault> {
+        for plan in plans {
+            for records in self.platforms.iter() {
+                let list = List::term(&records.realm, INSTANCE, PLAN_TERM, plan.as_bytes());
+                let page = records.store.list(&list, None, 1).await?;
+                if !page.documents.is_empty() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    pub(crate) fn key(
+        &self,
+        collection: &str,
+        id: &str,
+    ) -> Result<Key, sutler_journal::InvalidKey> {
+        Key::new(&self.records.realm, LEDGER, &[collection, id])
+    }
+}
+
+/// Writes that happen together or not at all.
+#[must_use]
+pub struct Batch<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) commit: Commit,
+    writes: usize,
+    bytes: usize,
+    unnameable: Option<String>,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(ledger: &'a Ledger) -> Self {
+        Self {
+            ledger,
+            commit: Commit::new(),
+            writes: 0,
+            bytes: 0,
+            unnameable: None,
+        }
+    }
+
+    /// Writes a record. `was`: the state it must be in; `None`: there must be none.
+    pub fn put<T: Serialize>(
+        mut self,
+        collection: &str,
+        id: &str,
+        was: Option<Stamp>,
+        value: &T,
+    ) -> Self {
+        let Ok(key) = self.ledger.key(collection, id) else {
+            self.unnameable = Some(id.to_owned());
+            return self;
+        };
+        let body = self.ledger.records.seal(Place::Document(&key), value);
+        self.writes += 1;
+        self.bytes += body.len();
+        self.commit = match was {
+            None => self.commit.insert(key, Vec::new(), body),
+            Some(Stamp(version)) => self.commit.replace(key, version, Vec::new(), body),
+        };
+        self
+    }
+
+    /// Removes a record that is in this state.
+    pub fn remove(mut self, collection: &str, id: &str, was: Stamp) -> Self {
+        if let Ok(key) = self.ledger.key(collection, id) {
+            self.writes += 1;
+            self.commit = self.commit.remove(key, was.0);
+        }
+        self
+    }
+
+    /// Whether nothing more should be added to it.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.writes >= BATCH_WRITES_MAX || self.bytes >= BATCH_BYTES_MAX / 2
+    }
+
+    /// Whether it writes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writes == 0
+    }
+
+    /// The name of a record that no store could keep, if there is one.
+    pub(crate) fn unnameable(&self) -> Option<&str> {
+        self.unnameable.as_deref()
+    }
+}
