@@ -343,10 +343,8 @@ impl Broker {
         };
         let platforms: Vec<Served> = platforms.into_iter().zip(shelves).map(served).collect();
         let copied = self.copied;
-        let admin = self
-            .admin
-            .map(|admin| admin.over(&platforms, copied))
-            .transpose()?;
+        let admin = self.admin.map(|admin| admin.over(&platforms, copied));
+        let admin = admin.transpose()?;
         let front = Front {
             platforms,
             engine,

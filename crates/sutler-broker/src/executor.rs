@@ -149,23 +149,39 @@ impl BrokerExecutor {
         verb: Verb,
         fresh: Fresh<Instance>,
     ) -> Result<Ended, Lost> {
-        let lane = run.operation().row.lane.clone();
         let (was, request, result) = fresh.parts();
-        let was = match self.resolved(&run, was).await? {
-            Resolved::Yes(was) => was,
-            Resolved::Later(wait) => return Ok(Ended::Yield(wait)),
+        match self.resolved(&run, was).await? {
+            Resolved::Yes(was) => {
+                let fresh = Fresh {
+                    was,
+                    request,
+                    result,
+                };
+                self.run_resolved(run, verb, fresh).await
+            }
+            Resolved::Later(wait) => Ok(Ended::Yield(wait)),
             Resolved::Never(was, end, detail) => {
-                let (was, detail) = (Some(*was), *detail);
                 let conclusion = Conclusion {
                     end,
-                    detail,
-                    was,
+                    detail: *detail,
+                    was: Some(*was),
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                return Ok(Ended::Finished);
+                Ok(Ended::Finished)
             }
-        };
+        }
+    }
+
+    /// Runs an operation of an instance whose plan is known.
+    async fn run_resolved(
+        &self,
+        run: Arc<Run>,
+        verb: Verb,
+        fresh: Fresh<Instance>,
+    ) -> Result<Ended, Lost> {
+        let lane = run.operation().row.lane.clone();
+        let (was, request, result) = fresh.parts();
         let Some(thing) = was.state.thing() else {
             return self.end_orphaned(&run).await;
         };
