@@ -9,6 +9,7 @@ mod images;
 mod link;
 mod names;
 
+pub(crate) use document::{Labels, labelled};
 pub use names::Names;
 pub(crate) use names::{NAMES_MAX, PAGE_BYTES_MAX, PAGES_MAX, too_many};
 

@@ -171,7 +171,7 @@ fn ask(port: u16, method: &str, path: &str, body: &str) -> Option<String> {
 }
 
 /// As etcd's gateway wants keys.
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {

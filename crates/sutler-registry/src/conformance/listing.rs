@@ -1,0 +1,71 @@
+//! What every registry promises of its listings. The vocabulary: `conformance.rs`.
+
+use super::Candidate;
+use crate::fault::ItemFault;
+use crate::gather::{AT_ONCE, State, gather};
+
+/// Names of what is listed now, as they are found by a whole look.
+async fn found(candidate: &dyn Candidate) -> Vec<String> {
+    let gathered = gather(candidate.registry(), &|_| None, AT_ONCE).await;
+    let found = gathered.expect("a listing").found.into_iter();
+    let there = found.filter(|it| !matches!(it.state, State::Failed(ItemFault::Gone(_))));
+    there.map(|it| it.item.image).collect()
+}
+
+fn image(candidate: &dyn Candidate, name: &str) -> String {
+    candidate.item(name).image
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn an_empty_registry_has_an_empty_listing(candidate: &dyn Candidate) {
+    let listing = candidate.registry().list().await.expect("a listing");
+    assert!(listing.items().is_empty(), "{listing:?}");
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn everything_is_listed_once_and_in_order(candidate: &dyn Candidate) {
+    for name in ["carrot", "apple", "banana", "apple"] {
+        candidate.put(name, "name: one\n").await;
+    }
+    let expected = ["apple", "banana", "carrot"].map(|it| image(candidate, it));
+    assert_eq!(found(candidate).await, expected);
+    let listing = candidate.registry().list().await.expect("a listing");
+    let listed: Vec<&str> = listing.items().iter().map(|it| it.image.as_str()).collect();
+    assert_eq!(listed, expected);
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn what_is_removed_is_not_found_any_more(candidate: &dyn Candidate) {
+    candidate.put("apple", "name: one\n").await;
+    candidate.put("banana", "name: two\n").await;
+    assert_eq!(found(candidate).await.len(), 2);
+    candidate.remove("apple").await;
+    assert_eq!(found(candidate).await, [image(candidate, "banana")]);
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn a_listing_that_fails_is_no_listing(candidate: &dyn Candidate) {
+    candidate.put("apple", "name: one\n").await;
+    candidate.break_listings().await;
+    let fault = candidate.registry().list().await.expect_err("no listing");
+    let said = fault.to_string();
+    let name = candidate.registry().name();
+    assert!(said.contains(name) && said.contains(": "), "{said}");
+    let gathered = gather(candidate.registry(), &|_| None, AT_ONCE).await;
+    assert!(gathered.is_err(), "{gathered:?}");
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn a_registry_that_was_mended_is_as_it_was(candidate: &dyn Candidate) {
+    candidate.put("apple", "name: one\n").await;
+    let before = found(candidate).await;
+    candidate.break_listings().await;
+    assert!(candidate.registry().list().await.is_err());
+    candidate.mend().await;
+    assert_eq!(found(candidate).await, before);
+}

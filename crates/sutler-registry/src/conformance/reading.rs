@@ -1,0 +1,170 @@
+//! What every registry promises of single items. The vocabulary: `conformance.rs`.
+
+use super::Candidate;
+use crate::digest::Digest;
+use crate::fault::ItemFault;
+use crate::gather::{AT_ONCE, Found, State, gather};
+use crate::seam::Item;
+
+async fn look(candidate: &dyn Candidate) -> Vec<Found> {
+    let gathered = gather(candidate.registry(), &|_| None, AT_ONCE).await;
+    gathered.expect("a listing").found
+}
+
+fn state<'a>(found: &'a [Found], candidate: &dyn Candidate, name: &str) -> &'a State {
+    let wanted = candidate.item(name);
+    let found = found.iter().find(|it| it.item.key() == wanted.key());
+    &found.expect("it is listed").state
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn what_was_put_is_what_is_read(candidate: &dyn Candidate) {
+    let manifest = "name: apple\ndescription: with ünïcode: and more\n";
+    candidate.put("apple", manifest).await;
+    let found = look(candidate).await;
+    let State::Read(spec) = state(&found, candidate, "apple") else {
+        panic!("{found:?}");
+    };
+    assert_eq!(spec.manifest, manifest.as_bytes());
+    assert_eq!(spec.item, candidate.item("apple").at(spec.digest.clone()));
+    // By its name alone, without any listing.
+    let alone = candidate.registry().fetch(&candidate.item("apple")).await;
+    assert_eq!(alone.as_ref(), Ok(spec));
+    let digest = candidate.registry().look_up(&candidate.item("apple")).await;
+    assert_eq!(digest.as_ref(), Ok(&spec.digest));
+    if let Some(image) = &spec.image {
+        let (_, pinned) = image.split_once('@').expect("an image by its digest");
+        assert!(Digest::parse(pinned).is_ok(), "{image}");
+    }
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn what_changes_gets_another_version_and_what_does_not_keeps_its_own(
+    candidate: &dyn Candidate,
+) {
+    candidate.put("apple", "name: one\n").await;
+    candidate.put("banana", "name: two\n").await;
+    let before = look(candidate).await;
+    candidate.put("apple", "name: other\n").await;
+    let after = look(candidate).await;
+    let digest = |found: &[Found], name: &str| match state(found, candidate, name) {
+        State::Read(spec) => spec.digest.clone(),
+        other => panic!("{name}: {other:?}"),
+    };
+    assert_ne!(digest(&before, "apple"), digest(&after, "apple"));
+    assert_eq!(digest(&before, "banana"), digest(&after, "banana"));
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn a_version_that_is_named_is_read_or_refused_and_never_another(
+    candidate: &dyn Candidate,
+) {
+    candidate.put("apple", "name: one\n").await;
+    let item = candidate.item("apple");
+    let first = candidate.registry().fetch(&item).await.expect("a spec");
+    candidate.put("apple", "name: other\n").await;
+    drop(candidate.registry().list().await);
+    match candidate.registry().fetch(&first.item).await {
+        Ok(spec) => assert_eq!(spec, first),
+        Err(fault) => assert_eq!(fault.kind(), "transient", "{fault}"),
+    }
+    let never = item.at(Digest::of(b"no such version"));
+    let fault = candidate.registry().fetch(&never).await;
+    let fault = fault.expect_err("there is no such version");
+    assert_eq!(fault.kind(), "transient", "{fault}");
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn what_never_was_is_gone(candidate: &dyn Candidate) {
+    candidate.put("apple", "name: one\n").await;
+    let item = candidate.item("never");
+    let fault = candidate.registry().look_up(&item).await;
+    let fault = fault.expect_err("nothing is there");
+    assert_eq!(fault.kind(), "gone", "{fault}");
+    let fault = candidate.registry().fetch(&item).await;
+    let fault = fault.expect_err("nothing is there");
+    assert!(
+        matches!(&fault, ItemFault::Gone(said) if said.contains("never")),
+        "{fault}"
+    );
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn what_is_known_is_not_read_again(candidate: &dyn Candidate) {
+    for name in ["apple", "banana", "carrot"] {
+        candidate.put(name, &format!("name: {name}\n")).await;
+    }
+    candidate.spoil("damson").await;
+    let first = look(candidate).await;
+    let known = |item: &Item| {
+        let found = first.iter().find(|it| it.item.key() == item.key())?;
+        match &found.state {
+            State::Read(spec) => Some(spec.digest.clone()),
+            State::Known(_) | State::Failed(_) => None,
+        }
+    };
+    candidate.put("carrot", "name: another\n").await;
+    let before = candidate.reads();
+    let gathered = gather(candidate.registry(), &known, AT_ONCE).await;
+    let second = gathered.expect("a listing").found;
+    for name in ["apple", "banana"] {
+        let state = state(&second, candidate, name);
+        assert!(matches!(state, State::Known(_)), "{name}: {state:?}");
+    }
+    assert!(matches!(
+        state(&second, candidate, "carrot"),
+        State::Read(_)
+    ));
+    let once_more = candidate.reads();
+    let of_one = once_more - before;
+    assert!(of_one <= 2, "{of_one} reads for one change");
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn an_item_that_fails_is_not_gone_and_hurts_no_other(candidate: &dyn Candidate) {
+    candidate.put("apple", "name: one\n").await;
+    candidate.put("banana", "name: two\n").await;
+    if !candidate.break_item("apple").await {
+        return;
+    }
+    let found = look(candidate).await;
+    let apple = state(&found, candidate, "apple");
+    assert!(
+        matches!(apple, State::Failed(ItemFault::Transient(_))),
+        "{apple:?}"
+    );
+    assert!(matches!(state(&found, candidate, "banana"), State::Read(_)));
+    candidate.mend().await;
+    let found = look(candidate).await;
+    assert!(matches!(state(&found, candidate, "apple"), State::Read(_)));
+}
+
+/// # Panics
+/// If the promise is broken.
+pub async fn what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other(
+    candidate: &dyn Candidate,
+) {
+    candidate.spoil("apple").await;
+    candidate.put("banana", "name: two\n").await;
+    let found = look(candidate).await;
+    let apple = state(&found, candidate, "apple");
+    let State::Failed(fault) = apple else {
+        panic!("{apple:?}");
+    };
+    assert!(
+        matches!(fault.kind(), "malformed" | "not-a-bundle"),
+        "{fault}"
+    );
+    assert!(fault.to_string().contains("apple"), "{fault}");
+    assert!(matches!(state(&found, candidate, "banana"), State::Read(_)));
+    let before = candidate.reads();
+    assert_eq!(look(candidate).await.len(), 2);
+    // The good one was read again, since nobody said that it is known; the spoiled one need not be.
+    assert!(candidate.reads() - before <= 3);
+}

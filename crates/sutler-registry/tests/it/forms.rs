@@ -1,0 +1,102 @@
+//! The forms that images come in: of OCI and of Docker, one or for several platforms, labels or annotations.
+
+use crate::stage::{Shop, kind_of, made, settings};
+use sutler_registry::{Item, Registry};
+use sutler_servers::registry::Image;
+
+const MANIFEST: &str = "version: 1.0\nname: hello-apb\n";
+
+#[tokio::test]
+async fn images_of_oci_and_of_docker_alone_and_in_lists_are_read() {
+    let Some(shop) = Shop::open() else {
+        return;
+    };
+    for (name, docker, listed_for) in [
+        ("oci", false, None),
+        ("oci-list", false, Some("amd64")),
+        ("docker", true, None),
+        ("docker-list", true, Some("amd64")),
+    ] {
+        let image = Image {
+            docker,
+            listed_for: listed_for.map(str::to_owned),
+            ..Image::bundle(MANIFEST)
+        };
+        let pushed = shop.server.push(name, "latest", &image);
+        let spec = shop.registry().fetch(&Item::new(name, "latest")).await;
+        let spec = spec.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        assert_eq!(spec.digest.as_str(), pushed.digest, "{name}");
+        assert_eq!(spec.manifest, MANIFEST.as_bytes(), "{name}");
+        assert_eq!(spec.file, "apb.yml", "{name}");
+        assert_eq!(spec.runtime.as_deref(), Some("2"), "{name}");
+        let host = shop.front.url();
+        let host = host.trim_start_matches("http://");
+        assert_eq!(spec.image, Some(format!("{host}/{name}@{}", pushed.digest)));
+    }
+}
+
+#[tokio::test]
+async fn annotations_will_do_where_there_are_no_labels_and_say_which_file_it_was() {
+    let Some(shop) = Shop::open() else {
+        return;
+    };
+    let mut annotations = Image::bundle(MANIFEST).labels;
+    annotations.push(("sutler.bundle.file".to_owned(), "bundle.yml".to_owned()));
+    let image = Image {
+        annotations,
+        ..Image::default()
+    };
+    shop.server.push("annotated", "latest", &image);
+    let spec = shop
+        .registry()
+        .fetch(&Item::new("annotated", "latest"))
+        .await;
+    let spec = spec.expect("a bundle");
+    assert_eq!(spec.manifest, MANIFEST.as_bytes());
+    assert_eq!(spec.file, "bundle.yml");
+    let asked = shop.front.asked();
+    assert!(!asked.iter().any(|it| it.contains("/blobs/")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn an_image_for_other_platforms_only_is_refused_until_that_one_is_wanted() {
+    let Some(shop) = Shop::open() else {
+        return;
+    };
+    let image = Image {
+        listed_for: Some("arm64".to_owned()),
+        ..Image::bundle(MANIFEST)
+    };
+    shop.server.push("arm", "latest", &image);
+    let fault = shop.registry().fetch(&Item::new("arm", "latest")).await;
+    let said = fault.expect_err("none for this platform").to_string();
+    assert!(said.contains("linux/arm64"), "{said}");
+    let mut wanted = settings(&shop.front.url());
+    wanted.platform = Some("linux/arm64".to_owned());
+    assert_eq!(kind_of(&made(wanted), "arm").await, "read");
+}
+
+#[tokio::test]
+async fn one_bad_label_is_a_fault_of_its_own_image_only() {
+    let Some(shop) = Shop::with(&["good"]) else {
+        return;
+    };
+    let label = ("com.redhat.apb.spec".to_owned(), "??? no base64".to_owned());
+    let image = Image {
+        labels: vec![label],
+        ..Image::default()
+    };
+    shop.server.push("bad", "latest", &image);
+    shop.server.push("plain", "latest", &Image::default());
+    let registry = shop.registry();
+    assert_eq!(kind_of(&registry, "bad").await, "malformed");
+    assert_eq!(kind_of(&registry, "plain").await, "not-a-bundle");
+    assert_eq!(kind_of(&registry, "good").await, "read");
+    // What is known to be none is not read again.
+    drop(shop.front.asked());
+    for image in ["bad", "plain"] {
+        kind_of(&registry, image).await;
+    }
+    let asked = shop.front.asked();
+    assert!(asked.iter().all(|it| it.starts_with("HEAD ")), "{asked:?}");
+}

@@ -1,0 +1,166 @@
+//! What is listed: pages, lists of images, allow and deny lists, named tags, and what a refresh costs.
+
+use crate::stage::{Shop, look, made, settings, told};
+use std::collections::BTreeMap;
+use sutler_registry::{Credentials, Digest, Item, Names, Registry, Wanted, Wishes, gather};
+use sutler_servers::registry::Image;
+use sutler_servers::{Fate, Front};
+
+/// More than one page of a catalog.
+const MANY: usize = 1_500;
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|it| (*it).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_catalog_of_several_pages_is_read_to_its_end_and_nothing_known_twice() {
+    let Some(shop) = Shop::open() else {
+        return;
+    };
+    let mut known = BTreeMap::new();
+    for number in 0..MANY {
+        let name = format!("org/bundle-{number:05}");
+        let image = Image::bundle(&format!("name: bundle-{number}\n"));
+        let laid = shop.server.lay(&name, "latest", &image);
+        known.insert(name, Digest::parse(&laid.digest).expect("a digest"));
+    }
+    let registry = shop.registry();
+    let lookup = |item: &Item| known.get(&item.image).cloned();
+    let found = gather(&registry, &lookup, 8)
+        .await
+        .expect("a listing")
+        .found;
+    assert_eq!(found.len(), MANY);
+    let asked = shop.front.asked();
+    let catalog = asked.iter().filter(|it| it.contains("_catalog")).count();
+    let heads = asked.iter().filter(|it| it.starts_with("HEAD ")).count();
+    assert_eq!((catalog, heads, asked.len()), (2, MANY, MANY + 2));
+    // One changes: one is read, its manifest and its labels.
+    let image = Image::bundle("name: changed\n");
+    shop.server.lay("org/bundle-00700", "latest", &image);
+    let found = gather(&registry, &lookup, 8)
+        .await
+        .expect("a listing")
+        .found;
+    let read: Vec<String> = told(&found)
+        .into_iter()
+        .filter(|it| !it.ends_with(" known"))
+        .collect();
+    assert_eq!(read, ["org/bundle-00700:latest read"]);
+    let asked = shop.front.asked();
+    let reads = asked.iter().filter(|it| it.starts_with("GET /v2/org/"));
+    assert_eq!(reads.count(), 2);
+}
+
+#[tokio::test]
+async fn lists_and_named_tags_say_what_is_wanted() {
+    let images = [
+        "org/hello-apb",
+        "org/postgres-apb",
+        "org/broken-apb",
+        "org/tool",
+    ];
+    let Some(shop) = Shop::with(&images) else {
+        return;
+    };
+    for tag in ["v1.0", "v2.0"] {
+        let image = Image::bundle(&format!("name: hello\ntag: {tag}\n"));
+        shop.server.push("org/hello-apb", tag, &image);
+    }
+    let wishes = Wishes {
+        allow: Some(texts(&[".*-apb$"])),
+        deny: texts(&["broken"]),
+        default_tag: Some("latest".to_owned()),
+        named: [
+            ("hello-apb".to_owned(), texts(&["v1.0", "v2.0"])),
+            ("postgres-apb".to_owned(), texts(&["v3.9"])),
+        ]
+        .into(),
+    };
+    let mut wanted = settings(&shop.front.url());
+    wanted.wanted = Wanted::new(&wishes).expect("they make sense");
+    let expected = [
+        "org/hello-apb:latest read",
+        "org/hello-apb:v1.0 read",
+        "org/hello-apb:v2.0 read",
+        "org/postgres-apb:latest read",
+        "org/postgres-apb:v3.9 gone",
+    ];
+    assert_eq!(told(&look(&made(wanted)).await), expected);
+}
+
+#[tokio::test]
+async fn a_list_of_images_asks_for_no_catalog() {
+    let Some(shop) = Shop::with(&["org/a", "org/b"]) else {
+        return;
+    };
+    shop.front.when("_catalog", Fate::status(403));
+    let mut wanted = settings(&shop.front.url());
+    wanted.names = Names::Images(texts(&["org/a", "org/never"]));
+    let expected = ["org/a:latest read", "org/never:latest gone"];
+    assert_eq!(told(&look(&made(wanted)).await), expected);
+}
+
+#[tokio::test]
+async fn docker_hub_is_listed_in_a_session_and_its_images_are_those_of_docker_io() {
+    let Some(shop) = Shop::with(&["org/private"]) else {
+        return;
+    };
+    let hub = Front::alone();
+    hub.say(
+        "POST /v2/users/login",
+        Some(Fate::text(r#"{"token":"session-of-tests"}"#)),
+    );
+    let listing = r#"{"count":1,"next":null,"results":[{"name":"private","is_private":true}]}"#;
+    hub.say("GET /v2/repositories/org/", Some(Fate::text(listing)));
+    let mut wanted = settings(&shop.front.url());
+    wanted.pull_from = Some(sutler_registry::HUB_HOST.to_owned());
+    wanted.names = Names::DockerHub {
+        url: hub.url(),
+        org: "org".to_owned(),
+    };
+    wanted.credentials = crate::stage::login();
+    let registry = made(wanted);
+    let found = look(&registry).await;
+    assert_eq!(told(&found), ["org/private:latest read"]);
+    let spec = registry.fetch(&Item::new("org/private", "latest")).await;
+    let image = spec.expect("a spec").image.expect("an image");
+    assert!(
+        image.starts_with("docker.io/org/private@sha256:"),
+        "{image}"
+    );
+    let shown = hub.shown();
+    let listed = shown.iter().find(|(line, _)| line.starts_with("GET"));
+    let proof = listed.and_then(|(_, proof)| proof.as_deref());
+    assert_eq!(proof, Some("Bearer session-of-tests"));
+
+    hub.say("GET /v2/repositories/org/", Some(Fate::status(404)));
+    let fault = registry
+        .list()
+        .await
+        .expect_err("there is no such organisation");
+    assert!(fault.to_string().contains("check `org`"), "{fault}");
+}
+
+#[tokio::test]
+async fn quay_is_listed_with_the_token_of_an_application() {
+    let quay = Front::alone();
+    let listing = r#"{"repositories":[{"namespace":"org","name":"a","kind":"image"},
+        {"namespace":"org","name":"chart","kind":"application"}]}"#;
+    quay.say(
+        "GET /api/v1/repository?namespace=org",
+        Some(Fate::text(listing)),
+    );
+    let mut wanted = settings(&quay.url());
+    wanted.names = Names::Quay {
+        url: quay.url(),
+        org: "org".to_owned(),
+    };
+    wanted.credentials = Credentials::Token("application-of-tests".into());
+    let listing = made(wanted).list().await.expect("a listing");
+    assert_eq!(listing.items(), [Item::new("org/a", "latest")]);
+    let shown = quay.shown();
+    let proof = shown[0].1.as_deref();
+    assert_eq!(proof, Some("Bearer application-of-tests"));
+}

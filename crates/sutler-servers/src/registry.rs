@@ -1,0 +1,169 @@
+//! A registry of images: Debian's docker-registry, with TLS and a password where a test wants them.
+//!
+//! Images get in by its API (`registry/push.rs`), by skopeo, or as files where there are to be thousands.
+
+mod push;
+
+pub use push::{Image, Pushed};
+
+use crate::find::{Missing, programs};
+use crate::place::Place;
+use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+const PORT: u16 = 5000;
+/// The user that is let in where a password is wanted; it has [`PASSWORD`].
+pub const USER: &str = "registrar";
+/// [`PASSWORD`], as the registry keeps it.
+const HASHED: &str = "$2y$05$abcdefghijklmnopqrstuu0BeUrdpTV9WhiDq5euhs6GipXyh2Dde";
+
+/// Whether anybody is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Everybody.
+    Open,
+    /// [`USER`] with [`PASSWORD`].
+    Password,
+}
+
+/// A registry for one test; `None` if there is none here, which is said.
+#[must_use]
+pub fn own(demands: Demands, entry: Entry) -> Option<Server> {
+    let Some(folder) = programs(&["docker-registry"], &["/usr/bin"]) else {
+        let missing = Missing {
+            name: "docker-registry",
+            program: "docker-registry",
+            how: "apt-get install docker-registry",
+            may_be: false,
+        };
+        missing.tell();
+        return None;
+    };
+    let program = folder.join("docker-registry");
+    let recipe = DockerRegistry { program, entry };
+    Some(Server::start_own(Box::new(recipe), demands))
+}
+
+/// The folder of skopeo, which copies images; `None` if there is none here, which is said.
+#[must_use]
+pub fn skopeo() -> Option<PathBuf> {
+    let found = programs(&["skopeo"], &["/usr/bin"]);
+    if found.is_none() {
+        let missing = Missing {
+            name: "skopeo",
+            program: "skopeo",
+            how: "apt-get install skopeo",
+            may_be: false,
+        };
+        missing.tell();
+    }
+    Some(found?.join("skopeo"))
+}
+
+struct DockerRegistry {
+    program: PathBuf,
+    entry: Entry,
+}
+
+impl Recipe for DockerRegistry {
+    fn name(&self) -> &'static str {
+        "docker-registry"
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        &["docker-registry", "nobody"]
+    }
+
+    fn prepare(&self, _ground: &Ground<'_>) {}
+
+    fn line(&self, ground: &Ground<'_>) -> Line {
+        let home = ground.home;
+        let (data, port) = (home.path("data"), ground.port);
+        let mut settings = format!(
+            "version: 0.1\nlog:\n  level: warn\n  accesslog:\n    disabled: true\n\
+             storage:\n  filesystem:\n    rootdirectory: {data}\n    maxthreads: 100\n  \
+             delete:\n    enabled: true\n  maintenance:\n    uploadpurging:\n      enabled: false\n\
+             http:\n  addr: 127.0.0.1:{port}\n"
+        );
+        if let Some(files) = ground.certificates {
+            settings.push_str(&format!(
+                "  tls:\n    certificate: {}\n    key: {}\n",
+                files.certificate, files.key
+            ));
+        }
+        if self.entry == Entry::Password {
+            let users = home.private("htpasswd", &format!("{USER}:{HASHED}\n"));
+            settings.push_str(&format!(
+                "auth:\n  htpasswd:\n    realm: tests\n    path: {users}\n"
+            ));
+        }
+        let settings = home.private("registry.yml", &settings);
+        Line {
+            program: self.program.clone(),
+            arguments: vec!["serve".to_owned(), settings],
+            variables: vec![("OTEL_TRACES_EXPORTER".to_owned(), "none".to_owned())],
+            signal: "KILL",
+        }
+    }
+
+    fn answers(&self, ground: &Ground<'_>) -> bool {
+        TcpStream::connect(("127.0.0.1", ground.port)).is_ok()
+    }
+
+    fn place(&self, ground: &Ground<'_>) -> Place {
+        let scheme = match ground.certificates {
+            Some(_) => "https",
+            None => "http",
+        };
+        let place = Place::of(&format!("{scheme}://127.0.0.1:{}", ground.port), PORT);
+        match self.entry {
+            Entry::Open => place,
+            Entry::Password => place.with_user(USER, PASSWORD),
+        }
+    }
+
+    fn make(&self, _at: &Place, name: &str) -> String {
+        name.to_owned()
+    }
+}
+
+/// Copies an image into a registry by skopeo, as an author would; `from` is written as skopeo has it.
+///
+/// # Panics
+/// If skopeo fails; with what it said.
+pub fn copy(skopeo: &Path, server: &Server, from: &str, to: &str) {
+    let home = server.home();
+    let place = server.place();
+    let at = format!("{}:{}", place.host, place.port);
+    // A password in the arguments would be in the list of processes.
+    let login = crate::etcd::base64(format!("{USER}:{PASSWORD}").as_bytes());
+    let logins = format!(r#"{{"auths":{{"{at}":{{"auth":"{login}"}}}}}}"#);
+    let logins = home.private("logins.json", &logins);
+    let to = format!("docker://{at}/{to}");
+    let mut arguments = vec![
+        "--insecure-policy",
+        "copy",
+        "--authfile",
+        &logins,
+        "--quiet",
+        "--src-tls-verify=false",
+    ];
+    let trusted = home.path("trusted");
+    if place.scheme == "https" {
+        std::fs::create_dir_all(&trusted).expect("a folder");
+        let authority = &server.certificates().authority;
+        std::fs::copy(authority, Path::new(&trusted).join("ca.crt")).expect("a copy");
+        arguments.extend(["--dest-cert-dir", &trusted]);
+    } else {
+        arguments.push("--dest-tls-verify=false");
+    }
+    arguments.extend([from, to.as_str()]);
+    let ended = std::process::Command::new(skopeo)
+        .args(&arguments)
+        .env("TMPDIR", home.folder())
+        .output()
+        .expect("skopeo runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "skopeo: {said}");
+}
