@@ -65,7 +65,8 @@ pub trait Runner: Send + Sync + 'static {
     /// Looks for a run by its name.
     async fn look(&self, name: RunName) -> Result<Seen, RunFault>;
 
-    /// Starts a run. One that is there already, under way or ended, is left as it is.
+    /// Starts a run. One that is there already, under way or ended, is left as it is. Whoever does not wait for
+    /// it does not know whether it is started: see [`Runner::stop`].
     async fn start(&self, order: &Order) -> Result<(), RunFault>;
 
     /// Watches a run until it ends or is lost. What it says goes to `lines`, from the beginning after a
@@ -79,7 +80,7 @@ pub trait Runner: Send + Sync + 'static {
     /// that is not there.
     ///
     /// # Guarantees
-    /// After `Ok` nothing of the run runs any more. Where that is not certain there is a fault, and it is
+    /// After `Ok` nothing of the run runs any more, and no start of it by this runner is under way. Where that is not certain there is a fault, and it is
     /// worth another try.
     async fn stop(&self, name: RunName) -> Result<(), RunFault>;
 

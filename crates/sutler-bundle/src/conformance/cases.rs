@@ -14,6 +14,7 @@ macro_rules! runner_conformance {
                 a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running
                 a_stop_of_a_lost_run_leaves_nothing_running
                 a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running
+                a_stop_ends_a_start_that_nobody_waits_for
                 what_was_cut_short_is_swept_by_the_next_broker
                 what_is_removed_is_listed_no_more_and_leaves_nothing
                 nobody_listening_is_no_reason_to_stop;

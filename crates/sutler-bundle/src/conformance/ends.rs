@@ -35,7 +35,8 @@ pub async fn a_deadline_ends_everything_the_run_started(candidate: &dyn Candidat
 /// However much there is to hear.
 pub async fn a_flood_of_output_does_not_keep_a_run_from_its_deadline(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
-    let mut order = order(candidate, "yes");
+    // So many that there is always more to hear.
+    let mut order = order(candidate, "yes & yes & yes & yes & yes & yes & yes");
     order.limits.deadline = Duration::from_millis(300);
     order.limits.output = 100_000;
     runner.start(&order).await.expect("started");

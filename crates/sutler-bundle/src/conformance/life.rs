@@ -5,6 +5,7 @@ use super::scene::{UNTIL_GO, heard_until, nothing_left_eventually, order, run, s
 use crate::order::RunName;
 use crate::runner::{Exit, RunFault, Seen};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -154,6 +155,22 @@ pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
     // Refused for what runs.
     runner.remove(order.name).await.expect("removed");
     assert_eq!(candidate.left_of(order.name).await, 0);
+}
+
+/// Whoever cancels an operation goes away from the start of its run, wherever that is.
+pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    for patience_ms in [0, 2, 20, 200] {
+        let order = order(candidate, "sleep 1000");
+        let patience = Duration::from_millis(patience_ms);
+        let waited = tokio::time::timeout(patience, runner.start(&order)).await;
+        runner.stop(order.name).await.expect("stopped");
+        let seen = runner.look(order.name).await.expect("looked");
+        let ended = matches!(seen, Seen::NeverStarted | Seen::Finished(Exit::Stopped));
+        assert!(ended, "{waited:?} {seen:?}");
+        runner.remove(order.name).await.expect("removed");
+        assert_eq!(candidate.left_of(order.name).await, 0);
+    }
 }
 
 /// Whoever is killed while it makes or removes a run leaves secrets lying about.

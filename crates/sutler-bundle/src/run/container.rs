@@ -16,6 +16,7 @@ use crate::ansible;
 use crate::given::{Given, ResultFolder};
 use crate::order::{Order, RunName, Runnable};
 use crate::run::process::{make_way, sweep};
+use crate::run::starts::Starts;
 use crate::run::tail::Tail;
 use crate::runner::{Exit, Line, RunFault, Runner, Seen};
 use async_trait::async_trait;
@@ -24,7 +25,7 @@ use hear::Ear;
 use layout::RunFolder;
 use standing::{Standing, standing};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -39,12 +40,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 const KILLED: Duration = Duration::from_secs(30);
 
 /// Runs bundles as containers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ContainerRunner {
     settings: Arc<ContainerSettings>,
     /// Where our modules for playbooks are.
-    modules: PathBuf,
+    modules: Arc<Path>,
     engine: Engine,
+    starts: Starts,
 }
 
 impl ContainerRunner {
@@ -63,8 +65,9 @@ impl ContainerRunner {
         let engine = Engine::new(&settings)?;
         Ok(Self {
             settings: Arc::new(settings),
-            modules,
+            modules: Arc::from(modules),
             engine,
+            starts: Starts::default(),
         })
     }
 
@@ -82,9 +85,7 @@ impl ContainerRunner {
         let task = tokio::task::spawn_blocking(move || {
             work(&at).map_err(|fault| trouble_with(what, &at.path, &fault))
         });
-        task.await.map_err(|_| {
-            RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
-        })?
+        task.await.map_err(|_| shutting_down())?
     }
 
     /// What is there of a run.
@@ -176,6 +177,35 @@ impl ContainerRunner {
         }
     }
 
+    /// Starts a run whose image is there, once nobody else does.
+    async fn start_alone(&self, order: &Order) -> Result<(), RunFault> {
+        let folder = self.folder(order.name);
+        let (settings, name) = (Arc::clone(&self.settings), order.name);
+        let _alone = self
+            .beside(&folder, "start", move |_| {
+                layout::alone(&settings.work, name)
+            })
+            .await?;
+        if !matches!(
+            self.stands(order.name).await?,
+            Standing::NotMade | Standing::Made
+        ) {
+            return Ok(());
+        }
+        let (settings, wanted) = (Arc::clone(&self.settings), order.clone());
+        self.beside(&folder, "write", move |folder| {
+            layout::lay_out(&settings, &wanted, folder)
+        })
+        .await?;
+        let started = self.create_and_start(order, &folder).await;
+        if let Err(RunFault::Refused(_)) = &started
+            && self.engine.remove(order.name).await?
+        {
+            self.beside(&folder, "remove", RunFolder::take_away).await?;
+        }
+        started
+    }
+
     async fn create_and_start(&self, order: &Order, folder: &RunFolder) -> Result<(), RunFault> {
         for _ in 0..START_TRIES {
             match self.stands(order.name).await? {
@@ -240,31 +270,15 @@ impl Runner for ContainerRunner {
         self.engine
             .have_image(reference, order.limits.deadline)
             .await?;
-        let folder = self.folder(order.name);
-        let (settings, name) = (Arc::clone(&self.settings), order.name);
-        let _alone = self
-            .beside(&folder, "start", move |_| {
-                layout::alone(&settings.work, name)
-            })
-            .await?;
-        if !matches!(
-            self.stands(order.name).await?,
-            Standing::NotMade | Standing::Made
-        ) {
-            return Ok(());
-        }
-        let (settings, wanted) = (Arc::clone(&self.settings), order.clone());
-        self.beside(&folder, "write", move |folder| {
-            layout::lay_out(&settings, &wanted, folder)
-        })
-        .await?;
-        let started = self.create_and_start(order, &folder).await;
-        if let Err(RunFault::Refused(_)) = &started
-            && self.engine.remove(order.name).await?
-        {
-            self.beside(&folder, "remove", RunFolder::take_away).await?;
-        }
-        started
+        // It goes on to its end even if nobody waits for it: nobody knows what an engine does about a
+        // question that was hung up.
+        let (runner, order) = (self.clone(), order.clone());
+        let under_way = self.starts.begin(order.name);
+        let task = tokio::spawn(async move {
+            let _under_way = under_way;
+            runner.start_alone(&order).await
+        });
+        task.await.map_err(|_| shutting_down())?
     }
 
     async fn watch(&self, name: RunName, lines: mpsc::Sender<Line>) -> Result<Seen, RunFault> {
@@ -320,12 +334,11 @@ impl Runner for ContainerRunner {
             Ok(given)
         };
         let task = tokio::task::spawn_blocking(read);
-        task.await.map_err(|_| {
-            RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
-        })?
+        task.await.map_err(|_| shutting_down())?
     }
 
     async fn stop(&self, name: RunName) -> Result<(), RunFault> {
+        self.starts.over(name).await;
         match self.stands(name).await? {
             Standing::Running | Standing::Overdue => self.end_because(name, Exit::Stopped).await,
             Standing::Made => match self.undo(name).await? {
@@ -359,6 +372,10 @@ impl Runner for ContainerRunner {
         names.dedup();
         Ok(names)
     }
+}
+
+fn shutting_down() -> RunFault {
+    RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
 }
 
 fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunFault {

@@ -31,6 +31,7 @@ pub use supervise::{SUPERVISOR, supervisor};
 use crate::ansible;
 use crate::given::{Given, ResultFolder};
 use crate::order::{Order, RunName};
+use crate::run::starts::Starts;
 use crate::run::tail::Tail;
 use crate::runner::{Line, RunFault, Runner, Seen};
 use async_trait::async_trait;
@@ -129,6 +130,7 @@ pub struct ProcessRunner {
     settings: Arc<ProcessSettings>,
     /// Supervisors that this process started, until they are buried.
     supervisors: Arc<Mutex<Vec<Child>>>,
+    starts: Starts,
 }
 
 impl ProcessRunner {
@@ -149,6 +151,7 @@ impl ProcessRunner {
         Ok(Self {
             settings: Arc::new(settings),
             supervisors: Arc::default(),
+            starts: Starts::default(),
         })
     }
 
@@ -194,7 +197,10 @@ impl Runner for ProcessRunner {
 
     async fn start(&self, order: &Order) -> Result<(), RunFault> {
         let order = order.clone();
+        let under_way = self.starts.begin(order.name);
         self.beside(move |settings, supervisors| {
+            // It goes on to its end even if nobody waits for it.
+            let _under_way = under_way;
             if let Some(child) = start(settings, &order)? {
                 let mut there = supervisors.lock().unwrap_or_else(PoisonError::into_inner);
                 there.push(child);
@@ -228,6 +234,7 @@ impl Runner for ProcessRunner {
 
     async fn stop(&self, name: RunName) -> Result<(), RunFault> {
         let folder = self.folder(name);
+        self.starts.over(name).await;
         match self.look(name).await? {
             // Whatever was left of it has been ended by the look at it.
             Seen::Finished(_) | Seen::Lost(_) => return Ok(()),

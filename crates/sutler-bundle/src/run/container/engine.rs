@@ -31,7 +31,7 @@ const UNSETTLED: Duration = Duration::from_millis(25);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// An engine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Engine {
     docker: Docker,
     logins: Vec<RegistryLogin>,
