@@ -48,8 +48,8 @@ pub const MANIFEST_FILES: [&str; 4] = ["bundle.yml", "bundle.yaml", "apb.yml", "
 /// Longest manifest, in bytes. It must fit into a label of an image.
 pub const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
-/// The highest runtime of the contract: how a bundle and its broker talk.
-const RUNTIME_MAX: u64 = 2;
+/// The runtime of the contract: how a bundle and its broker talk. The one before it is not spoken.
+const RUNTIME: u64 = 2;
 
 /// Longest name of a bundle, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -325,14 +325,16 @@ fn image(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
 }
 
 fn runtime(top: &Fields<'_>, findings: &mut Findings) -> u8 {
-    match top.count("runtime", findings) {
-        None => 2,
-        Some(runtime @ 1..=RUNTIME_MAX) => runtime as u8,
-        Some(_) => {
-            findings.fault(top.place_of("runtime"), "runtime", "must be 1 or 2");
-            2
+    let reason = match top.count("runtime", findings) {
+        None | Some(RUNTIME) => return 2,
+        Some(1) => {
+            "must be 2: bundles of runtime 1 keep credentials in their pod until somebody fetches them, \
+             which nobody does here; build the image on a base whose runtime is 2"
         }
-    }
+        Some(_) => "must be 2",
+    };
+    findings.fault(top.place_of("runtime"), "runtime", reason);
+    2
 }
 
 fn dashboard(top: &Fields<'_>, findings: &mut Findings) -> Option<Dashboard> {

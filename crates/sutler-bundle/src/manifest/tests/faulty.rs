@@ -86,3 +86,13 @@ fn a_schema_that_no_broker_would_take_is_told() {
     let said = refused(&text, "bundle.yml").to_string();
     assert!(said.contains("plans[0]"), "{said}");
 }
+
+#[test]
+fn the_runtime_that_nobody_speaks_any_more_is_refused_with_a_way_on() {
+    let text = "name: x\ndescription: d\nruntime: 1\nplans: [{name: p, description: d}]";
+    for file in ["bundle.yml", "apb.yml"] {
+        let said = refused(text, file).to_string();
+        assert!(said.contains("runtime must be 2"), "{said}");
+        assert!(said.contains("build the image on a base"), "{said}");
+    }
+}
