@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -238,6 +238,32 @@ async fn read_answer(
         }
         let body = String::from_utf8_lossy(&buffer[end + 4..]).into_owned();
         return Ok((status, body));
+    }
+}
+
+/// A connection that is kept.
+pub(crate) struct Line {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Line {
+    pub(crate) async fn to(port: u16) -> Result<Self, Failed> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.set_nodelay(true)?;
+        let buffer = Vec::with_capacity(4096);
+        Ok(Self { stream, buffer })
+    }
+
+    /// Asks for something; `start` is method and path.
+    pub(crate) async fn ask(&mut self, start: &str, body: &str) -> Result<(u16, String), Failed> {
+        let login = base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{PASSWORD}"));
+        let length = body.len();
+        let request = format!(
+            "{start} HTTP/1.1\r\nHost: bench\r\nX-Broker-API-Version: 2.17\r\nAuthorization: Basic {login}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        self.stream.write_all(request.as_bytes()).await?;
+        read_answer(&mut self.stream, &mut self.buffer).await
     }
 }
 

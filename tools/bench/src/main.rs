@@ -6,6 +6,7 @@
 
 mod baseline;
 mod broker;
+mod bundles;
 mod growth;
 mod load;
 mod loops;
@@ -53,6 +54,8 @@ pub(crate) struct RunArgs {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measures runs of bundles as processes: the broker's share, how soon they start, what waiting costs
+    Bundles(bundles::BundleArgs),
     /// (internal) Serve one subject on a port
     #[command(hide = true)]
     Serve(subject::ServeArgs),
@@ -66,6 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match cli.command {
         Some(Command::Serve(args)) => runtime(2)?.block_on(subject::serve(args)),
         Some(Command::Load(args)) => runtime(1)?.block_on(load::run(args)),
+        Some(Command::Bundles(args)) => runtime(2)?.block_on(bundles::measure(args)),
         None => runtime(2)?.block_on(measure(cli.run)),
     }
 }

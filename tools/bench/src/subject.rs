@@ -1,6 +1,6 @@
 //! What is measured, each in a process of its own: bare hyper, the skeletons, the broker.
 
-use crate::{baseline, broker};
+use crate::{baseline, broker, bundles};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -28,6 +28,8 @@ pub(crate) enum Subject {
     Broker,
     /// The broker, with operations that never end.
     StuckBroker,
+    /// The broker, with bundles that are run as processes.
+    Bundles,
 }
 
 #[derive(Args)]
@@ -50,6 +52,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Err
         Subject::SkeletonProvision => baseline::skeleton_provision(port, &dir).await,
         Subject::Broker => broker::serve(port, &dir, broker::Pace::AtOnce).await,
         Subject::StuckBroker => broker::serve(port, &dir, broker::Pace::Never).await,
+        Subject::Bundles => bundles::serve(port, &dir).await,
     }
 }
 
@@ -127,11 +130,21 @@ impl Server {
 
     /// The processor time it has used, in microseconds; the kernel counts in hundredths of a second.
     pub(crate) fn cpu_micros(&self) -> f64 {
+        self.ticks(11) + self.ticks(12)
+    }
+
+    /// The same of its children that ended, and of theirs.
+    pub(crate) fn cpu_micros_of_children(&self) -> f64 {
+        self.ticks(13) + self.ticks(14)
+    }
+
+    /// One of the times that the kernel keeps of it, in microseconds.
+    fn ticks(&self, nth: usize) -> f64 {
         let stat =
             std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let rest = stat.rsplit(") ").next().unwrap_or_default();
-        let ticks = |n: usize| rest.split(' ').nth(n).and_then(|it| it.parse::<f64>().ok());
-        (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) * 10_000.0
+        let ticks = rest.split(' ').nth(nth).and_then(|it| it.parse().ok());
+        ticks.unwrap_or(0.0) * 10_000.0
     }
 
     /// Its process.

@@ -38,6 +38,7 @@ grep -o '"password":"[^"]*"' "$vars" || true
 grep -o '"_apb_provision_creds":{[^}]*}' "$vars" || true
 grep -o '"_apb_bind_creds":{[^}]*}' "$vars" || true
 cat "$SUTLER_SECRETS_DIR/apb-server/master"
+printf 'x%s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" | base64
 printf 'half of it, with %s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" > "$SUTLER_RESULT_DIR/progress"
 "#;
 

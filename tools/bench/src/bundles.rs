@@ -1,0 +1,280 @@
+//! Runs of bundles as processes: the broker's own share of the work, how soon an action is started, and
+//! what a run costs that only waits.
+//!
+//! The broker under measurement is [`serve`]; the bundles are written by `bundles/yard.rs`.
+
+mod yard;
+
+use crate::load::{Failed, Line};
+use crate::report::{bound, median, say};
+use crate::subject::{PASSWORD, Server, Subject, USER};
+use crate::{machine, pairs};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use sutler_broker::Broker;
+use sutler_bundle::{
+    BundleService, Folders, Limits, Offers, Parts, ProcessRunner, ProcessSettings, Runners, Shelf,
+};
+use sutler_journal::KeyRing;
+use sutler_store_sqlite::SqliteStore;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use yard::{BARE, HELLO, Offered, STAMP, WAITS, Yard};
+
+type Fault = Box<dyn std::error::Error>;
+
+/// How often an operation is polled.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// Most of everything that a whole measurement may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How much to measure.
+#[derive(Args)]
+pub(crate) struct BundleArgs {
+    /// A directory on a real disk, which users of runs can enter; tmpfs is refused
+    #[arg(long, default_value = "target/bench-data")]
+    dir: PathBuf,
+    /// Provisions at the same time
+    #[arg(long, default_value_t = 200)]
+    provisions: usize,
+    /// Starts on an idle broker
+    #[arg(long, default_value_t = 50)]
+    starts: usize,
+}
+
+/// Serves the bundles of a directory.
+pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), Fault> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    let work = dir.join("work");
+    let shelf = Arc::new(Shelf::open(&work)?);
+    let roots = vec![dir.join("bundles")];
+    let snapshot = Arc::new(Folders::new(roots, shelf.clone(), Offers::default()).look());
+    if let Some(fault) = snapshot.faults.first() {
+        return Err(fault.clone().into());
+    }
+    let service = Arc::new(BundleService::new(Parts {
+        shelf,
+        runners: Arc::new(Runners {
+            processes: Arc::new(ProcessRunner::open(ProcessSettings::new(work))?),
+            containers: None,
+        }),
+        secrets: Vec::new(),
+        limits: Limits::default(),
+        share_provision_credentials: false,
+        host: None,
+    }));
+    service.offer(snapshot.clone());
+    let store = SqliteStore::open(dir.join("broker.db")).await?;
+    let running = Broker::new(snapshot.catalog().map_err(|it| it.to_string())?)
+        .other_services(service.clone())
+        .store(store, KeyRing::file(dir.join("broker.key"))?)
+        .settings(|settings| {
+            // One user sends all there is.
+            settings.limits.rate_per_caller = None;
+            settings.limits.requests_per_caller = 4_096;
+            settings.limits.changes_at_once = 4_096;
+        })
+        .basic_auth(USER, PASSWORD)
+        .start()
+        .await?;
+    let fates = Arc::new(running.clone());
+    tokio::join!(
+        service.reap(fates),
+        running.serve(listener, std::future::pending())
+    );
+    Ok(())
+}
+
+pub(crate) async fn measure(args: BundleArgs) -> Result<(), Fault> {
+    std::fs::create_dir_all(&args.dir)?;
+    machine::describe(&args.dir)?;
+    small_supervisor()?;
+    say("\n-- bundles as processes --");
+    let yard = Yard::new(&pairs::fresh_dir(&args.dir.join("bundles"))?)?;
+    let server = Server::start(Subject::Bundles, yard.dir()).await?;
+    starts(&yard, &server, args.starts).await?;
+    for offered in [HELLO, BARE] {
+        shares(&yard, &server, &offered, args.provisions).await?;
+    }
+    drop(server);
+    let yard = Yard::new(&pairs::fresh_dir(&args.dir.join("bundles"))?)?;
+    let server = Server::start(Subject::Bundles, yard.dir()).await?;
+    waits(&yard, &server, args.provisions).await
+}
+
+/// What waits in hundreds should be small; without it the large executable does the same.
+fn small_supervisor() -> Result<(), Fault> {
+    let small = std::env::current_exe()?.with_file_name("sutler-supervisor");
+    match small.is_file() {
+        true => Ok(()),
+        false => Err(
+            "sutler-supervisor is not beside this: cargo build --profile bench -p sutler-bundle"
+                .into(),
+        ),
+    }
+}
+
+/// From the acceptance of an operation to its action, one after the other on a broker that does nothing else.
+async fn starts(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault> {
+    let (mut from_request, mut from_answer) = (Vec::new(), Vec::new());
+    let mut line = Line::to(server.port).await.map_err(told)?;
+    for nth in 0..=count {
+        let sent = now_ms();
+        let operation = accept(&mut line, &STAMP, &format!("s{nth}"))
+            .await
+            .map_err(told)?;
+        let heard = now_ms();
+        done(
+            &mut line,
+            &format!("s{nth}"),
+            &operation,
+            Duration::from_millis(20),
+        )
+        .await
+        .map_err(told)?;
+        let stamp = yard.stamp(&operation)?;
+        // The first warms everything up.
+        if nth > 0 {
+            from_request.push(stamp - sent);
+            from_answer.push(stamp - heard);
+        }
+    }
+    let p95 = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() * 95 / 100]
+    };
+    bound(
+        "202 to the action, median",
+        median(&from_answer),
+        20.0,
+        "ms",
+    );
+    bound("202 to the action, p95", p95(&mut from_answer), 20.0, "ms");
+    bound(
+        "request to the action, median",
+        median(&from_request),
+        20.0,
+        "ms",
+    );
+    bound(
+        "request to the action, p95",
+        p95(&mut from_request),
+        20.0,
+        "ms",
+    );
+    Ok(())
+}
+
+/// The broker's own processor time beside that of everything it started.
+async fn shares(yard: &Yard, server: &Server, of: &Offered, count: usize) -> Result<(), Fault> {
+    let before = (server.cpu_micros(), server.cpu_micros_of_children());
+    let began = std::time::Instant::now();
+    let mut provisions = JoinSet::new();
+    for nth in 0..count {
+        let (port, of) = (server.port, *of);
+        provisions.spawn(async move {
+            let mut line = Line::to(port).await?;
+            let id = format!("{}{nth}", of.name);
+            let operation = accept(&mut line, &of, &id).await?;
+            done(&mut line, &id, &operation, POLL_EVERY).await
+        });
+    }
+    while let Some(ended) = provisions.join_next().await {
+        ended?.map_err(told)?;
+    }
+    let took = began.elapsed().as_secs_f64();
+    yard.until_no_run_is_left(PATIENCE).await?;
+    let own = server.cpu_micros() - before.0;
+    let children = server.cpu_micros_of_children() - before.1;
+    let each = |micros: f64| micros / 1e3 / count as f64;
+    say(&format!(
+        "{count} provisions of {}: {took:.1} s; processor time of each: broker {:.2} ms, all else {:.2} ms",
+        of.name,
+        each(own),
+        each(children)
+    ));
+    let what = format!("the broker's share, {}", of.name);
+    bound(&what, own / (own + children) * 100.0, 10.0, "%");
+    Ok(())
+}
+
+/// What a run costs that waits: its supervisor, and what the broker grows by.
+async fn waits(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault> {
+    let mut line = Line::to(server.port).await.map_err(told)?;
+    for nth in 0..5 {
+        let id = format!("warm{nth}");
+        let operation = accept(&mut line, &BARE, &id).await.map_err(told)?;
+        done(&mut line, &id, &operation, Duration::from_millis(20))
+            .await
+            .map_err(told)?;
+    }
+    let before = server.resident_mb() * 1024.0;
+    let mut operations = Vec::with_capacity(count);
+    for nth in 0..count {
+        let id = format!("w{nth}");
+        let operation = accept(&mut line, &WAITS, &id).await.map_err(told)?;
+        operations.push((id, operation));
+    }
+    yard.until_waiting(count, PATIENCE).await?;
+    let supervisors = yard::private_kb_of_supervisors(server.id());
+    let grown = (server.resident_mb() * 1024.0 - before) / count as f64;
+    yard.let_go()?;
+    for (id, operation) in &operations {
+        done(&mut line, id, operation, POLL_EVERY)
+            .await
+            .map_err(told)?;
+    }
+    yard.until_no_run_is_left(PATIENCE).await?;
+    if supervisors.len() != count {
+        return Err(format!("{} supervisors were seen of {count}", supervisors.len()).into());
+    }
+    let each = supervisors.iter().sum::<f64>() / count as f64;
+    say(&format!(
+        "{count} runs that wait: supervisor {each:.0} kB each, the broker grows by {grown:.0} kB each"
+    ));
+    bound("memory of a run that waits", each + grown, 200.0, "kB");
+    Ok(())
+}
+
+fn told(fault: Failed) -> Fault {
+    fault.to_string().into()
+}
+
+fn now_ms() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64() * 1e3
+}
+
+/// Has an instance accepted; the operation.
+async fn accept(line: &mut Line, of: &Offered, id: &str) -> Result<String, Failed> {
+    let body = format!(
+        "{{\"service_id\":\"{}\",\"plan_id\":\"{}\",\"organization_guid\":\"o\",\"space_guid\":\"s\"}}",
+        of.service, of.plan
+    );
+    let start = format!("PUT /v2/service_instances/{id}?accepts_incomplete=true");
+    let (status, text) = line.ask(&start, &body).await?;
+    let json: serde_json::Value = serde_json::from_str(&text)?;
+    match (status, json["operation"].as_str()) {
+        (202, Some(operation)) => Ok(operation.to_owned()),
+        _ => Err(format!("a provision was answered {status}: {text}").into()),
+    }
+}
+
+/// Polls until it has succeeded.
+async fn done(line: &mut Line, id: &str, operation: &str, every: Duration) -> Result<(), Failed> {
+    let start = format!("GET /v2/service_instances/{id}/last_operation?operation={operation}");
+    let began = std::time::Instant::now();
+    while began.elapsed() < PATIENCE {
+        tokio::time::sleep(every).await;
+        let (_, text) = line.ask(&start, "").await?;
+        let json: serde_json::Value = serde_json::from_str(&text)?;
+        match json["state"].as_str() {
+            Some("in progress") => {}
+            Some("succeeded") => return Ok(()),
+            _ => return Err(format!("a provision did not succeed: {text}").into()),
+        }
+    }
+    Err("a provision did not end".into())
+}
