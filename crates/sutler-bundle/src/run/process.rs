@@ -8,6 +8,7 @@ mod course;
 mod end;
 mod family;
 mod folder;
+mod graves;
 mod job;
 mod launch;
 mod marks;
@@ -36,12 +37,13 @@ use crate::run::tail::Tail;
 use crate::runner::{Line, RunFault, Runner, Seen};
 use async_trait::async_trait;
 use folder::RunFolder;
+use graves::Graves;
 use marks::Verdict;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
@@ -128,8 +130,7 @@ fn supervisor_beside(own: &Path) -> Vec<String> {
 #[derive(Debug)]
 pub struct ProcessRunner {
     settings: Arc<ProcessSettings>,
-    /// Supervisors that this process started, until they are buried.
-    supervisors: Arc<Mutex<Vec<Child>>>,
+    graves: Graves,
     starts: Starts,
 }
 
@@ -150,7 +151,7 @@ impl ProcessRunner {
         }
         Ok(Self {
             settings: Arc::new(settings),
-            supervisors: Arc::default(),
+            graves: Graves::default(),
             starts: Starts::default(),
         })
     }
@@ -159,18 +160,13 @@ impl ProcessRunner {
         RunFolder::new(&self.settings.runs(), name)
     }
 
-    /// Does what blocks beside the runtime, and buries supervisors on the way.
+    /// Does what blocks beside the runtime.
     async fn beside<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&ProcessSettings, &Mutex<Vec<Child>>) -> Result<T, RunFault> + Send + 'static,
+        work: impl FnOnce(&ProcessSettings) -> Result<T, RunFault> + Send + 'static,
     ) -> Result<T, RunFault> {
-        let (settings, supervisors) = (Arc::clone(&self.settings), Arc::clone(&self.supervisors));
-        let task = tokio::task::spawn_blocking(move || {
-            let mut there = supervisors.lock().unwrap_or_else(PoisonError::into_inner);
-            there.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-            drop(there);
-            work(&settings, &supervisors)
-        });
+        let settings = Arc::clone(&self.settings);
+        let task = tokio::task::spawn_blocking(move || work(&settings));
         task.await.map_err(|_| {
             RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
         })?
@@ -192,18 +188,26 @@ impl ProcessRunner {
 impl Runner for ProcessRunner {
     async fn look(&self, name: RunName) -> Result<Seen, RunFault> {
         let folder = self.folder(name);
-        self.beside(move |_, _| look(&folder, name)).await
+        let graves = self.graves.clone();
+        self.beside(move |_| {
+            let seen = look(&folder, name)?;
+            if seen != Seen::Running {
+                graves.bury(name);
+            }
+            Ok(seen)
+        })
+        .await
     }
 
     async fn start(&self, order: &Order) -> Result<(), RunFault> {
         let order = order.clone();
         let under_way = self.starts.begin(order.name);
-        self.beside(move |settings, supervisors| {
+        let graves = self.graves.clone();
+        self.beside(move |settings| {
             // It goes on to its end even if nobody waits for it.
             let _under_way = under_way;
             if let Some(child) = start(settings, &order)? {
-                let mut there = supervisors.lock().unwrap_or_else(PoisonError::into_inner);
-                there.push(child);
+                graves.expect(order.name, child);
             }
             Ok(())
         })
@@ -229,7 +233,7 @@ impl Runner for ProcessRunner {
 
     async fn given(&self, name: RunName) -> Result<Given, RunFault> {
         let folder = self.folder(name);
-        self.beside(move |_, _| given(&folder, name)).await
+        self.beside(move |_| given(&folder, name)).await
     }
 
     async fn stop(&self, name: RunName) -> Result<(), RunFault> {
@@ -240,12 +244,12 @@ impl Runner for ProcessRunner {
             Seen::Finished(_) | Seen::Lost(_) => return Ok(()),
             // Somebody may have taken its directory away: then only its processes know of it.
             Seen::NeverStarted => {
-                return self.beside(move |_, _| end::left_over(name, None)).await;
+                return self.beside(move |_| end::left_over(name, None)).await;
             }
             Seen::Running => {}
         }
         let at = folder.clone();
-        self.beside(move |_, _| {
+        self.beside(move |_| {
             end::tell_to_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
         })
         .await?;
@@ -255,7 +259,7 @@ impl Runner for ProcessRunner {
         {
             return Ok(());
         }
-        self.beside(move |_, _| {
+        self.beside(move |_| {
             end::kill_supervisor(&folder);
             Ok(())
         })
@@ -270,7 +274,9 @@ impl Runner for ProcessRunner {
 
     async fn remove(&self, name: RunName) -> Result<(), RunFault> {
         let folder = self.folder(name);
-        self.beside(move |_, _| {
+        let graves = self.graves.clone();
+        self.beside(move |_| {
+            graves.bury(name);
             if look(&folder, name)? == Seen::Running {
                 let sentence = format!("Run {name} still runs: stop it before it is removed.");
                 return Err(RunFault::Refused(sentence));
@@ -282,7 +288,8 @@ impl Runner for ProcessRunner {
     }
 
     async fn list(&self) -> Result<Vec<RunName>, RunFault> {
-        self.beside(|settings, _| {
+        self.graves.bury_all();
+        self.beside(|settings| {
             let runs = settings.runs();
             let entries =
                 std::fs::read_dir(&runs).map_err(|fault| trouble_with("list", &runs, &fault))?;
@@ -345,13 +352,22 @@ fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, Run
             "No supervisor is configured: name one.".to_owned(),
         ));
     };
+    let alive = match supervise::open_pipe(&folder.alive()) {
+        Ok(alive) => alive,
+        Err(fault) => {
+            drop(lock);
+            folder.take_away().unwrap_or_default();
+            return Err(trouble_with("use", &folder.path, &fault));
+        }
+    };
     let spawned = Command::new(program)
         .args(words)
         .arg(&folder.path)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(lock))
-        .stdout(Stdio::null())
+        // Whoever watches hears of its end, from its first moment on.
+        .stdout(alive)
         .stderr(Stdio::null())
         .spawn();
     spawned.map(Some).map_err(|fault| {
@@ -401,27 +417,27 @@ pub(crate) fn given_nowhere(results: &Path, fault: &io::Error) -> Result<Given, 
 }
 
 /// Waits until the supervisor has ended, or for a moment where that cannot be told. It holds one end of a
-/// pipe for as long as it lives, and it does so before it writes down that it starts.
+/// pipe from its birth on, for as long as it lives.
 async fn ended(folder: &RunFolder) {
-    let listens = folder.path.join("started").is_file();
     let opened = pipe::OpenOptions::new().open_receiver(folder.alive());
-    let (true, Ok(end)) = (listens, opened) else {
+    let Ok(end) = opened else {
         return tokio::time::sleep(LOOK).await;
     };
     // A pipe tells only of ends that it has seen: one before it was opened shows in the lock.
-    if folder
-        .facts()
-        .is_ok_and(|found| found.is_none_or(|(facts, _)| !facts.held))
-    {
-        return;
-    }
-    while end.readable().await.is_ok() {
+    while is_held(folder) && end.readable().await.is_ok() {
         match end.try_read(&mut [0]) {
             Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => {}
             Ok(1..) => {}
+            // It is about to be started, or to let go of the lock.
+            Ok(0) | Err(_) if is_held(folder) => return tokio::time::sleep(LOOK).await,
             Ok(0) | Err(_) => return,
         }
     }
+}
+
+fn is_held(folder: &RunFolder) -> bool {
+    let facts = folder.facts();
+    facts.is_ok_and(|found| found.is_some_and(|(facts, _)| facts.held))
 }
 
 fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunFault {

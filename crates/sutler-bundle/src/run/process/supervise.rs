@@ -128,7 +128,7 @@ fn attend(folder: &RunFolder) -> io::Result<Exit> {
 }
 
 /// Both ends, so that it neither waits for anybody nor ends when they go.
-fn open_pipe(path: &Path) -> io::Result<File> {
+pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
