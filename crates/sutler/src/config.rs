@@ -10,6 +10,7 @@ mod environment;
 mod load;
 mod model;
 mod reference;
+mod registries;
 mod schema;
 mod secret;
 mod settle;
@@ -26,10 +27,12 @@ pub use load::{Draft, Flag, Input, draft};
 pub use model::{
     Access, Admin, Audit, AuthMode, Bearer, BundleCompat, BundleSecret, Bundles, CatalogSource,
     CleanupTimes, ClientAuth, Compat, Config, DeletedPollAnswer, Engine, Format, ImageLogin,
-    Inline, Limits, Log, Metrics, MissingVersionAnswer, Platform, Records, RunLimits, RunNetwork,
-    SecretKey, StoreServer, StoreSource, StoreUrl, Timeouts, Tls, User,
+    Inline, Limits, Log, Metrics, MissingVersionAnswer, Platform, Records, RegistryAuth,
+    RegistryBlock, RegistryKind, RunLimits, RunNetwork, SecretKey, StoreServer, StoreSource,
+    StoreUrl, Tags, Timeouts, Tls, User,
 };
 pub use reference::reference;
+pub use registries::open_registry;
 pub use schema::schema;
 pub use secret::{HIDDEN, Secret, Variables};
 pub use settle::{Loaded, load};

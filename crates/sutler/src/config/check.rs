@@ -232,6 +232,7 @@ fn sources(config: &Config, findings: &mut Findings) {
     if let Some(bundles) = &config.bundles {
         self::bundles(config, bundles, findings);
     }
+    registries(config, findings);
     match (&config.store.url, &config.store.key_file) {
         (StoreUrl::Memory, Some(_)) => {
             let reason = "means nothing for a store in memory; remove it";
@@ -246,8 +247,9 @@ fn sources(config: &Config, findings: &mut Findings) {
 }
 
 fn bundles(config: &Config, bundles: &Bundles, findings: &mut Findings) {
-    if bundles.all_folders().next().is_none() {
-        findings.fault("bundles", "needs `folder` or `folders`, where bundles are");
+    if bundles.all_folders().next().is_none() && config.registry.is_empty() {
+        let reason = "needs `folder` or `folders`, where bundles are, or a `registry`";
+        findings.fault("bundles", reason);
     }
     if config.catalog.file.is_some() || config.catalog.services.is_some() {
         let reason = "means nothing beside `bundles`: remove one, or serve it by another broker";
@@ -269,6 +271,22 @@ fn bundles(config: &Config, bundles: &Bundles, findings: &mut Findings) {
         }
         if !secret.keys.iter().all(|it| named(&it.key)) {
             findings.fault(format!("{path}.keys"), rule);
+        }
+    }
+}
+
+fn registries(config: &Config, findings: &mut Findings) {
+    let mut names = HashSet::new();
+    for (nth, block) in config.registry.iter().enumerate() {
+        let path = format!("registry[{nth}].name");
+        let name = &block.name;
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !(1..=32).contains(&name.len()) || !name.chars().all(fits) {
+            let reason = "must be of small letters, digits and `-`, from 1 to 32 of them";
+            findings.fault(&path, reason);
+        }
+        if !names.insert(name) {
+            findings.fault(path, "is a registry's already; give each another name");
         }
     }
 }

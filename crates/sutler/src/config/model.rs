@@ -3,12 +3,13 @@
 //!
 //! Nothing is decided here: `check.rs` says what does not go together, `load.rs` where values come
 //! from. Who may come in: `model/access.rs`. What the broker does:
-//! `model/service.rs` and `model/bundles.rs`; where it keeps it: `model/store.rs`; how much and how long:
+//! `model/service.rs`, `model/bundles.rs` and `model/registries.rs`; where it keeps it: `model/store.rs`; how much and how long:
 //! `model/bounds.rs`.
 
 mod access;
 mod bounds;
 mod bundles;
+mod registries;
 mod service;
 mod store;
 
@@ -17,6 +18,7 @@ pub use bounds::{Limits, Timeouts};
 pub use bundles::{
     BundleCompat, BundleSecret, Bundles, Engine, ImageLogin, RunLimits, RunNetwork, SecretKey,
 };
+pub use registries::{RegistryAuth, RegistryBlock, RegistryKind, Tags};
 pub use service::{
     Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Log, Metrics,
     MissingVersionAnswer, Records,
@@ -48,6 +50,8 @@ pub struct Config {
     pub catalog: CatalogSource,
     /// Services offered by bundles, in place of a catalog.
     pub bundles: Option<Bundles>,
+    /// Registries that bundles are found in, beside the folders of `bundles`.
+    pub registry: Vec<RegistryBlock>,
     /// Where instances, bindings and operations are kept.
     pub store: StoreSource,
     /// The API of operators, and who may use it. Without it there is none.
@@ -86,6 +90,7 @@ impl Default for Config {
             tls: None,
             catalog: CatalogSource::default(),
             bundles: None,
+            registry: Vec::new(),
             store: StoreSource::default(),
             admin: None,
             limits: Limits::default(),

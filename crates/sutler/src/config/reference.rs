@@ -8,7 +8,7 @@ use serde_json::Value;
 const HEAD: &str = include_str!("reference-head.md");
 
 /// Forms that values have, as people call them.
-const FORMS: [(&str, &str); 9] = [
+const FORMS: [(&str, &str); 10] = [
     ("duration", "duration"),
     ("size", "size"),
     ("address", "host:port"),
@@ -18,6 +18,7 @@ const FORMS: [(&str, &str); 9] = [
     ("secret", "secret"),
     ("catalog", "list of offerings"),
     ("store", "URL of a store"),
+    ("tags", "tag, or tags"),
 ];
 
 /// The page.

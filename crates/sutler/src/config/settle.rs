@@ -1,7 +1,8 @@
 //! From a draft to what a broker can be started with: the half that looks at files.
 
 use super::load::{Draft, Flag, Input, catalog_faults, draft};
-use super::model::{Bearer, Config, StoreServer, StoreUrl, User};
+use super::model::{Bearer, Bundles, Config, StoreServer, StoreUrl, User};
+use super::registries::open_registry;
 use super::secret::Secret;
 use super::sources::{ConfigFault, ConfigFaults, Sources};
 use super::words::File;
@@ -104,6 +105,10 @@ fn settle(draft: Draft, input: &Input, path: Option<&Path>) -> Result<Loaded, Co
         (Some(catalog), true) => {
             warnings.extend(catalog.warnings.iter().cloned());
             take_over(&mut config, &sources, &catalog);
+            // Whoever names a registry wants its bundles, however little else is said of them.
+            if !config.registry.is_empty() && config.bundles.is_none() {
+                config.bundles = Some(Bundles::default());
+            }
             Ok(Loaded {
                 config,
                 sources,
@@ -183,6 +188,22 @@ fn bundle_secrets(config: &Config) -> Vec<(String, &Secret)> {
     keys.chain(passwords).collect()
 }
 
+/// Every secret of a registry, with its path.
+fn registry_secrets(config: &Config) -> impl Iterator<Item = (String, &Secret)> {
+    let blocks = config.registry.iter().enumerate();
+    blocks.flat_map(|(nth, it)| {
+        let secrets = [
+            ("pass", &it.pass),
+            ("token", &it.token),
+            ("proxy", &it.proxy),
+        ];
+        let path = move |key: &str| format!("registry[{nth}].{key}");
+        secrets
+            .into_iter()
+            .filter_map(move |(key, secret)| Some((path(key), secret.as_ref()?)))
+    })
+}
+
 /// Secrets that are not where they should be, and files that cannot be read.
 fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
@@ -207,6 +228,11 @@ fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     for (path, secret) in bundle_secrets(config) {
         if let Err(reason) = secret.reveal(&variable) {
             faults.push(sources.fault(&path, reason));
+        }
+    }
+    for (nth, block) in config.registry.iter().enumerate() {
+        if let Err(reason) = open_registry(block, &variable) {
+            faults.push(sources.fault(&format!("registry[{nth}]"), reason));
         }
     }
     if let StoreUrl::Server(url) = &config.store.url
@@ -271,6 +297,10 @@ fn plain_secret(config: &Config) -> Option<String> {
     }
     let is_plain = |secret: &Secret| matches!(secret, Secret::Plain(_));
     let mut kept = bundle_secrets(config).into_iter();
+    let mut asked = registry_secrets(config);
+    if let Some((path, _)) = asked.find(|(_, secret)| is_plain(secret)) {
+        return Some(path);
+    }
     if let Some((path, _)) = kept.find(|(_, secret)| is_plain(secret)) {
         return Some(path);
     }

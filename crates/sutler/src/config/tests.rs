@@ -2,6 +2,7 @@
 
 mod faulty;
 mod layers;
+mod registries;
 mod spring;
 
 use super::{ConfigFaults, Draft, Flag, Input, draft};

@@ -1,0 +1,211 @@
+//! Registries that bundles are found in. The keys are those of Automation Broker, so that its blocks load as
+//! they are; what they become is `config/registries.rs`.
+
+use crate::config::secret::Secret;
+use crate::config::words::{File, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A registry that bundles are found in.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegistryBlock {
+    /// Its name, of small letters, digits and `-`. Records of what was found are kept under it.
+    pub name: String,
+    /// What sort of registry it is.
+    #[serde(rename = "type")]
+    pub kind: RegistryKind,
+    /// Where it is: of an `oci` everything before `/v2`, of an `index` the file, of an `openshift` the API
+    /// server. `dockerhub` and `quay` know their own.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// Where images are, if it is not where they are listed; for `dockerhub` and `quay`.
+    #[serde(default)]
+    pub registry_url: Option<String>,
+    /// What images are called by whoever pulls them, if it is not the host of the URL.
+    #[serde(default)]
+    pub pull_from: Option<String>,
+    /// Whose images, for `dockerhub` and `quay`; of an `oci`, only those below this name.
+    #[serde(default)]
+    pub org: Option<String>,
+    /// The images, by their whole names. Then nothing is asked for a list of them.
+    #[serde(default)]
+    pub images: Vec<String>,
+    /// Namespaces that image streams are looked for in, for `openshift`.
+    #[serde(default)]
+    pub namespaces: Vec<String>,
+    /// The tag that every image has, or `{default, named}`: more tags of some images, each an offering of its own.
+    #[serde(default)]
+    pub tag: Tags,
+    /// Regular expressions of images that are wanted. Without this list all are.
+    #[serde(default, alias = "allow")]
+    pub white_list: Option<Vec<String>>,
+    /// Regular expressions of images that are not wanted, whatever the other list says.
+    #[serde(default, alias = "deny")]
+    pub black_list: Vec<String>,
+    /// The user, where one is asked for.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// The user's password.
+    #[serde(default)]
+    pub pass: Option<Secret>,
+    /// A token in place of user and password.
+    #[serde(default)]
+    pub token: Option<Secret>,
+    /// Where user and password are.
+    #[serde(default)]
+    pub auth_type: RegistryAuth,
+    /// The file with `username` and `password`, or `token`, if `auth_type` says so.
+    #[serde(default)]
+    pub auth_name: Option<File>,
+    /// Certificate authorities to trust besides the system's, in PEM form.
+    #[serde(default)]
+    pub ca: Option<File>,
+    /// A proxy in place of the one that `HTTP_PROXY` and `HTTPS_PROXY` name. It may hold a password.
+    #[serde(default)]
+    pub proxy: Option<Secret>,
+    /// The platform that is chosen where an image has several; `linux/amd64` if none is given.
+    #[serde(default)]
+    pub platform: Option<String>,
+    /// How long one answer may take.
+    #[serde(default = "answer_within")]
+    pub answer_within: Span,
+    /// Taken and without effect: a registry that fails never keeps the broker from starting.
+    #[serde(default)]
+    pub fail_on_error: bool,
+    /// Must not be true: name the authority under `ca` instead.
+    #[serde(default)]
+    pub skip_verify_tls: bool,
+}
+
+fn answer_within() -> Span {
+    Span::seconds(30)
+}
+
+/// What sort of registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RegistryKind {
+    /// Whatever speaks the distribution API; also written `apiv2`.
+    #[serde(alias = "apiv2")]
+    Oci,
+    /// Docker Hub.
+    Dockerhub,
+    /// Quay.
+    Quay,
+    /// Image streams of OpenShift; also written `local_openshift`.
+    #[serde(alias = "local_openshift")]
+    Openshift,
+    /// One file of YAML at a URL.
+    Index,
+}
+
+/// Where user and password are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RegistryAuth {
+    /// In `user` and `pass`, or `token`.
+    #[default]
+    Config,
+    /// In the file that `auth_name` names.
+    File,
+}
+
+/// The tags that are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tags {
+    /// The one that every image has; `latest` if none is given.
+    pub default: Option<String>,
+    /// More, by image.
+    pub named: BTreeMap<String, Vec<String>>,
+}
+
+impl JsonSchema for Tags {
+    fn schema_name() -> Cow<'static, str> {
+        "Tags".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "object"], "format": "tags" })
+    }
+}
+
+impl<'de> Deserialize<'de> for Tags {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReadTags)
+    }
+}
+
+struct ReadTags;
+
+/// Both, as a mapping.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Both {
+    default: Option<String>,
+    #[serde(default)]
+    named: Named,
+}
+
+impl<'de> Visitor<'de> for ReadTags {
+    type Value = Tags;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a tag in quotes, or `default` and `named`")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Tags, E> {
+        let default = Some(String::deserialize(StrDeserializer::<E>::new(text))?);
+        let named = BTreeMap::new();
+        Ok(Tags { default, named })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tags, A::Error> {
+        let Both { default, named } = Both::deserialize(MapAccessDeserializer::new(map))?;
+        let named = named.0;
+        Ok(Tags { default, named })
+    }
+}
+
+/// Tags by image: a mapping, or a list of mappings, as Automation Broker's proposal has it.
+#[derive(Default)]
+struct Named(BTreeMap<String, Vec<String>>);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReadNamed)
+    }
+}
+
+struct ReadNamed;
+
+impl<'de> Visitor<'de> for ReadNamed {
+    type Value = Named;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of images, each with a list of tags")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Named, A::Error> {
+        let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        while let Some(images) = items.next_element::<BTreeMap<String, Vec<String>>>()? {
+            for (image, tags) in images {
+                named.entry(image).or_default().extend(tags);
+            }
+        }
+        Ok(Named(named))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Named, A::Error> {
+        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(Named)
+    }
+}

@@ -1,0 +1,221 @@
+//! Registries made of their blocks: secrets and files are read here, and nothing is asked of anybody yet.
+
+use super::model::{RegistryAuth, RegistryBlock, RegistryKind};
+use super::secret::Variables;
+use super::words::File;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+use sutler_registry::{
+    Credentials, HUB_HOST, HUB_REGISTRY_URL, HUB_URL, ImageRegistry, ImageSettings, IndexRegistry,
+    IndexSettings, Names, OpenShiftRegistry, OpenShiftSettings, QUAY_URL, Reach, Registry, Wanted,
+    Wishes,
+};
+
+/// Largest file that a block may name, in bytes.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Makes a registry of its block.
+///
+/// # Errors
+/// The block cannot be used; the sentence says what to change, and holds no secret.
+pub fn open_registry(
+    block: &RegistryBlock,
+    variable: &Variables<'_>,
+) -> Result<Arc<dyn Registry>, String> {
+    if block.skip_verify_tls {
+        return Err(
+            "has `skip_verify_tls`, which would give passwords to anybody in between: name the registry's \
+             authority under `ca`"
+                .to_owned(),
+        );
+    }
+    let common = Common {
+        wanted: wanted(block)?,
+        credentials: credentials(block, variable)?,
+        reach: reach(block, variable)?,
+    };
+    match block.kind {
+        RegistryKind::Oci | RegistryKind::Dockerhub | RegistryKind::Quay => images(block, common),
+        RegistryKind::Openshift => {
+            let registry = OpenShiftRegistry::new(OpenShiftSettings {
+                name: block.name.clone(),
+                url: needed(block.url.as_ref(), "url")?,
+                namespaces: block.namespaces.clone(),
+                wanted: common.wanted,
+                credentials: common.credentials,
+                reach: common.reach,
+            })?;
+            Ok(Arc::new(registry))
+        }
+        RegistryKind::Index => {
+            let registry = IndexRegistry::new(IndexSettings {
+                name: block.name.clone(),
+                url: needed(block.url.as_ref(), "url")?,
+                wanted: common.wanted,
+                credentials: common.credentials,
+                reach: common.reach,
+            })?;
+            Ok(Arc::new(registry))
+        }
+    }
+}
+
+/// What all sorts have.
+struct Common {
+    wanted: Wanted,
+    credentials: Credentials,
+    reach: Reach,
+}
+
+fn images(block: &RegistryBlock, common: Common) -> Result<Arc<dyn Registry>, String> {
+    let given = |url: &Option<String>, own: &str| url.clone().unwrap_or_else(|| own.to_owned());
+    let listed = (!block.images.is_empty()).then(|| Names::Images(block.images.clone()));
+    let org = || needed(block.org.as_ref(), "org");
+    let (url, pull_from, names) = match block.kind {
+        RegistryKind::Dockerhub => {
+            let url = given(&block.url, HUB_URL);
+            let names = match listed {
+                Some(listed) => listed,
+                None => Names::DockerHub { url, org: org()? },
+            };
+            let registry = given(&block.registry_url, HUB_REGISTRY_URL);
+            (registry, Some(HUB_HOST.to_owned()), names)
+        }
+        RegistryKind::Quay => {
+            let url = given(&block.url, QUAY_URL);
+            let registry = given(&block.registry_url, &url);
+            let names = match listed {
+                Some(listed) => listed,
+                None => Names::Quay { url, org: org()? },
+            };
+            (registry, None, names)
+        }
+        RegistryKind::Oci | RegistryKind::Openshift | RegistryKind::Index => {
+            let org = block.org.clone();
+            let names = listed.unwrap_or(Names::Catalog { org });
+            (needed(block.url.as_ref(), "url")?, None, names)
+        }
+    };
+    let registry = ImageRegistry::new(ImageSettings {
+        name: block.name.clone(),
+        url,
+        pull_from: block.pull_from.clone().or(pull_from),
+        platform: block.platform.clone(),
+        names,
+        wanted: common.wanted,
+        credentials: common.credentials,
+        reach: common.reach,
+    })?;
+    Ok(Arc::new(registry))
+}
+
+fn needed(value: Option<&String>, key: &str) -> Result<String, String> {
+    let value = value.filter(|it| !it.is_empty()).cloned();
+    value.ok_or_else(|| format!("needs `{key}` for a registry of its `type`"))
+}
+
+fn wanted(block: &RegistryBlock) -> Result<Wanted, String> {
+    Wanted::new(&Wishes {
+        allow: block.white_list.clone(),
+        deny: block.black_list.clone(),
+        default_tag: block.tag.default.clone(),
+        named: block.tag.named.clone(),
+    })
+}
+
+fn reach(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Reach, String> {
+    let proxy = block.proxy.as_ref().map(|it| it.reveal(variable));
+    let proxy = proxy.transpose();
+    let authorities = block.ca.as_ref().map(|File(path)| read(path)).transpose()?;
+    Ok(Reach {
+        authorities: authorities.map(String::into_bytes),
+        proxy: proxy.map_err(|why| format!("has a `proxy` that {why}"))?,
+        answer_within: block.answer_within.0,
+        ..Reach::default()
+    })
+}
+
+/// A file of credentials, as Automation Broker has them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    username: Option<String>,
+    password: Option<SecretString>,
+    token: Option<SecretString>,
+}
+
+fn credentials(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Credentials, String> {
+    let login = match (block.auth_type, &block.auth_name) {
+        (RegistryAuth::Config, None) => {
+            let reveal = |key: &str, secret: &Option<super::Secret>| {
+                let found = secret.as_ref().map(|it| it.reveal(variable)).transpose();
+                found.map_err(|why| format!("has a `{key}` that {why}"))
+            };
+            Login {
+                username: block.user.clone(),
+                password: reveal("pass", &block.pass)?,
+                token: reveal("token", &block.token)?,
+            }
+        }
+        (RegistryAuth::File, Some(File(path))) => login_in(path)?,
+        (RegistryAuth::File, None) => {
+            return Err("has `auth_type: file` and no file: name it under `auth_name`".to_owned());
+        }
+        (RegistryAuth::Config, Some(_)) => {
+            return Err(
+                "has `auth_name` without `auth_type: file`: add that, or remove it".to_owned(),
+            );
+        }
+    };
+    match (login.username, login.password, login.token) {
+        (None, None, None) => Ok(Credentials::None),
+        (Some(user), Some(password), None) if !user.contains(':') => {
+            Ok(Credentials::Basic { user, password })
+        }
+        (None, None, Some(token)) => Ok(Credentials::Token(token)),
+        (Some(_), Some(_), None) => Err("has a user with a colon in it: use another user".to_owned()),
+        (_, _, _) => Err(
+            "needs a user and a password, or a token, or nothing of it: give both, or remove what is left over"
+                .to_owned(),
+        ),
+    }
+}
+
+fn login_in(path: &Path) -> Result<Login, String> {
+    let shown = path.display();
+    // What is in it must not be quoted, so that only the place is told.
+    let wrong = || {
+        format!(
+            "names {shown}, which is no file of credentials: write `username` and `password`, or `token`, in YAML"
+        )
+    };
+    let text = SecretString::from(read(path)?);
+    let documents = sutler_yaml::parse(text.expose_secret()).map_err(|_| wrong())?;
+    let [document] = documents.as_slice() else {
+        return Err(wrong());
+    };
+    let login = sutler_yaml::read::<Login>(document);
+    match (login.value, login.faults.is_empty()) {
+        (Some(login), true) => Ok(login),
+        (Some(_) | None, _) => Err(wrong()),
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let unreadable = |error| format!("names {shown}, which cannot be read: {error}");
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    match text.len() as u64 > FILE_BYTES_MAX {
+        true => Err(format!(
+            "names {shown}, which has more than {FILE_BYTES_MAX} bytes: is it the right file?"
+        )),
+        false => Ok(text),
+    }
+}
