@@ -9,11 +9,11 @@ mod tree;
 
 pub(crate) use tree::LEFT_OUT;
 
-use crate::manifest::{Faults, MANIFEST_FILES, Manifest};
+use crate::manifest::{Faults, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest};
 use crate::run::process::make_way;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +23,8 @@ pub use tree::TreeFault;
 
 /// Copies that are being written begin with this.
 const ASIDE: &str = ".new-";
+/// Manifests kept in memory of copies of which nothing else was read; beyond that it starts anew.
+const GLANCED_MAX: usize = 1_000;
 /// How old something that was being written must be to be taken for left over.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
 
@@ -65,11 +67,28 @@ pub enum ShelfFault {
     Disk(PathBuf, #[source] io::Error),
 }
 
+impl ShelfFault {
+    /// Whether it may pass by itself.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Disk(..) | Self::Tree(TreeFault::Disk(..)) => true,
+            Self::NoManifest(_)
+            | Self::Manifest(_)
+            | Self::Tree(_)
+            | Self::Missing(..)
+            | Self::Damaged(..) => false,
+        }
+    }
+}
+
 /// The copies of one host.
 #[derive(Debug)]
 pub struct Shelf {
     root: PathBuf,
+    /// Copies that are sound.
     known: Mutex<HashMap<String, Arc<Bundle>>>,
+    /// Manifests of copies of which nothing else was read.
+    glanced: Mutex<HashMap<String, Arc<Manifest>>>,
 }
 
 impl Shelf {
@@ -84,6 +103,7 @@ impl Shelf {
         let shelf = Self {
             root,
             known: Mutex::default(),
+            glanced: Mutex::default(),
         };
         shelf.clear_left_overs();
         Ok(shelf)
@@ -91,36 +111,83 @@ impl Shelf {
 
     /// Takes a folder in as it is now. Blocks.
     ///
+    /// # Guarantees
+    /// What is there under a digest has that content, and is on the disk to stay. A copy that was damaged
+    /// is replaced.
+    ///
     /// # Errors
     /// See [`ShelfFault`]; nothing is left on the shelf.
     pub fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, ShelfFault> {
-        let manifest = manifest_in(folder)?;
-        let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
-        let copied = tree::copy(folder, &aside);
-        let digest = match copied {
-            Ok(digest) => digest,
-            Err(fault) => {
-                remove(&aside);
-                return Err(fault.into());
-            }
-        };
-        let place = self.place(&digest);
-        if place.exists() {
+        manifest_in(folder)?;
+        let mut digest = tree::digest(folder)?;
+        if !self.has(&digest) {
+            let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+            // It may have changed meanwhile: the copy counts.
+            let put = tree::copy(folder, &aside).map_err(ShelfFault::from);
+            let put = put.and_then(|copied| self.put(&aside, &copied).map(|()| copied));
             remove(&aside);
-        } else if let Err(error) = fs::rename(&aside, &place) {
-            remove(&aside);
-            // Another process with the same shelf may have been quicker.
-            if !place.exists() {
-                return Err(ShelfFault::Disk(place, error));
-            }
+            digest = put?;
         }
-        let folder = place;
-        let manifest = reread(&folder).unwrap_or(manifest);
+        let folder = self.place(&digest);
+        let manifest = manifest_in(&folder)?;
         Ok(self.remember(Bundle {
             digest,
             manifest,
             folder,
         }))
+    }
+
+    /// Whether there is a sound copy. Each is read once in the life of a process.
+    fn has(&self, digest: &str) -> bool {
+        let place = self.place(digest);
+        place.is_dir()
+            && (self.known().contains_key(digest)
+                || tree::digest(&place).is_ok_and(|it| it == digest))
+    }
+
+    /// Gives a copy its name, for good.
+    fn put(&self, aside: &Path, digest: &str) -> Result<(), ShelfFault> {
+        let place = self.place(digest);
+        let disk = |error| ShelfFault::Disk(place.clone(), error);
+        if self.has(digest) {
+            return Ok(());
+        }
+        if place.exists() {
+            tracing::warn!(%digest, "the copy of a bundle was damaged, and is replaced");
+            let damaged = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+            fs::rename(&place, &damaged).map_err(disk)?;
+            remove(&damaged);
+        }
+        // Another process with the same shelf may have been quicker.
+        match fs::rename(aside, &place) {
+            Err(error) if !self.has(digest) => return Err(disk(error)),
+            Ok(()) | Err(_) => {}
+        }
+        fs::File::open(&self.root)
+            .and_then(|root| root.sync_all())
+            .map_err(disk)
+    }
+
+    /// Reads something in the manifest of a bundle: quickly, so that nobody waits for it, and without
+    /// looking at the rest of the bundle. `None`: it is not there.
+    pub fn glance<T>(&self, digest: &str, read: impl FnOnce(&Manifest) -> T) -> Option<T> {
+        if let Some(bundle) = self.known().get(digest).cloned() {
+            return Some(read(&bundle.manifest));
+        }
+        if let Some(manifest) = self.glanced().get(digest).cloned() {
+            return Some(read(&manifest));
+        }
+        if !is_digest(digest) {
+            return None;
+        }
+        let manifest = Arc::new(manifest_in(&self.place(digest)).ok()?);
+        let mut glanced = self.glanced();
+        if glanced.len() >= GLANCED_MAX {
+            glanced.clear();
+        }
+        glanced.insert(digest.to_owned(), manifest.clone());
+        drop(glanced);
+        Some(read(&manifest))
     }
 
     /// The bundle with this digest. Blocks the first time.
@@ -164,6 +231,7 @@ impl Shelf {
             };
             if !used.contains(&digest) && age(&entry.path()) >= idle {
                 self.known().remove(&digest);
+                self.glanced().remove(&digest);
                 remove(&entry.path());
                 removed += 1;
             }
@@ -181,6 +249,10 @@ impl Shelf {
         let mut known = self.known();
         known.insert(bundle.digest.clone(), bundle.clone());
         bundle
+    }
+
+    fn glanced(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Manifest>>> {
+        self.glanced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Bundle>>> {
@@ -211,13 +283,14 @@ pub(crate) fn manifest_file(folder: &Path) -> Option<&'static str> {
 pub fn manifest_in(folder: &Path) -> Result<Manifest, ShelfFault> {
     let name = manifest_file(folder).ok_or_else(|| ShelfFault::NoManifest(folder.to_owned()))?;
     let path = folder.join(name);
-    let bytes = fs::read(&path).map_err(|error| ShelfFault::Disk(path, error))?;
+    let mut bytes = Vec::new();
+    // One byte too many is enough for the manifest to be refused.
+    let read = fs::File::open(&path).and_then(|file| {
+        file.take(MANIFEST_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut bytes)
+    });
+    read.map_err(|error| ShelfFault::Disk(path, error))?;
     Manifest::load(&bytes, name).map_err(ShelfFault::Manifest)
-}
-
-/// The manifest of the copy: the folder may have changed between the look at it and the copy.
-fn reread(folder: &Path) -> Option<Manifest> {
-    manifest_in(folder).ok()
 }
 
 fn is_digest(digest: &str) -> bool {

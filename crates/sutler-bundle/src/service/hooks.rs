@@ -7,7 +7,7 @@ use super::state::{BindingState, InstanceState, TooMuch};
 use super::vars::Told;
 use crate::action::Action;
 use crate::given::Given;
-use crate::manifest::{DashboardOf, refuse_reserved};
+use crate::manifest::{DashboardOf, Manifest, refuse_reserved};
 use crate::order::Vars;
 use crate::shelf::Bundle;
 use async_trait::async_trait;
@@ -169,19 +169,20 @@ impl UntypedService for BundleService {
 
     fn policy(&self, verb: OperationKind, plan: &PinnedPlan) -> Policy {
         let action = action_of(verb);
-        let bundle = plan
-            .origin
-            .as_ref()
-            .and_then(|it| self.parts.shelf.get(it).ok());
+        let origin = plan.origin.as_ref();
+        let said = origin.and_then(|it| {
+            let shelf = &self.parts.shelf;
+            shelf.glance(it, |manifest| manifest.rules(action).asynchrony)
+        });
         let policy = Policy {
             deadline: NEVER,
             attempts_max: ATTEMPTS_MAX,
             ..Policy::default()
         };
-        match bundle {
+        match said {
             None => policy,
-            Some(bundle) => Policy {
-                asynchrony: bundle.manifest.rules(action).asynchrony,
+            Some(asynchrony) => Policy {
+                asynchrony,
                 ..policy
             },
         }
@@ -299,17 +300,17 @@ impl BundleService {
 
     /// Only the ways that the manifest names lead from plan to plan.
     fn check_move(&self, from: &PinnedPlan, to: &PinnedPlan) -> std::result::Result<(), Refusal> {
+        let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
+        let shelf = &self.parts.shelf;
+        let read = |manifest: &Manifest| {
+            let ways = manifest.plan(old).map(|plan| plan.updates_to.clone());
+            (ways.unwrap_or_default(), manifest.plan(new).is_some())
+        };
         let origin = from.origin.as_ref();
-        let Some(bundle) = origin.and_then(|it| self.parts.shelf.get(it).ok()) else {
+        let Some((ways, is_there)) = origin.and_then(|it| shelf.glance(it, read)) else {
             return Ok(());
         };
-        let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
-        let ways = bundle
-            .manifest
-            .plan(old)
-            .map(|plan| plan.updates_to.clone());
-        let ways = ways.unwrap_or_default();
-        if ways.iter().any(|way| way == new) && bundle.manifest.plan(new).is_some() {
+        if is_there && ways.iter().any(|way| way == new) {
             return Ok(());
         }
         let instead = match ways.is_empty() {

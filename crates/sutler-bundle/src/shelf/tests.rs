@@ -130,6 +130,42 @@ fn a_damaged_copy_is_noticed() {
 }
 
 #[test]
+fn a_damaged_copy_is_replaced_by_the_folder_it_came_from() {
+    let house = House::new();
+    let folder = house.bundle("one", "true");
+    let bundle = house.shelf.take_in(&folder).expect("it");
+    let script = bundle.folder.join("actions/provision");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::write(&script, "rm -rf").expect("an accident");
+    let again = Shelf::open(&house.root.path().join("work")).expect("a shelf");
+    let mended = again.take_in(&folder).expect("it");
+    assert_eq!(mended.digest, bundle.digest);
+    assert_eq!(fs::read_to_string(&script).expect("the copy"), "true");
+    let shelf = house.root.path().join("work/bundles");
+    assert_eq!(fs::read_dir(shelf).expect("the shelf").count(), 1);
+}
+
+#[test]
+fn a_glance_at_a_manifest_reads_nothing_else() {
+    let house = House::new();
+    let bundle = house
+        .shelf
+        .take_in(&house.bundle("one", "true"))
+        .expect("it");
+    let again = Shelf::open(&house.root.path().join("work")).expect("a shelf");
+    let script = bundle.folder.join("actions/provision");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::write(&script, "rm -rf").expect("an accident");
+    let name = |digest: &str| again.glance(digest, |it| it.name.clone());
+    assert_eq!(name(&bundle.digest).as_deref(), Some("hello"));
+    assert_eq!(name("sha256:../../etc"), None);
+    assert!(
+        again.get(&bundle.digest).is_err(),
+        "it was not taken for sound"
+    );
+}
+
+#[test]
 fn only_copies_that_nobody_uses_are_swept() {
     let house = House::new();
     let used = house

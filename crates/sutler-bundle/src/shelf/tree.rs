@@ -52,7 +52,8 @@ enum Entry {
     File { executable: bool },
 }
 
-/// Copies a folder, read-only, and names its content. The target must not exist.
+/// Copies a folder, read-only, and names its content. The target must not exist. What was copied is on the
+/// disk to stay; only the target's own name is not.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<String, TreeFault> {
     let mut walk = Walk::new(from, Some(to));
     walk.folder(Path::new(""), 0)?;
@@ -119,6 +120,8 @@ impl<'a> Walk<'a> {
         if let Some(to) = self.to {
             let read_only = fs::Permissions::from_mode(0o555);
             fs::set_permissions(to.join(at), read_only).map_err(disk)?;
+            let folder = fs::File::open(to.join(at)).map_err(disk)?;
+            folder.sync_all().map_err(disk)?;
         }
         Ok(())
     }
@@ -175,6 +178,7 @@ impl<'a> Walk<'a> {
                 .open(to.join(at))?;
             copy.write_all(&bytes)?;
             copy.set_permissions(fs::Permissions::from_mode(mode))?;
+            copy.sync_all()?;
         }
         Ok(true)
     }
