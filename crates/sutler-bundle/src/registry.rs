@@ -1,17 +1,21 @@
 //! Folders of bundles, looked at again and again: what is offered now, and what is wrong with the rest.
 //!
-//! A bundle is gone only if its folder was listed and it was not there. One that cannot be read keeps its
-//! last good version. One that changes is taken in once it has stopped changing. Nothing here serves
-//! anything: a [`Snapshot`] becomes a catalog, and the shelf keeps the copies (`shelf.rs`).
+//! A bundle is gone only if its folder was listed and it was not there, again and for a while: an editor or
+//! a checkout may put it back at once. One that cannot be read keeps its last good version. One that changes
+//! is taken in once it has stopped changing (`registry/known.rs`). Nothing here serves anything: a
+//! [`Snapshot`] becomes a catalog, and the shelf keeps the copies (`shelf.rs`).
 
+mod known;
 mod look;
 
 use crate::catalog::{Collision, Offer, offering, side_by_side};
 use crate::shelf::{Bundle, Shelf};
-use look::{Fingerprint, Listing};
+use known::{Known, contained};
+use look::Listing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use sutler_osb::{Catalog, CatalogFaults, ServiceSpec};
 
 /// Most bundles of all folders together.
@@ -77,25 +81,17 @@ impl Snapshot {
     }
 }
 
-/// What is known of one bundle's folder.
-#[derive(Default)]
-struct Known {
-    /// As it was when it was last taken in, or refused.
-    taken: Option<Fingerprint>,
-    /// As it was at the last look.
-    seen: Option<Fingerprint>,
-    good: Option<Arc<Bundle>>,
-    fault: Option<String>,
-}
-
 /// Folders of bundles.
 pub struct Folders {
     roots: Vec<PathBuf>,
     shelf: Arc<Shelf>,
     offers: Offers,
+    grace: Duration,
     known: BTreeMap<PathBuf, Known>,
     /// What each root listed last.
     listings: BTreeMap<PathBuf, Vec<PathBuf>>,
+    /// What was offered last.
+    last: Snapshot,
 }
 
 impl Folders {
@@ -106,25 +102,49 @@ impl Folders {
             roots,
             shelf,
             offers,
+            grace: Duration::ZERO,
             known: BTreeMap::new(),
             listings: BTreeMap::new(),
+            last: Snapshot::default(),
         }
     }
 
-    /// Looks at everything. Blocks. What changed since the last look is taken in when it did not change
-    /// between the last two; at the very first look, at once.
+    /// How long a bundle must be missing, at more than one look, before it is gone.
+    #[must_use]
+    pub fn withdrawn_after(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Looks at everything. Blocks, and never panics. What changed since the last look is taken in when it
+    /// did not change between the last two; at the very first look, at once.
     pub fn look(&mut self) -> Snapshot {
+        let now = Instant::now();
+        match contained(|| self.look_at(now)) {
+            Ok(snapshot) => self.last = snapshot,
+            Err(sentence) => {
+                let sentence = format!("bundles cannot be looked at: {sentence}");
+                if !self.last.faults.contains(&sentence) {
+                    self.last.faults.push(sentence);
+                }
+            }
+        }
+        self.last.clone()
+    }
+
+    fn look_at(&mut self, now: Instant) -> Snapshot {
         let mut faults = Vec::new();
         let mut folders: Vec<PathBuf> = Vec::new();
-        for root in &self.roots {
-            match look::listing(root) {
+        for root in self.roots.clone() {
+            match look::listing(&root) {
                 Listing::Complete(found) => {
-                    self.listings.insert(root.clone(), found);
+                    let there = self.with_missing(&root, found, now);
+                    self.listings.insert(root.clone(), there);
                 }
                 // What was there before stays: nobody knows better.
                 Listing::Failed(sentence) => faults.push(sentence),
             }
-            folders.extend(self.listings.get(root).into_iter().flatten().cloned());
+            folders.extend(self.listings.get(&root).into_iter().flatten().cloned());
         }
         if folders.len() > BUNDLES_MAX {
             let count = folders.len();
@@ -135,20 +155,55 @@ impl Folders {
             folders.truncate(BUNDLES_MAX);
         }
         self.known.retain(|folder, _| folders.contains(folder));
+        let shelf = self.shelf.clone();
         for folder in &folders {
             let known = self.known.entry(folder.clone()).or_default();
-            examine(known, folder, &self.shelf);
-            faults.extend(known.fault.clone());
+            known.examine(folder, now, &|folder| shelf.take_in(folder));
+            faults.extend(known.fault(folder));
         }
         self.offered(&folders, faults)
     }
 
+    /// What a root has, with those of its bundles that are missing and not yet gone.
+    fn with_missing(&mut self, root: &Path, mut found: Vec<PathBuf>, now: Instant) -> Vec<PathBuf> {
+        let before = self.listings.get(root).into_iter().flatten();
+        let missing: Vec<PathBuf> = before.filter(|it| !found.contains(it)).cloned().collect();
+        for folder in &found {
+            if let Some(known) = self.known.get_mut(folder) {
+                known.is_there();
+            }
+        }
+        for folder in missing {
+            let known = self.known.get_mut(&folder);
+            if known.is_some_and(|it| it.is_missing(now, self.grace)) {
+                found.push(folder);
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
     /// Everything good, side by side.
     fn offered(&self, folders: &[PathBuf], mut faults: Vec<String>) -> Snapshot {
-        let good: Vec<(&PathBuf, &Arc<Bundle>)> = folders
+        let all = folders
             .iter()
-            .filter_map(|folder| Some((folder, self.known.get(folder)?.good.as_ref()?)))
+            .filter_map(|folder| Some((folder, self.known.get(folder)?)));
+        let (missing, there): (Vec<_>, Vec<_>) = all.partition(|(_, known)| known.was_missing());
+        // One that was moved is at two places until it is gone from the first.
+        let moved = |bundle: &Bundle| {
+            let mut there = there.iter().filter_map(|(_, known)| known.good.as_ref());
+            there.any(|it| it.manifest.name == bundle.manifest.name)
+        };
+        let mut good: Vec<(&PathBuf, &Arc<Bundle>)> = there
+            .iter()
+            .chain(&missing)
+            .filter_map(|(folder, known)| Some((*folder, known.good.as_ref()?)))
             .collect();
+        good.retain(|(folder, bundle)| {
+            let is_missing = missing.iter().any(|it| it.0 == *folder);
+            !(is_missing && moved(bundle))
+        });
+        good.sort_by_key(|(folder, _)| folders.iter().position(|it| it == *folder));
         let specs = good.iter().map(|(folder, bundle)| {
             let offer = self.offers.of(&bundle.manifest.name);
             let spec = with_origin(offering(&bundle.manifest, &offer), &bundle.digest);
@@ -174,46 +229,6 @@ impl Folders {
             faults,
         }
     }
-}
-
-/// Looks at one bundle, and takes it in if it changed and has come to rest.
-fn examine(known: &mut Known, folder: &Path, shelf: &Shelf) {
-    let now = match look::fingerprint(folder) {
-        Ok(now) => now,
-        Err(sentence) => {
-            known.fault = Some(keeping(known.good.is_some(), &sentence));
-            return;
-        }
-    };
-    if known.taken == Some(now) {
-        known.seen = Some(now);
-        return;
-    }
-    let first = known.taken.is_none() && known.seen.is_none();
-    let at_rest = first || known.seen == Some(now);
-    known.seen = Some(now);
-    if !at_rest {
-        return;
-    }
-    known.taken = Some(now);
-    match shelf.take_in(folder) {
-        Ok(bundle) => {
-            known.good = Some(bundle);
-            known.fault = None;
-        }
-        Err(fault) => {
-            let sentence = format!("{}: {fault}", folder.display());
-            known.fault = Some(keeping(known.good.is_some(), &sentence));
-        }
-    }
-}
-
-fn keeping(has_good: bool, sentence: &str) -> String {
-    let what = match has_good {
-        true => "its last good version is offered",
-        false => "it is not offered",
-    };
-    format!("{sentence} ({what})")
 }
 
 /// Every plan says which version of the bundle it comes from.

@@ -1,9 +1,11 @@
 //! Looks at folders without reading what is in them: names, sizes and times tell whether to read.
 
+use crate::manifest::MANIFEST_FILES;
 use crate::shelf::manifest_file;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
+use std::io::{self, ErrorKind::NotADirectory, ErrorKind::NotFound};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -41,15 +43,35 @@ pub(super) fn listing(root: &Path) -> Listing {
         Err(error) => return failed(error),
     };
     let mut found = Vec::new();
-    for entry in entries.take(SIBLINGS_MAX) {
+    for entry in entries {
         match entry {
+            Ok(_) if found.len() == SIBLINGS_MAX => {
+                return Listing::Failed(format!(
+                    "{} has more than {SIBLINGS_MAX} things in it. What it had before stays offered; move \
+                     what is no bundle elsewhere",
+                    root.display()
+                ));
+            }
             Ok(entry) => found.push(entry.path()),
             Err(error) => return failed(error),
         }
     }
-    found.retain(|path| path.is_dir() && manifest_file(path).is_some());
+    found.retain(|path| may_be_bundle(path));
     found.sort_unstable();
     Listing::Complete(found)
+}
+
+/// Whether a path is a bundle's folder. One that cannot be looked at may be: whoever reads it says what is
+/// wrong with it.
+fn may_be_bundle(path: &Path) -> bool {
+    let is = |found: io::Result<fs::Metadata>, is: fn(&fs::Metadata) -> bool| match found {
+        Ok(found) => is(&found),
+        Err(error) => !matches!(error.kind(), NotFound | NotADirectory),
+    };
+    is(fs::metadata(path), fs::Metadata::is_dir)
+        && MANIFEST_FILES
+            .iter()
+            .any(|name| is(fs::metadata(path.join(name)), fs::Metadata::is_file))
 }
 
 /// What a bundle's folder looks like from outside.

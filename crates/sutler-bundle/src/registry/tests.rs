@@ -5,6 +5,7 @@ use crate::shelf::Shelf;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 struct Yard {
@@ -158,4 +159,69 @@ fn of_two_that_collide_the_first_stays_and_both_are_named() {
         fault.contains("bundles/a") && fault.contains("bundles/b"),
         "{fault}"
     );
+}
+
+/// As an editor that saves by removing and writing, or a checkout of another branch and back.
+#[test]
+fn a_bundle_that_is_without_its_manifest_for_a_moment_stays() {
+    let mut yard = Yard::new();
+    yard.write("a", "alpha", "First.");
+    let before = yard.folders.look();
+    let manifest = yard.bundles().join("a/bundle.yml");
+    let text = fs::read(&manifest).expect("a manifest");
+    fs::remove_file(&manifest).expect("it goes");
+    let snapshot = yard.folders.look();
+    assert_eq!(offered(&snapshot), [pair("alpha", "First.")]);
+    let [fault] = &snapshot.faults[..] else {
+        panic!("one fault, and not {:?}", snapshot.faults);
+    };
+    assert!(fault.contains("no manifest any more"), "{fault}");
+    fs::write(&manifest, text).expect("it is back");
+    let snapshot = yard.look();
+    assert!(snapshot.is_like(&before), "{:?}", snapshot.faults);
+    fs::remove_dir_all(yard.bundles().join("a")).expect("it goes");
+    assert_eq!(offered(&yard.look()), [], "twice in a row it was not there");
+}
+
+#[test]
+fn a_bundle_that_is_missing_stays_for_as_long_as_is_said() {
+    let mut yard = Yard::new();
+    yard.write("a", "alpha", "First.");
+    let grace = Duration::from_secs(5);
+    yard.folders = std::mem::replace(&mut yard.folders, elsewhere()).withdrawn_after(grace);
+    let now = Instant::now();
+    yard.folders.look_at(now);
+    fs::remove_dir_all(yard.bundles().join("a")).expect("it goes");
+    for seconds in [1, 2, 5] {
+        let snapshot = yard.folders.look_at(now + Duration::from_secs(seconds));
+        assert_eq!(offered(&snapshot), [pair("alpha", "First.")], "{seconds}");
+    }
+    let snapshot = yard.folders.look_at(now + Duration::from_secs(6));
+    assert_eq!(offered(&snapshot), []);
+}
+
+fn elsewhere() -> Folders {
+    let root = tempfile::tempdir().expect("a folder");
+    let shelf = Arc::new(Shelf::open(root.path()).expect("a shelf"));
+    Folders::new(Vec::new(), shelf, Offers::default())
+}
+
+#[test]
+fn a_bundle_that_is_moved_is_offered_all_along() {
+    let mut yard = Yard::new();
+    yard.write("a", "alpha", "First.");
+    yard.folders.look();
+    let (from, to) = (yard.bundles().join("a"), yard.bundles().join("b"));
+    fs::rename(from, to).expect("it moves");
+    for _ in 0..3 {
+        let snapshot = yard.folders.look();
+        assert_eq!(offered(&snapshot), [pair("alpha", "First.")]);
+        let collides = |it: &String| it.contains("bundles/b");
+        assert!(
+            !snapshot.faults.iter().any(collides),
+            "{:?}",
+            snapshot.faults
+        );
+    }
+    assert_eq!(yard.folders.look().faults, [] as [String; 0]);
 }
