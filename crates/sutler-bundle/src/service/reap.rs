@@ -2,7 +2,8 @@
 //!
 //! A run keeps the only copy of what it gave until then. So a run is looked at when its hook has returned,
 //! and all that lie about are looked at from time to time, and at the start: whatever its operation says
-//! counts, and nothing is ever removed because a store did not answer.
+//! counts, and nothing is ever removed because a store did not answer. Several are seen to at once, each
+//! within a time: one that is stuck does not hold the others.
 
 use super::Runners;
 use crate::order::RunName;
@@ -12,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_broker::{Fate, Running};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 /// How often runs whose hooks returned are looked at.
@@ -21,6 +23,10 @@ const SOON: Duration = Duration::from_millis(500);
 const LOOKS_MAX: u32 = 20;
 /// How often everything that lies about is looked at.
 const ALL_EVERY: Duration = Duration::from_secs(60);
+/// How many runs are seen to at once.
+const AT_ONCE: usize = 8;
+/// How long it may take to see to one. After that it waits for the next look at everything.
+const WITHIN: Duration = Duration::from_secs(30);
 
 /// Who knows what became of operations.
 #[async_trait]
@@ -42,10 +48,35 @@ pub(super) struct Reaper(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// With how often they were looked at.
-    over: Mutex<BTreeMap<RunName, u32>>,
+    over: Mutex<BTreeMap<RunName, Over>>,
     running: Mutex<BTreeSet<RunName>>,
+    /// Those of `over` that are being seen to.
+    in_hand: Mutex<BTreeSet<RunName>>,
     more: Notify,
+}
+
+/// How often a run was looked at, and when it is to be next.
+struct Over {
+    looks: u32,
+    due: Instant,
+}
+
+impl Over {
+    fn now() -> Self {
+        Self {
+            looks: 0,
+            due: Instant::now(),
+        }
+    }
+}
+
+/// Says that a run is being seen to, until it is dropped.
+struct InHand<'a>(&'a Inner, RunName);
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.in_hand).remove(&self.1);
+    }
 }
 
 /// Says that a hook is at work with a run, until it is dropped.
@@ -55,7 +86,7 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         let inner = &self.0.0;
         lock(&inner.running).remove(&self.1);
-        lock(&inner.over).insert(self.1, 0);
+        lock(&inner.over).insert(self.1, Over::now());
         inner.more.notify_one();
     }
 }
@@ -70,17 +101,28 @@ impl Reaper {
     /// Removes what is over, for as long as the process lives.
     pub(super) async fn work(self, runners: Arc<Runners>, fates: Arc<dyn Fates>) {
         let mut all = Instant::now();
+        let (mut gathering, mut hands) = (JoinSet::new(), JoinSet::new());
         loop {
             if all <= Instant::now() {
-                self.gather(&runners).await;
                 all = Instant::now() + ALL_EVERY;
+                // A runner that is still being asked is not asked a second time.
+                if gathering.is_empty() {
+                    let (reaper, runners) = (self.clone(), runners.clone());
+                    gathering.spawn(async move { reaper.gather(&runners).await });
+                }
             }
-            self.round(&runners, fates.as_ref()).await;
-            let waits = !lock(&self.0.over).is_empty();
+            for (name, looks) in self.take(AT_ONCE - hands.len()) {
+                let (reaper, runners, fates) = (self.clone(), runners.clone(), fates.clone());
+                hands.spawn(async move { reaper.see_to(&runners, &*fates, name, looks).await });
+            }
+            let is_free = hands.len() < AT_ONCE;
+            let next = self.next_due().map_or(all, |due| due.min(all));
             tokio::select! {
-                () = self.0.more.notified(), if !waits => {}
-                () = sleep(SOON), if waits => {}
-                () = tokio::time::sleep_until(all) => {}
+                Some(_) = hands.join_next() => {}
+                Some(_) = gathering.join_next() => {}
+                () = self.0.more.notified(), if is_free => {}
+                () = sleep_until(next), if is_free => {}
+                () = sleep_until(all) => {}
             }
         }
     }
@@ -89,31 +131,65 @@ impl Reaper {
     async fn gather(&self, runners: &Runners) {
         for runner in runners.all() {
             match runner.list().await {
-                Ok(names) => lock(&self.0.over).extend(names.into_iter().map(|name| (name, 0))),
+                Ok(names) => {
+                    let mut over = lock(&self.0.over);
+                    for name in names {
+                        over.entry(name).or_insert_with(Over::now);
+                    }
+                }
                 Err(fault) => tracing::warn!(error = %fault, "runs cannot be listed now"),
             }
         }
     }
 
-    /// Looks at everything that may be over, once.
-    async fn round(&self, runners: &Runners, fates: &dyn Fates) {
-        let looked_at: Vec<(RunName, u32)> = lock(&self.0.over)
+    /// Takes so many of those that are due in hand.
+    fn take(&self, count: usize) -> Vec<(RunName, u32)> {
+        let now = Instant::now();
+        let mut in_hand = lock(&self.0.in_hand);
+        let mut over = lock(&self.0.over);
+        let due = over
             .iter_mut()
-            .map(|(name, looks)| {
-                *looks += 1;
-                (*name, *looks)
+            .filter(|(name, it)| it.due <= now && !in_hand.contains(name));
+        let taken: Vec<(RunName, u32)> = due
+            .take(count)
+            .map(|(name, it)| {
+                it.looks += 1;
+                it.due = now + SOON;
+                (*name, it.looks)
             })
             .collect();
-        for (name, looks) in looked_at {
-            let at_work = lock(&self.0.running).contains(&name);
-            match fates.fate(name.operation).await {
-                Some(Fate::Ended | Fate::Unknown) if !at_work => self.remove(runners, name).await,
-                // Its operation goes on: the next hook, or the next look at everything, sees to it.
-                Some(_) if at_work || looks >= LOOKS_MAX => {
-                    lock(&self.0.over).remove(&name);
-                }
-                Some(_) | None => {}
+        in_hand.extend(taken.iter().map(|(name, _)| *name));
+        taken
+    }
+
+    /// When the next of those that are in nobody's hand is due.
+    fn next_due(&self) -> Option<Instant> {
+        let in_hand = lock(&self.0.in_hand);
+        let over = lock(&self.0.over);
+        let free = over.iter().filter(|(name, _)| !in_hand.contains(name));
+        free.map(|(_, it)| it.due).min()
+    }
+
+    /// Looks at a run that may be over, once.
+    async fn see_to(&self, runners: &Runners, fates: &dyn Fates, name: RunName, looks: u32) {
+        let _in_hand = InHand(&self.0, name);
+        let seen = tokio::time::timeout(WITHIN, self.judge(runners, fates, name, looks));
+        if seen.await.is_err() {
+            tracing::warn!(run = %name, "a run takes too long to be removed; trying again later");
+            lock(&self.0.over).remove(&name);
+        }
+    }
+
+    async fn judge(&self, runners: &Runners, fates: &dyn Fates, name: RunName, looks: u32) {
+        let fate = fates.fate(name.operation).await;
+        let at_work = lock(&self.0.running).contains(&name);
+        match fate {
+            Some(Fate::Ended | Fate::Unknown) if !at_work => self.remove(runners, name).await,
+            // Its operation goes on: the next hook, or the next look at everything, sees to it.
+            Some(_) if at_work || looks >= LOOKS_MAX => {
+                lock(&self.0.over).remove(&name);
             }
+            Some(_) | None => {}
         }
     }
 

@@ -230,3 +230,27 @@ async fn a_start_that_takes_longer_than_the_deadline_has_failed() {
     assert!(sentence.contains("longer than it may"), "{sentence}");
     assert_eq!(house.fake.slow_starts(), 1);
 }
+
+#[tokio::test]
+async fn a_run_that_cannot_be_removed_does_not_keep_the_others() {
+    let house = House::new();
+    let room = house.open().await;
+    house.fake.plays(Action::Provision, Play::well().held());
+    let operation = room.send(room.provision("stuck").later()).await.is(202)["operation"].clone();
+    let operation = operation.as_str().expect("an operation");
+    until("it runs", async || house.fake.left() == 1).await;
+    house.fake.sticks();
+    house.fake.release();
+    assert_eq!(
+        room.until_done("stuck", operation).await["state"],
+        "succeeded"
+    );
+    house.fake.plays(Action::Provision, Play::well());
+    for nth in 0..12 {
+        room.send(room.provision(&format!("i{nth}"))).await.is(201);
+    }
+    until("only the stuck one is left", async || {
+        house.fake.left() == 1
+    })
+    .await;
+}

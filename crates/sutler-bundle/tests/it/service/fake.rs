@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use sutler_bundle::{
@@ -99,6 +99,8 @@ pub(crate) struct Fake {
     watches: AtomicUsize,
     dropped: Notify,
     refuses: Mutex<bool>,
+    /// Runs that cannot be removed: whoever tries waits for ever.
+    stuck: Mutex<BTreeSet<RunName>>,
     /// Whether runs cannot be ended, and how often that was tried.
     stubborn: Mutex<(bool, u32)>,
     /// Whether starts take for ever, and how many were begun.
@@ -168,6 +170,12 @@ impl Fake {
     /// Whoever watches hears no more, though the run goes on.
     pub(crate) fn drop_watch(&self) {
         self.dropped.notify_one();
+    }
+
+    /// Whoever removes what lies about now waits for ever.
+    pub(crate) fn sticks(&self) {
+        let runs = self.runs.lock().unwrap();
+        self.stuck.lock().unwrap().extend(runs.keys());
     }
 
     /// Nothing can be started.
@@ -304,6 +312,9 @@ impl Runner for Fake {
 
     async fn remove(&self, name: RunName) -> Result<(), RunFault> {
         self.answers()?;
+        if self.stuck.lock().unwrap().contains(&name) {
+            std::future::pending::<()>().await;
+        }
         self.runs.lock().unwrap().remove(&name);
         Ok(())
     }
