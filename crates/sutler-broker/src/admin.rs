@@ -38,6 +38,8 @@ use query::Query;
 use route::{Resource, Route};
 use secrecy::SecretString;
 use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest body of an order, in bytes.
@@ -51,7 +53,11 @@ const ORDER_WITHIN: Duration = Duration::from_secs(15);
 pub struct Admin {
     prefix: String,
     auth: Option<Result<Auth, AuthFault>>,
+    pages: Vec<(&'static str, Page)>,
 }
+
+/// Something that whoever builds on this framework shows to operators.
+type Page = Arc<dyn Fn() -> Value + Send + Sync>;
 
 impl Admin {
     /// Administration whose API begins at `{prefix}/v1/`.
@@ -60,6 +66,7 @@ impl Admin {
         Self {
             prefix: prefix.to_owned(),
             auth: None,
+            pages: Vec::new(),
         }
     }
 
@@ -84,6 +91,18 @@ impl Admin {
         self
     }
 
+    /// Shows a page of your own at `{prefix}/v1/{name}`; a name of the API's own wins over it. It must
+    /// hold no secret, and be quick to make.
+    #[must_use]
+    pub fn shows(
+        mut self,
+        name: &'static str,
+        page: impl Fn() -> Value + Send + Sync + 'static,
+    ) -> Self {
+        self.pages.push((name, Arc::new(page)));
+        self
+    }
+
     /// The API, over the platforms of a broker. `copied`: what can be backed up.
     pub(crate) fn over(
         self,
@@ -105,6 +124,7 @@ impl Admin {
             auth,
             desks: desks.collect(),
             copied,
+            pages: self.pages,
         })
     }
 }
@@ -116,6 +136,7 @@ pub(crate) struct Api {
     /// One for each realm; the first is the default.
     desks: Vec<Desk>,
     copied: Option<Copied>,
+    pages: Vec<(&'static str, Page)>,
 }
 
 /// What an order says besides its path.
@@ -202,6 +223,11 @@ impl Api {
             Route::Operation(id) => json(StatusCode::OK, &list::operation(desk, id).await?),
             Route::Log(id) => json(StatusCode::OK, &log::read(desk, id, &query).await?),
             Route::Stats => json(StatusCode::OK, &view::stats(desk).await?),
+            Route::Page(name) => {
+                let found = self.pages.iter().find(|(it, _)| *it == name);
+                let (_, page) = found.ok_or_else(Fault::no_such_path)?;
+                json(StatusCode::OK, &page())
+            }
             Route::Drain | Route::Resume => {
                 let reason = reason_of(read(body).await?)?;
                 self.drain(desk, route == Route::Drain, By { who, reason })

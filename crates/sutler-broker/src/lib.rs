@@ -28,6 +28,7 @@ mod ledger;
 mod lifecycle;
 pub mod measure;
 mod observe;
+mod pins;
 mod plans;
 mod platform;
 mod records;
@@ -61,6 +62,7 @@ pub use ledger::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Entry, Ledger, Ledger
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
+pub use pins::Unread;
 pub use platform::{Platform, PrefixFault};
 pub use refusal::{Refusal, Resource};
 pub use schema::{ParameterSchemas, SchemaFault, derived_schema};

@@ -44,8 +44,8 @@ pub use inspect::{Finding, Inspection, Severity, inspect};
 pub use manifest::{
     ActionRules, Bound, Condition, Dashboard, DashboardOf, Entry, Example, ExampleUpdate, Faults,
     Form, InlineVars, Kind, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestFault, Occasion,
-    OnLost, Parameter, Pattern, PlanEntry, Range, SecretWish, Shape, accepts, duration_text,
-    refuse_reserved, with_defaults,
+    OnLost, Parameter, Pattern, PlanEntry, Range, SecretWish, Shape, accepts, accepts_change,
+    duration_text, refuse_reserved, with_defaults,
 };
 pub use order::{Limits, NoRunName, Order, RunName, Runnable, SecretFiles, Vars};
 pub use pack::{
@@ -63,7 +63,7 @@ pub use service::{
     BINDING_STATE_PREFIX, BindingState, BundleService, By, Ending, Fates, HISTORY_MAX,
     HistoryEntry, InstanceState, KeptSecret, Local, LocalFault, LocalGift, LocalRequest,
     NO_SUCH_ACTION, Outcome, Parts, Pin, Redaction, Runners, STATE_BYTES_MAX, STATE_KEYS_MAX,
-    STATE_PREFIX, Secrets, Told, TooMuch, Unreadable, Witness, conclude, vars,
+    STATE_PREFIX, Secrets, SweepFault, Told, TooMuch, Unreadable, Witness, conclude, vars,
 };
 pub use shelf::{Bundle, Shelf, ShelfFault, TreeFault, manifest_in};
 pub use work::{Work, WorkFault};

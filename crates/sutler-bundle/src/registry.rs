@@ -56,6 +56,8 @@ pub struct Snapshot {
     pub listed: Vec<Listed>,
     /// What is wrong with the rest; each sentence names a folder and says what to do.
     pub faults: Vec<String>,
+    /// Every version that a later look may offer without reading it again.
+    pub held: BTreeSet<String>,
 }
 
 impl Snapshot {
@@ -74,10 +76,10 @@ impl Snapshot {
         listed.map(|it| it.bundle.digest.as_str()).collect()
     }
 
-    /// Whether two snapshots offer and complain about the same.
+    /// Whether two snapshots offer, hold and complain about the same.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
-        self.digests() == other.digests() && self.faults == other.faults
+        self.digests() == other.digests() && self.faults == other.faults && self.held == other.held
     }
 }
 
@@ -224,9 +226,11 @@ impl Folders {
                 spec,
             })
         });
+        let held = self.known.values().filter_map(|it| it.good.as_ref());
         Snapshot {
             listed: listed.collect(),
             faults,
+            held: held.map(|it| it.digest.clone()).collect(),
         }
     }
 }

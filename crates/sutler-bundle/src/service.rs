@@ -4,7 +4,7 @@
 //! `service/outcome.rs` (what its end means), `service/state.rs` (what is remembered) and
 //! `service/redact.rs` (what no log shows, in none of its forms: `service/guises.rs`). `service/course.rs` brings one run to its end, wherever it is
 //! found; `service/hooks.rs` is what the framework calls, `service/local.rs` does the same without a
-//! broker; `service/reap.rs` removes what is left over.
+//! broker; `service/reap.rs` removes what runs leave, `service/sweep.rs` versions that nobody needs.
 //! Nothing is run here: that is a [`Runner`].
 
 mod absent;
@@ -20,6 +20,7 @@ mod redact;
 mod scribe;
 mod state;
 mod strike;
+mod sweep;
 mod vars;
 mod witness;
 
@@ -32,6 +33,7 @@ pub use state::{
     BindingState, By, HISTORY_MAX, HistoryEntry, InstanceState, Pin, STATE_BYTES_MAX,
     STATE_KEYS_MAX, TooMuch, Unreadable,
 };
+pub use sweep::SweepFault;
 pub use vars::{BINDING_STATE_PREFIX, STATE_PREFIX, Told, vars};
 pub use witness::Witness;
 

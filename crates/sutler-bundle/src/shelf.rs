@@ -5,6 +5,7 @@
 //! digest when it is first used. What a bundle's folder may hold is in `shelf/tree.rs`. Who looks for
 //! bundles: `registry.rs`.
 
+mod sweep;
 mod tree;
 
 pub(crate) use tree::LEFT_OUT;
@@ -17,7 +18,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+use sweep::Idle;
 
 pub use tree::TreeFault;
 
@@ -89,6 +91,7 @@ pub struct Shelf {
     known: Mutex<HashMap<String, Arc<Bundle>>>,
     /// Manifests of copies of which nothing else was read.
     glanced: Mutex<HashMap<String, Arc<Manifest>>>,
+    idle: Mutex<Idle>,
 }
 
 impl Shelf {
@@ -104,6 +107,7 @@ impl Shelf {
             root,
             known: Mutex::default(),
             glanced: Mutex::default(),
+            idle: Mutex::default(),
         };
         shelf.clear_left_overs();
         Ok(shelf)
@@ -213,31 +217,46 @@ impl Shelf {
         }))
     }
 
-    /// Removes copies that nobody uses and that lie there for longer than `idle`; says how many. Blocks.
+    /// The digests of all copies. Blocks.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn sweep(&self, used: &BTreeSet<String>, idle: Duration) -> Result<usize, ShelfFault> {
+    pub fn digests(&self) -> Result<BTreeSet<String>, ShelfFault> {
         let disk = |error| ShelfFault::Disk(self.root.clone(), error);
-        let mut removed = 0;
+        let mut digests = BTreeSet::new();
         for entry in fs::read_dir(&self.root).map_err(disk)? {
-            let entry = entry.map_err(disk)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(digest) = name
-                .strip_prefix("sha256-")
-                .map(|it| format!("sha256:{it}"))
-            else {
-                continue;
-            };
-            if !used.contains(&digest) && age(&entry.path()) >= idle {
-                self.known().remove(&digest);
-                self.glanced().remove(&digest);
-                remove(&entry.path());
-                removed += 1;
+            let name = entry.map_err(disk)?.file_name();
+            let digest = name.to_string_lossy().replacen('-', ":", 1);
+            if is_digest(&digest) {
+                digests.insert(digest);
             }
         }
+        Ok(digests)
+    }
+
+    /// Removes copies that are in nobody's use now, and were not for as long as `grace`; says which. Blocks.
+    ///
+    /// # Assumptions
+    /// `used` has every copy that an instance or the catalog needs.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn sweep(
+        &self,
+        used: &BTreeSet<String>,
+        now: Instant,
+        grace: Duration,
+    ) -> Result<BTreeSet<String>, ShelfFault> {
+        let there = self.digests()?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let swept = idle.look(there, used, now, grace);
+        for digest in &swept {
+            self.known().remove(digest);
+            self.glanced().remove(digest);
+            remove(&self.place(digest));
+        }
         self.clear_left_overs();
-        Ok(removed)
+        Ok(swept)
     }
 
     fn place(&self, digest: &str) -> PathBuf {

@@ -34,6 +34,8 @@ pub(crate) enum Route {
     Export,
     Import,
     Backup,
+    /// Something that whoever builds on the framework shows.
+    Page(String),
 }
 
 /// What the query of every list may have.
@@ -56,7 +58,8 @@ impl Route {
             | Self::Resume
             | Self::Export
             | Self::Import
-            | Self::Backup => return vec!["realm"],
+            | Self::Backup
+            | Self::Page(_) => return vec!["realm"],
         };
         PAGING.iter().chain(own).copied().collect()
     }
@@ -86,6 +89,7 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         }
         ["operations", id] => (Route::Operation(operation(id)?), Method::GET),
         ["operations", id, "log"] => (Route::Log(operation(id)?), Method::GET),
+        [name] if *method == Method::GET => (Route::Page(name.to_owned()), Method::GET),
         _ => return Err(Fault::no_such_path()),
     };
     match (takes == *method, takes == Method::POST) {
@@ -161,7 +165,7 @@ mod tests {
             "/v2/instances",
             "/v1",
             "/v1/instances/a/b/c",
-            "/v1/things",
+            "/v1/things/one",
         ] {
             assert!(route(&Method::GET, path).is_err(), "{path}");
         }

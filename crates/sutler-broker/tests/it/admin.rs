@@ -129,3 +129,23 @@ async fn while_draining_changes_are_refused_and_reads_go_on() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn whoever_builds_on_the_framework_shows_pages_of_their_own() {
+    let paged = |broker: Broker| {
+        let admin = Admin::at("/admin").basic_auth("root", "t0ps3cret");
+        let admin = admin.shows("bundles", || json!({ "items": ["one"] }));
+        broker.admin(admin.shows("stats", || json!("never seen")))
+    };
+    on_each_store_with(paged, async |kit| {
+        let shown = get(kit, "bundles").send().await.is(200);
+        assert_eq!(shown.json, json!({ "items": ["one"] }));
+        let stats = get(kit, "stats").send().await.is(200);
+        assert!(stats.json.is_object(), "the API's own names win");
+        get(kit, "nothing").send().await.is(404);
+        order(kit, "bundles").send().await.is(404);
+        let stranger = get(kit, "bundles").without_header("Authorization");
+        stranger.send().await.is(401);
+    })
+    .await;
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const MANIFEST: &str = "version: 1.0\nname: hello\ndescription: Says hello.\nplans:\n  - name: one\n    description: The only one.\n";
@@ -177,10 +177,13 @@ fn only_copies_that_nobody_uses_are_swept() {
         .take_in(&house.bundle("two", "false"))
         .expect("it");
     let names = BTreeSet::from([used.digest.clone()]);
-    let swept = house.shelf.sweep(&names, Duration::from_secs(60));
-    assert_eq!(swept.expect("a sweep"), 0, "too young");
-    let swept = house.shelf.sweep(&names, Duration::ZERO);
-    assert_eq!(swept.expect("a sweep"), 1);
+    let (begun, grace) = (Instant::now(), Duration::from_secs(60));
+    let sweep = |now| house.shelf.sweep(&names, now, grace).expect("a sweep");
+    assert_eq!(sweep(begun), BTreeSet::new(), "too young");
+    assert_eq!(
+        sweep(begun + grace),
+        BTreeSet::from([unused.digest.clone()])
+    );
     assert!(used.folder.exists());
     assert!(!unused.folder.exists());
     assert!(house.shelf.get(&unused.digest).is_err());

@@ -1,9 +1,10 @@
 //! `sutler admin`: what operators see and order, over the administration API of a running broker.
 //!
 //! Flags and dispatch. The connection is in `admin/client.rs`, lists in `admin/list.rs` and
-//! `admin/table.rs`, orders in `admin/order.rs`, logs in `admin/logs.rs`, what can go wrong in
+//! `admin/table.rs`, bundles in `admin/bundles.rs`, orders in `admin/order.rs`, logs in `admin/logs.rs`, what can go wrong in
 //! `admin/failure.rs`.
 
+mod bundles;
 mod client;
 mod failure;
 mod list;
@@ -89,6 +90,8 @@ enum AdminCommand {
     /// List operations, newest first, or show one
     #[command(subcommand)]
     Operations(OperationCommand),
+    /// Which bundles are offered, and why others are not
+    Bundles,
     /// What the work of an operation said
     Logs(logs::LogArgs),
     /// What operators ordered, newest first
@@ -242,6 +245,7 @@ async fn command(args: AdminArgs) -> Result<(), Failure> {
             )
             .await
         }
+        AdminCommand::Bundles => bundles::run(&client, output).await,
         AdminCommand::Logs(args) => logs::run(&client, output, &args).await,
         AdminCommand::Stats => list::show(&client, output, "stats").await,
         AdminCommand::Drain(why) => order::broker(&client, output, "drain", &why).await,

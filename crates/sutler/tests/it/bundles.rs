@@ -106,6 +106,15 @@ fn a_folder_of_bundles_is_a_broker_and_changes_without_a_restart() {
     let catalog = Ask::get("/v2/catalog").send(broker.address());
     assert!(catalog.text.contains("Greets politely."));
 
+    let shown = admin(folder.path(), broker.address(), &["bundles"]);
+    assert!(shown.starts_with("BUNDLE"), "{shown}");
+    assert!(shown.contains("greetings-id"), "{shown}");
+    let fault = "\nfault: ";
+    assert!(
+        shown.contains(fault) && shown.contains("bundle.yml:1"),
+        "{shown}"
+    );
+
     let query = "service_id=greetings-id&plan_id=small-id";
     let gone = Ask::new("DELETE", &format!("{path}?{query}")).send(broker.address());
     assert_eq!(gone.status, 200, "{}", gone.text);
@@ -115,15 +124,17 @@ fn a_folder_of_bundles_is_a_broker_and_changes_without_a_restart() {
     shows_the_log(folder.path(), broker.address());
 }
 
+fn admin(folder: &Path, address: &str, words: &[&str]) -> String {
+    let url = format!("http://{address}/admin");
+    let mut command = sutler(folder);
+    command.env("SUTLER_ADMIN_PASSWORD", "t0ps3cret");
+    command.args(["admin", "--url", &url, "--user", "root"]);
+    let output = command.args(words).output().expect("the program runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
 fn shows_the_log(folder: &Path, address: &str) {
-    let admin = |words: &[&str]| {
-        let url = format!("http://{address}/admin");
-        let mut command = sutler(folder);
-        command.env("SUTLER_ADMIN_PASSWORD", "t0ps3cret");
-        command.args(["admin", "--url", &url, "--user", "root"]);
-        let output = command.args(words).output().expect("the program runs");
-        String::from_utf8(output.stdout).expect("text")
-    };
+    let admin = |words: &[&str]| admin(folder, address, words);
     let listed = admin(&["operations", "list", "--verb", "provision", "-o", "name"]);
     let log = admin(&["logs", listed.trim(), "-f"]);
     assert_eq!(log, "greeting nobody\n");

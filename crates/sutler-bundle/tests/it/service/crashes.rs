@@ -254,3 +254,39 @@ async fn a_run_that_cannot_be_removed_does_not_keep_the_others() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_container_is_waited_for_while_there_is_no_engine_to_ask_and_none_is_begun_without_one() {
+    let mut house = House::new();
+    let image = format!(
+        "async: optional\nimage: example.com/db@sha256:{}",
+        "a".repeat(64)
+    );
+    house.write("db", &MANIFEST.replace("async: optional", &image));
+    house.has_engine = true;
+    let room = house.open().await;
+    house.fake.plays(Action::Provision, Play::well().held());
+    let operation = room.send(room.provision("i").later()).await.is(202)["operation"].clone();
+    let operation = operation.as_str().expect("an operation");
+    until("it runs", async || house.fake.actions().len() == 1).await;
+    room.crash();
+    house.has_engine = false;
+    let room = house.open().await;
+    let path = format!("/admin/v1/operations/{operation}");
+    until("it was taken over", async || {
+        room.get(&path).await["claims"] == 2
+    })
+    .await;
+    room.send(room.provision("other")).await.is(500);
+    assert_eq!(
+        room.get(&path).await["state"],
+        "running",
+        "it is not given up"
+    );
+    room.crash();
+    house.has_engine = true;
+    let room = house.open().await;
+    house.fake.release();
+    assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
+    assert_eq!(house.fake.actions(), [Action::Provision], "one run");
+}

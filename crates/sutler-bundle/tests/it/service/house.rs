@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sutler_broker::{Admin, Broker, BuildError, Running};
 use sutler_bundle::{
     Action, BundleService, Folders, KeptSecret, Limits, Offers, Parts, ProcessRunner,
@@ -68,6 +68,8 @@ pub(crate) struct House {
     pub(crate) refuses: Arc<AtomicBool>,
     /// Whether the operator keeps the secret `server`.
     pub(crate) has_secret: bool,
+    /// Whether there is an engine for images; it plays, too.
+    pub(crate) has_engine: bool,
 }
 
 impl House {
@@ -81,6 +83,7 @@ impl House {
             real: false,
             refuses: Arc::default(),
             has_secret: false,
+            has_engine: false,
         };
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(house.root.path(), open).expect("open to runs");
@@ -122,6 +125,13 @@ impl House {
         fs::read_dir(runs).map_or(0, |it| it.count())
     }
 
+    /// The versions that lie on the shelf.
+    pub(crate) fn shelf(&self) -> Vec<String> {
+        let shelf = Shelf::open(&self.root.path().join("work")).expect("a shelf");
+        let digests = shelf.digests().expect("digests");
+        digests.into_iter().collect()
+    }
+
     fn runner(&self) -> Arc<dyn Runner> {
         if !self.real {
             return self.fake.clone();
@@ -151,7 +161,9 @@ impl House {
             shelf,
             runners: Arc::new(Runners {
                 processes: self.runner(),
-                containers: None,
+                containers: self
+                    .has_engine
+                    .then(|| self.fake.clone() as Arc<dyn Runner>),
             }),
             secrets: self.secrets(),
             limits: Limits::default(),
@@ -282,6 +294,12 @@ impl Room {
     /// Ends without a word, as a killed process does: no call of the store comes back.
     pub(crate) fn crash(self) {
         self.cut.store(true, Ordering::Relaxed);
+    }
+
+    /// Removes versions that nobody needs; says which.
+    pub(crate) async fn sweep(&self, now: Instant) -> Vec<String> {
+        let swept = self.service.sweep(&self.running, now).await;
+        swept.expect("a sweep").into_iter().collect()
     }
 
     /// Looks at the folders until changes have come to rest, and offers what is there.

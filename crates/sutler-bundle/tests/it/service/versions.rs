@@ -4,7 +4,9 @@ use super::fake::Play;
 use super::house::{House, MANIFEST};
 use serde_json::json;
 use std::fs;
-use sutler_bundle::{Action, Order, Runnable};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use sutler_bundle::{Action, Order, Runnable, Snapshot};
 
 fn folder(order: &Order) -> String {
     match &order.runnable {
@@ -53,4 +55,38 @@ async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one
         json!("2.0.0"),
         "after a restart too"
     );
+}
+
+/// Regression: R19.
+#[tokio::test]
+async fn a_version_goes_when_neither_the_catalog_nor_an_instance_needs_it() {
+    let house = House::new();
+    let mut room = house.open().await;
+    room.send(room.provision("old")).await.is(201);
+    let digest = |snapshot: &Arc<Snapshot>| snapshot.digests()[0].to_owned();
+    let first = digest(&room.refresh().await);
+    house.write("db", &MANIFEST.replace("1.2.3", "1.5.0"));
+    let second = digest(&room.refresh().await);
+    house.write("db", &MANIFEST.replace("1.2.3", "2.0.0"));
+    let third = digest(&room.refresh().await);
+    let begun = Instant::now();
+    assert!(room.sweep(begun).await.is_empty());
+    let later = begun + Duration::from_secs(3600);
+    assert_eq!(room.sweep(later).await, [second.clone()], "nobody has it");
+    // It moves to a plan of the newest version, and is still served by the one that made it.
+    let moved = room.update("old", json!({ "plan_id": "large-id" }));
+    room.send(moved).await.is(200);
+    let later = later + Duration::from_secs(7200);
+    assert!(room.sweep(later).await.is_empty());
+    assert!(
+        room.sweep(later + Duration::from_secs(7200))
+            .await
+            .is_empty()
+    );
+    room.send(room.deprovision("old")).await.is(200);
+    let later = later + Duration::from_secs(14_400);
+    assert!(room.sweep(later).await.is_empty());
+    let swept = room.sweep(later + Duration::from_secs(3600)).await;
+    assert_eq!(swept, [first], "its instance is gone");
+    assert_eq!(house.shelf(), [third]);
 }

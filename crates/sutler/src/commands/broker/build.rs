@@ -53,7 +53,12 @@ pub(super) async fn broker(
         };
     }
     if let (Some(admin), Some(operators)) = (&config.admin, operators) {
-        broker = broker.admin(Admin::at(admin.path()).auth(operators));
+        let mut admin = Admin::at(admin.path()).auth(operators);
+        if let Some(bundles) = bundles {
+            let shown = bundles.shown.clone();
+            admin = admin.shows("bundles", move || shown.page());
+        }
+        broker = broker.admin(admin);
     }
     if let Some(tls) = tls(config) {
         broker = broker.tls(tls);

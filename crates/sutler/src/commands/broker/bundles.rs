@@ -1,9 +1,14 @@
 //! Bundles behind `sutler broker`: opened from the configuration, looked at again and again, tended.
+//!
+//! What operators are shown of them is in `bundles/shown.rs`.
+
+mod shown;
 
 use secrecy::SecretString;
+use shown::Shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
 use sutler_broker::Running;
 use sutler_bundle::{
@@ -15,11 +20,17 @@ use sutler_osb::Catalog;
 
 type Fault = Box<dyn std::error::Error>;
 
+/// How long a bundle must be missing before it is withdrawn: editors and checkouts put it back sooner.
+const WITHDRAWN_AFTER: Duration = Duration::from_secs(3);
+/// How often versions that nobody needs are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+
 /// Bundles as they are configured.
 pub(super) struct Bundles {
     pub(super) service: Arc<BundleService>,
     folders: Folders,
     offered: Arc<Snapshot>,
+    pub(super) shown: Shown,
     every: Duration,
     shared: bool,
     /// Held for as long as the broker runs.
@@ -37,9 +48,13 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
         user: user(configured),
         ..ProcessSettings::new(work.path().to_owned())
     };
+    if let Some(advice) = shared_user(&settings.user) {
+        tracing::warn!("{advice}");
+    }
     let secrets = secrets(&configured.secrets)?;
     let roots = configured.all_folders().map(|it| it.0.clone()).collect();
-    let mut folders = Folders::new(roots, shelf.clone(), offers(configured));
+    let folders = Folders::new(roots, shelf.clone(), offers(configured));
+    let mut folders = folders.withdrawn_after(WITHDRAWN_AFTER);
     let offered = Arc::new(folders.look());
     let shared = matches!(config.store.url, StoreUrl::Server(_));
     let service = Arc::new(BundleService::new(Parts {
@@ -58,6 +73,7 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     Ok(Some(Bundles {
         service,
         folders,
+        shown: Shown::new(offered.clone()),
         offered,
         every: configured.look_every.0,
         shared,
@@ -81,7 +97,8 @@ impl Bundles {
     pub(super) async fn tend(self, running: Running) {
         let service = self.service.clone();
         let fates = Arc::new(running.clone());
-        tokio::join!(service.reap(fates), self.look_again(running));
+        let sweeps = sweep_again(service.clone(), running.clone());
+        tokio::join!(service.reap(fates), sweeps, self.look_again(running));
     }
 
     async fn look_again(mut self, running: Running) {
@@ -93,6 +110,7 @@ impl Bundles {
                 let snapshot = self.folders.look();
                 (self.folders, snapshot)
             });
+            // A look never panics: only the end of the process cuts it short.
             let Ok((folders, snapshot)) = looked.await else {
                 return;
             };
@@ -104,6 +122,7 @@ impl Bundles {
             if !like {
                 tell(&snapshot);
                 self.offered = Arc::new(snapshot);
+                self.shown.replace(self.offered.clone());
             }
             let catalog = match self.offered.catalog() {
                 Ok(catalog) => catalog,
@@ -127,6 +146,21 @@ impl Bundles {
     }
 }
 
+/// Removes versions of bundles that nobody needs, for as long as the process lives.
+async fn sweep_again(service: Arc<BundleService>, running: Running) {
+    loop {
+        match service.sweep(&running, Instant::now()).await {
+            Ok(swept) => {
+                for digest in swept {
+                    tracing::info!(%digest, "a version of a bundle that nobody needs any more was removed");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "versions of bundles cannot be swept now"),
+        }
+        tokio::time::sleep(SWEEP_EVERY).await;
+    }
+}
+
 /// What is offered, and what is wrong with the rest.
 fn tell(snapshot: &Snapshot) {
     for fault in &snapshot.faults {
@@ -147,6 +181,17 @@ fn user(configured: &Configured) -> RunUser {
             uid,
             gid: configured.group.unwrap_or(uid),
         },
+    }
+}
+
+/// What to do about runs that have the broker's own user.
+fn shared_user(user: &RunUser) -> Option<&'static str> {
+    match user {
+        RunUser::Own => Some(
+            "bundles run as processes with the user of the broker: they can read its files, the keys of its \
+             store too. Start the broker as root, so that each run has a user of its own, or run images",
+        ),
+        RunUser::Fixed { .. } | RunUser::Range { .. } => None,
     }
 }
 
@@ -222,4 +267,20 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, Fault> {
         });
     }
     Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shared_user;
+    use sutler_bundle::RunUser;
+
+    #[test]
+    fn runs_with_the_brokers_own_user_are_warned_of() {
+        let warned = shared_user(&RunUser::Own).unwrap_or_default();
+        assert!(warned.contains("as root"), "{warned}");
+        let fixed = RunUser::Fixed { uid: 7, gid: 7 };
+        assert_eq!(shared_user(&fixed), None);
+        let each = RunUser::Range { first: 7, count: 7 };
+        assert_eq!(shared_user(&each), None);
+    }
 }
