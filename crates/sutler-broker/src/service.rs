@@ -242,8 +242,15 @@ pub struct DerivedSchemas {
 pub enum Asked<'a> {
     /// A new instance.
     Provision(&'a InstanceSpec),
-    /// The instance as it is, and the parameters of the update.
-    Update(&'a InstanceSpec, Option<&'a Parameters>),
+    /// A change of an instance.
+    Update {
+        /// The instance as it is.
+        there: &'a InstanceSpec,
+        /// The plan it would have.
+        to: &'a PinnedPlan,
+        /// The parameters that the change names.
+        parameters: Option<&'a Parameters>,
+    },
     /// An instance that is to leave its plan for another.
     Move {
         /// The plan it has.

@@ -20,7 +20,7 @@ mod tests;
 mod words;
 
 pub(crate) use accept::same;
-pub use accept::{Occasion, accepts, with_defaults};
+pub use accept::{Occasion, accepts, accepts_change, with_defaults};
 pub use dashboard::{Dashboard, DashboardOf};
 pub use example::{Example, ExampleUpdate};
 pub use fault::{Faults, Form, ManifestFault};

@@ -185,8 +185,12 @@ impl Desk {
                 .check_update(parameters)
                 .map_err(Refusal::Invalid)?;
         }
-        service.check(&Asked::Update(&thing.spec, body.parameters.as_ref()))?;
         let (from, to) = (&*present.pinned, &*target.pinned);
+        service.check(&Asked::Update {
+            there: &thing.spec,
+            to,
+            parameters: body.parameters.as_ref(),
+        })?;
         if from.plan_id != to.plan_id && from.plan_updateable {
             service.check(&Asked::Move { from, to })?;
         }

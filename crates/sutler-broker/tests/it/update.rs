@@ -183,7 +183,7 @@ async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
         let quota = kit.update("i").plan(LARGE).send().await.is(422);
         assert_eq!(quota.description(), "No quota.");
         kit.script.checks(|asked| match asked {
-            Asked::Update(..) => Err(Refusal::Unsupported("Never downwards.".to_owned())),
+            Asked::Update { .. } => Err(Refusal::Unsupported("Never downwards.".to_owned())),
             _ => Ok(()),
         });
         let checked = kit

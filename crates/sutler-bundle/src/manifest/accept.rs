@@ -63,6 +63,43 @@ pub fn accepts(
     }
 }
 
+/// Whether a change fits what there is: the conditions of parameters are held to what there will be, and
+/// not only to what the change names. What it does not name is judged by nothing else.
+///
+/// # Errors
+/// A sentence for the caller that names each parameter and what is wrong with it, and no value.
+pub fn accepts_change(
+    parameters: &[Parameter],
+    before: &Map<String, Value>,
+    change: &Map<String, Value>,
+) -> Result<(), String> {
+    let mut after = before.clone();
+    after.extend(change.clone());
+    let active = |parameter: &Parameter, values: &Map<String, Value>| {
+        is_active(parameter, parameters, values, &|known| known)
+    };
+    let missing = |parameter: &Parameter, values: &Map<String, Value>| {
+        parameter.is_demanded()
+            && active(parameter, values)
+            && !values.contains_key(&parameter.name)
+    };
+    let mut faults = Vec::new();
+    for parameter in parameters {
+        let named = change.contains_key(&parameter.name);
+        if named && !active(parameter, &after) {
+            faults.push(format!("{} {}", parameter.name, when(parameter)));
+        }
+        // What was missing before is not this change's fault.
+        if missing(parameter, &after) && !missing(parameter, before) {
+            faults.push(format!("{} is required", parameter.name));
+        }
+    }
+    match faults.len() {
+        0 => Ok(()),
+        _ => Err(faults.join("; ")),
+    }
+}
+
 /// Parameters with the defaults of those that were not given, as far as their conditions hold.
 #[must_use]
 pub fn with_defaults(parameters: &[Parameter], values: &Map<String, Value>) -> Map<String, Value> {

@@ -7,7 +7,7 @@ use super::state::{BindingState, InstanceState, TooMuch};
 use super::vars::Told;
 use crate::action::Action;
 use crate::given::Given;
-use crate::manifest::{DashboardOf, Manifest, refuse_reserved};
+use crate::manifest::{DashboardOf, Manifest, accepts_change, refuse_reserved};
 use crate::order::Vars;
 use crate::shelf::Bundle;
 use async_trait::async_trait;
@@ -192,7 +192,15 @@ impl UntypedService for BundleService {
         let none = Map::new();
         let parameters: &Map<String, Value> = match asked {
             Asked::Provision(spec) => &spec.parameters.0,
-            Asked::Update(_, parameters) => parameters.map_or(&none, |it| &it.0),
+            Asked::Update {
+                there,
+                to,
+                parameters,
+            } => {
+                let change = parameters.map_or(&none, |it| &it.0);
+                self.check_change(&there.parameters.0, to, change)?;
+                change
+            }
             Asked::Bind(spec) => &spec.parameters.0,
             Asked::Move { from, to } => return self.check_move(from, to),
         };
@@ -296,6 +304,23 @@ impl BundleService {
             Ok(Some(state.kept()))
         })
         .await
+    }
+
+    /// Parameters that depend on each other must do so with what there is, too.
+    fn check_change(
+        &self,
+        before: &Map<String, Value>,
+        to: &PinnedPlan,
+        change: &Map<String, Value>,
+    ) -> std::result::Result<(), Refusal> {
+        let read = |manifest: &Manifest| match manifest.plan(to.plan_name.as_str()) {
+            Some(plan) if !change.is_empty() => accepts_change(&plan.parameters, before, change),
+            Some(_) | None => Ok(()),
+        };
+        let origin = to.origin.as_ref();
+        let judged = origin.and_then(|it| self.parts.shelf.glance(it, read));
+        let refused = |reason| Refusal::Invalid(format!("The parameters do not fit: {reason}."));
+        judged.unwrap_or(Ok(())).map_err(refused)
     }
 
     /// Only the ways that the manifest names lead from plan to plan.

@@ -73,7 +73,7 @@ impl UntypedService for Diary {
                 from.plan_name.as_str(),
                 to.plan_name.as_str()
             ))),
-            Asked::Provision(_) | Asked::Update(..) | Asked::Bind(_) => Ok(()),
+            Asked::Provision(_) | Asked::Update { .. } | Asked::Bind(_) => Ok(()),
         }
     }
 }

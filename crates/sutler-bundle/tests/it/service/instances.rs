@@ -271,3 +271,39 @@ async fn ends_by_force_are_told_in_a_sentence() {
         assert!(sentence.contains(word), "{sentence}");
     }
 }
+
+#[tokio::test]
+async fn parameters_that_depend_on_each_other_are_held_to_what_there_is() {
+    let house = House::new();
+    let manifest = super::house::MANIFEST.replace(
+        "    bind_parameters:\n",
+        "      - {name: storage, type: string, enum: [none, disk], default: none, updatable: true}\n      \
+         - name: gigabytes\n        type: int\n        required: true\n        updatable: true\n        \
+         dependencies: [{key: storage, value: [disk]}]\n    bind_parameters:\n",
+    );
+    house.write("db", &manifest);
+    let room = house.open().await;
+    room.send(room.provision("i")).await.is(201);
+    let change = async |parameters: Value| {
+        let reply = room.send(room.update("i", json!({ "parameters": parameters })));
+        let reply = reply.await;
+        let sentence = reply.json["description"].as_str().map(str::to_owned);
+        (reply.status, sentence.unwrap_or_default())
+    };
+    let (status, sentence) = change(json!({ "gigabytes": 5 })).await;
+    assert_eq!(status, 400, "there is no storage: {sentence}");
+    assert!(sentence.contains("gigabytes cannot be given"), "{sentence}");
+    let (status, sentence) = change(json!({ "storage": "disk" })).await;
+    assert_eq!(status, 400, "a disk needs a size: {sentence}");
+    assert!(sentence.contains("gigabytes is required"), "{sentence}");
+    assert_eq!(house.fake.actions(), [Action::Provision], "nothing was run");
+    let both = json!({ "storage": "disk", "gigabytes": 5 });
+    assert_eq!(change(both).await.0, 200);
+    assert_eq!(
+        change(json!({ "gigabytes": 6 })).await.0,
+        200,
+        "there is a disk now"
+    );
+    assert_eq!(change(json!({ "size": 2 })).await.0, 200);
+    assert_eq!(change(json!({ "storage": "none" })).await.0, 200);
+}
