@@ -8,6 +8,8 @@ mod canaries;
 mod check;
 mod configuration;
 mod hash_password;
+#[cfg(feature = "postgres")]
+mod hosts;
 mod lives;
 mod process;
 mod readme;
