@@ -223,11 +223,7 @@ impl Api {
             Route::Operation(id) => json(StatusCode::OK, &list::operation(desk, id).await?),
             Route::Log(id) => json(StatusCode::OK, &log::read(desk, id, &query).await?),
             Route::Stats => json(StatusCode::OK, &view::stats(desk).await?),
-            Route::Page(name) => {
-                let found = self.pages.iter().find(|(it, _)| *it == name);
-                let (_, page) = found.ok_or_else(Fault::no_such_path)?;
-                json(StatusCode::OK, &page())
-            }
+            Route::Page(name) => self.page(&name),
             Route::Drain | Route::Resume => {
                 let reason = reason_of(read(body).await?)?;
                 self.drain(desk, route == Route::Drain, By { who, reason })
@@ -267,6 +263,12 @@ impl Api {
                 json(StatusCode::OK, &view::Obeyed::of(desk, &obeyed?))
             }
         }
+    }
+
+    fn page(&self, name: &str) -> Result<Response<Body>, Fault> {
+        let found = self.pages.iter().find(|(it, _)| *it == name);
+        let (_, page) = found.ok_or_else(Fault::no_such_path)?;
+        json(StatusCode::OK, &page())
     }
 
     /// Writes down what was ordered for the broker as a whole.
