@@ -197,7 +197,7 @@ pub fn side_by_side(
 }
 
 /// What an offering must have alone.
-fn wanted(spec: &ServiceSpec) -> Vec<String> {
+pub(crate) fn wanted(spec: &ServiceSpec) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut wanted = vec![
         format!("the service name {}", text(&spec.name)),

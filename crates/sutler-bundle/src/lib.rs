@@ -28,6 +28,7 @@ mod run;
 mod runner;
 mod service;
 
+mod reconcile;
 mod registry;
 mod shelf;
 mod work;
@@ -52,6 +53,10 @@ pub use pack::{
     FILE_LABEL, PACKED_BYTES_MAX, PackFault, PackOptions, Packed, RUNTIME_LABEL, SPEC_LABEL, pack,
 };
 pub use page::page;
+pub use reconcile::{
+    DELETIONS, Deletions, REFRESH, REGISTRY_METRICS, Refresh, RegistriesView, RegistryView, Shop,
+    ShopFault, ShopParts, Source, SpecView,
+};
 pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
 #[cfg(feature = "containers")]
 pub use run::container::{ContainerRunner, ContainerSettings, Network, RegistryLogin};

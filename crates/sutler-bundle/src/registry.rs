@@ -31,7 +31,7 @@ pub struct Offers {
 }
 
 impl Offers {
-    fn of(&self, bundle: &str) -> Offer {
+    pub(crate) fn of(&self, bundle: &str) -> Offer {
         let mut offer = self.all.clone();
         offer.answered = self.answered.get(bundle).cloned().unwrap_or_default();
         offer
@@ -236,7 +236,7 @@ impl Folders {
 }
 
 /// Every plan says which version of the bundle it comes from.
-fn with_origin(mut spec: ServiceSpec, digest: &str) -> ServiceSpec {
+pub(crate) fn with_origin(mut spec: ServiceSpec, digest: &str) -> ServiceSpec {
     for plan in spec.plans.iter_mut().flatten() {
         plan.origin = Some(digest.to_owned());
     }

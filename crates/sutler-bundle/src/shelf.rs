@@ -92,6 +92,7 @@ pub struct Shelf {
     /// Manifests of copies of which nothing else was read.
     glanced: Mutex<HashMap<String, Arc<Manifest>>>,
     idle: Mutex<Idle>,
+    images: Mutex<HashMap<String, Arc<Bundle>>>,
 }
 
 impl Shelf {
@@ -108,6 +109,7 @@ impl Shelf {
             known: Mutex::default(),
             glanced: Mutex::default(),
             idle: Mutex::default(),
+            images: Mutex::default(),
         };
         shelf.clear_left_overs();
         Ok(shelf)
@@ -175,7 +177,8 @@ impl Shelf {
     /// Reads something in the manifest of a bundle: quickly, so that nobody waits for it, and without
     /// looking at the rest of the bundle. `None`: it is not there.
     pub fn glance<T>(&self, digest: &str, read: impl FnOnce(&Manifest) -> T) -> Option<T> {
-        if let Some(bundle) = self.known().get(digest).cloned() {
+        let known = self.known().get(digest).cloned();
+        if let Some(bundle) = known.or_else(|| self.kept(digest)) {
             return Some(read(&bundle.manifest));
         }
         if let Some(manifest) = self.glanced().get(digest).cloned() {
@@ -194,11 +197,28 @@ impl Shelf {
         Some(read(&manifest))
     }
 
+    /// Keeps a version that is no folder: an image, and what it says about itself.
+    pub(crate) fn keep(&self, bundle: Bundle) -> Arc<Bundle> {
+        let bundle = Arc::new(bundle);
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        images.insert(bundle.digest.clone(), bundle.clone());
+        bundle
+    }
+
+    /// A version that is no folder.
+    pub(crate) fn kept(&self, digest: &str) -> Option<Arc<Bundle>> {
+        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        images.get(digest).cloned()
+    }
+
     /// The bundle with this digest. Blocks the first time.
     ///
     /// # Errors
     /// It is not there, or damaged.
     pub fn get(&self, digest: &str) -> Result<Arc<Bundle>, ShelfFault> {
+        if let Some(image) = self.kept(digest) {
+            return Ok(image);
+        }
         if let Some(bundle) = self.known().get(digest) {
             return Ok(bundle.clone());
         }

@@ -83,7 +83,10 @@ pub fn plan(known: &Registries, facts: &Facts<'_>) -> Vec<Change> {
     let mut changes = refresh(known, facts);
     let mut after = known.clone();
     changes.iter().for_each(|change| after.apply(change));
-    changes.extend(deletions(&after, facts));
+    // What is marked only now is deleted another time: nobody was asked yet who uses it.
+    let still = |spec: &SpecName| after.spec(spec).is_some_and(|it| it.mark.is_some());
+    let deleted = deletions(known, facts).into_iter();
+    changes.extend(deleted.filter(|it| it.spec().is_none_or(still)));
     changes
 }
 

@@ -3,5 +3,6 @@
 #[cfg(feature = "containers")]
 mod container;
 mod process;
+mod registries;
 mod service;
 mod starts;

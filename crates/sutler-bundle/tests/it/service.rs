@@ -5,7 +5,7 @@
 mod bind_jobs;
 mod bindings;
 mod crashes;
-mod fake;
+pub(crate) mod fake;
 mod house;
 mod instances;
 mod local;

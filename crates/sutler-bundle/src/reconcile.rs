@@ -1,0 +1,20 @@
+//! Bundles of registries: read, written down, offered, withdrawn and deleted.
+//!
+//! What changes is decided by `sutler-registry`, purely. Here: what is written down (`reconcile/records.rs`),
+//! what is made of an item that was read (`reconcile/version.rs`), the chore that asks registries
+//! (`reconcile/refresh.rs`), the one that deletes what nobody needs (`reconcile/delete.rs`), what this
+//! process offers of it (`reconcile/shop.rs`), and what operators are shown (`reconcile/view.rs`).
+
+mod delete;
+mod measure;
+mod records;
+mod refresh;
+mod shop;
+mod version;
+mod view;
+
+pub use delete::{DELETIONS, Deletions};
+pub use measure::REGISTRY_METRICS;
+pub use refresh::{REFRESH, Refresh, Source};
+pub use shop::{Shop, ShopFault, ShopParts};
+pub use view::{RegistriesView, RegistryView, SpecView};

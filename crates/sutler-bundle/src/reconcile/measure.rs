@@ -1,0 +1,57 @@
+//! What is counted of registries. Every process tells how registries stand as it last read it.
+
+use metrics::{counter, describe_counter, describe_gauge, gauge};
+use sutler_registry::{Change, Known};
+
+const LISTED: &str = "sutler_registry_listed_timestamp_seconds";
+const ITEMS: &str = "sutler_registry_items";
+const WITHDRAWN: &str = "sutler_registry_withdrawn_specs";
+const FAULTY: &str = "sutler_registry_faulty_items";
+const FAILURES: &str = "sutler_registry_failed_refreshes";
+const CHANGES: &str = "sutler_registry_changes_total";
+
+/// The names of everything that is counted of registries.
+pub const REGISTRY_METRICS: [&str; 6] = [LISTED, ITEMS, WITHDRAWN, FAULTY, FAILURES, CHANGES];
+
+/// Tells the recorder what each of them means.
+pub(super) fn describe() {
+    describe_gauge!(
+        LISTED,
+        "When a registry was last listed completely, in seconds since 1970."
+    );
+    describe_gauge!(ITEMS, "Items of the last complete listing of a registry.");
+    describe_gauge!(WITHDRAWN, "Specs that are withdrawn and not deleted yet.");
+    describe_gauge!(FAULTY, "Items that could not be read at the last refresh.");
+    describe_gauge!(
+        FAILURES,
+        "Refreshes in a row in which a registry could not be listed."
+    );
+    describe_counter!(
+        CHANGES,
+        "Changes by refreshes and deletions, what could not be read included."
+    );
+}
+
+/// A change was written down.
+pub(super) fn changed(change: &Change) {
+    let registry = change.registry().to_owned();
+    counter!(CHANGES, "registry" => registry, "change" => change.word()).increment(1);
+}
+
+/// How a registry stands.
+pub(super) fn standing(registry: &str, known: &Known) {
+    let set = |name: &'static str, count: usize| {
+        let count = u32::try_from(count).map_or(f64::MAX, f64::from);
+        gauge!(name, "registry" => registry.to_owned()).set(count);
+    };
+    if let Some(listed) = known.listed {
+        let seconds = listed.as_second() as f64;
+        gauge!(LISTED, "registry" => registry.to_owned()).set(seconds);
+    }
+    let specs = || known.specs.values();
+    let faulty = specs().filter(|it| it.fault.is_some()).count();
+    set(ITEMS, known.items);
+    set(WITHDRAWN, specs().filter(|it| it.mark.is_some()).count());
+    set(FAULTY, faulty + known.unread.len());
+    set(FAILURES, known.failures as usize);
+}

@@ -1,0 +1,147 @@
+//! What is written down of registries: one record for each, one for each spec, one for each version.
+//!
+//! A version is what instances are bound to: it stays while a spec names it or an instance was made of it.
+//! A provision stands on its spec's record (`shop.rs`), which is another after every change of it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use sutler_broker::{Ledger, LedgerFault, Stamp};
+use sutler_registry::{Held, Known, Registries, SpecName};
+
+/// Collections.
+pub(super) const REGISTRIES: &str = "registry";
+pub(super) const SPECS: &str = "spec";
+pub(super) const VERSIONS: &str = "version";
+const STATE: &str = "registries";
+/// The one record of the collection above.
+const GENERATION: &str = "generation";
+
+/// A spec as it is written down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct SpecRecord {
+    pub name: SpecName,
+    pub held: Held,
+    /// Names the version that is offered.
+    pub version: String,
+    pub service_id: String,
+    pub service_name: String,
+    /// The ids of its plans, of the version that is offered.
+    pub plans: Vec<String>,
+}
+
+/// A version as it is written down. It never changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct VersionRecord {
+    /// The spec it was read for.
+    pub spec: SpecName,
+    /// The manifest, and the name of the file it was.
+    pub manifest: String,
+    pub file: String,
+    #[serde(default)]
+    pub image: Option<String>,
+    #[serde(default)]
+    pub runtime: Option<String>,
+    /// The ids of its plans.
+    pub plans: Vec<String>,
+}
+
+/// Which state all records are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Generation {
+    pub number: u64,
+    /// Somebody is in the middle of writing the next one.
+    pub dirty: bool,
+}
+
+/// A record and the state it was in.
+#[derive(Clone, Debug)]
+pub(super) struct Written<T> {
+    pub value: T,
+    pub stamp: Stamp,
+}
+
+/// All records but the versions.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    pub registries: BTreeMap<String, Written<Known>>,
+    pub specs: BTreeMap<SpecName, Written<SpecRecord>>,
+    pub generation: Option<Written<Generation>>,
+}
+
+impl Records {
+    pub(super) async fn read(ledger: &Ledger) -> Result<Self, LedgerFault> {
+        let generation = generation(ledger).await?;
+        let mut records = Self {
+            generation,
+            ..Self::default()
+        };
+        let registries = &mut records.registries;
+        let keep = |it: sutler_broker::Entry<Known>| {
+            let (value, stamp) = (it.value, it.stamp);
+            registries.insert(it.id, Written { value, stamp });
+        };
+        ledger.each(REGISTRIES, keep).await?;
+        let specs = &mut records.specs;
+        let keep = |it: sutler_broker::Entry<SpecRecord>| {
+            let (value, stamp) = (it.value, it.stamp);
+            specs.insert(value.name.clone(), Written { value, stamp });
+        };
+        ledger.each(SPECS, keep).await?;
+        Ok(records)
+    }
+
+    /// As the rules see it.
+    pub(super) fn known(&self) -> Registries {
+        let mut known = Registries::default();
+        for (name, written) in &self.registries {
+            known.0.insert(name.clone(), written.value.clone());
+        }
+        for (name, written) in &self.specs {
+            let its = known.0.entry(name.registry.clone()).or_default();
+            let held = written.value.held.clone();
+            its.specs.insert(name.item.clone(), held);
+        }
+        known
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.generation.as_ref().map_or(0, |it| it.value.number)
+    }
+}
+
+/// Which state all records are in.
+pub(super) async fn generation(
+    ledger: &Ledger,
+) -> Result<Option<Written<Generation>>, LedgerFault> {
+    let found = ledger.get::<Generation>(STATE, GENERATION).await?;
+    Ok(found.map(|it| Written {
+        value: it.value,
+        stamp: it.stamp,
+    }))
+}
+
+/// Adds the next state of all records to a batch.
+pub(super) fn put_generation<'a>(
+    batch: sutler_broker::Batch<'a>,
+    was: Option<Stamp>,
+    next: Generation,
+) -> sutler_broker::Batch<'a> {
+    batch.put(STATE, GENERATION, was, &next)
+}
+
+/// The name of a spec's record. Registries have no slash in their names.
+pub(super) fn id_of(spec: &SpecName) -> String {
+    spec.to_string()
+}
+
+/// What is written down of a registry itself: its specs have records of their own.
+pub(super) fn without_specs(known: &Known) -> Known {
+    Known {
+        failures: known.failures,
+        listed: known.listed,
+        fault: known.fault.clone(),
+        items: known.items,
+        unread: known.unread.clone(),
+        specs: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,235 @@
+//! What is made of an item that was read: a version that can be offered and run, or a sentence why not. Pure.
+
+use super::records::VersionRecord;
+use crate::catalog::{Offer, offering, wanted};
+use crate::ids::IdScheme;
+use crate::manifest::Manifest;
+use crate::registry::with_origin;
+use crate::shelf::Bundle;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use sutler_osb::ServiceSpec;
+use sutler_registry::{Spec, SpecName};
+
+/// A version that was read just now.
+#[derive(Clone, Debug)]
+pub(super) struct Fresh {
+    pub digest: String,
+    pub record: VersionRecord,
+    pub wants: BTreeSet<String>,
+    pub service_id: String,
+    pub service_name: String,
+}
+
+/// Makes sense of an item that was read. `offer`: how it is to be offered; `tag`: the tag that its name
+/// needs, if it is not under the default one.
+pub(super) fn read(
+    name: &SpecName,
+    spec: &Spec,
+    offer: &Offer,
+    tag: Option<&str>,
+) -> Result<Fresh, String> {
+    let Ok(manifest) = String::from_utf8(spec.manifest.to_vec()) else {
+        return Err("its manifest is not UTF-8; write it anew".to_owned());
+    };
+    let mut record = VersionRecord {
+        spec: name.clone(),
+        manifest,
+        file: spec.file.clone(),
+        image: spec.image.clone(),
+        runtime: spec.runtime.clone(),
+        plans: Vec::new(),
+    };
+    let digest = digest_of(&record);
+    let bundle = bundle(&digest, &record)?;
+    let service = offered(&bundle, offer, tag);
+    let plans = service.plans.iter().flatten();
+    record.plans = plans.filter_map(|plan| plan.id.clone()).collect();
+    Ok(Fresh {
+        digest,
+        record,
+        wants: wanted(&service).into_iter().collect(),
+        service_id: service.id.unwrap_or_default(),
+        service_name: service.name.unwrap_or_default(),
+    })
+}
+
+/// The bundle of a version.
+pub(super) fn bundle(digest: &str, record: &VersionRecord) -> Result<Bundle, String> {
+    let loaded = Manifest::load(record.manifest.as_bytes(), &record.file);
+    let mut manifest = loaded.map_err(|faults| faults.to_string())?;
+    manifest.image = record.image.clone().or(manifest.image);
+    if manifest.image.is_none() {
+        return Err("it names no image that could be run; add `image` to its manifest".to_owned());
+    }
+    if let Some(runtime) = &record.runtime {
+        manifest.runtime = match runtime.as_str() {
+            "1" => 1,
+            "2" => 2,
+            other => {
+                return Err(format!(
+                    "it speaks runtime {other:?} of the contract, and 1 and 2 are known; build it anew"
+                ));
+            }
+        };
+    }
+    Ok(Bundle {
+        digest: digest.to_owned(),
+        manifest,
+        folder: PathBuf::new(),
+    })
+}
+
+/// What a platform sees of it.
+pub(super) fn offered(bundle: &Bundle, offer: &Offer, tag: Option<&str>) -> ServiceSpec {
+    let spec = match tag {
+        None => offering(&bundle.manifest, offer),
+        Some(tag) => offering(&tagged(&bundle.manifest, tag), offer),
+    };
+    with_origin(spec, &bundle.digest)
+}
+
+/// An offering of its own beside the one under the default tag: other names, so other ids.
+fn tagged(manifest: &Manifest, tag: &str) -> Manifest {
+    let plain = |letter: char| match letter.to_ascii_lowercase() {
+        '_' => '-',
+        other => other,
+    };
+    let tag: String = tag.chars().map(plain).collect();
+    let mut manifest = manifest.clone();
+    manifest.name = format!("{}-{tag}", manifest.name);
+    manifest.id = None;
+    for plan in &mut manifest.plans {
+        plan.id = None;
+    }
+    manifest
+}
+
+/// How the bundles of one registry are offered: where the old ids are kept, its name is part of them.
+pub(super) fn offer_of(registry: &str, mut offer: Offer) -> Offer {
+    if let IdScheme::Md5 { registry: of } = &mut offer.ids {
+        registry.clone_into(of);
+    }
+    offer
+}
+
+/// Names what a version is. The spec is part of it: each knows the plans that were offered of it.
+fn digest_of(record: &VersionRecord) -> String {
+    let mut hash = Sha256::new();
+    let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (image, runtime) = (optional(&record.image), optional(&record.runtime));
+    let spec = record.spec.to_string();
+    for part in [&spec, &record.file, &record.manifest, &image, &runtime] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut text = "sha256:".to_owned();
+    for byte in hash.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{offer_of, offered, read};
+    use crate::catalog::Offer;
+    use sutler_registry::{Digest, Item, Spec, SpecName};
+
+    const MANIFEST: &str =
+        "{name: hello, id: chosen, description: d, plans: [{name: p, id: own, description: d}]}";
+
+    fn spec(manifest: &str, image: Option<&str>) -> Spec {
+        Spec {
+            item: Item::new("org/hello", "latest"),
+            digest: Digest::of(manifest.as_bytes()),
+            manifest: manifest.to_owned().into(),
+            file: "bundle.yml".to_owned(),
+            runtime: Some("2".to_owned()),
+            image: image.map(str::to_owned),
+        }
+    }
+
+    fn name() -> SpecName {
+        SpecName::new("dh", "org/hello:latest")
+    }
+
+    #[test]
+    fn an_item_becomes_a_version_that_runs_the_image_it_was_listed_with() {
+        let offer = Offer::default();
+        let fresh = read(
+            &name(),
+            &spec(MANIFEST, Some("r/hello@sha256:1")),
+            &offer,
+            None,
+        );
+        let fresh = fresh.expect("it can be offered");
+        assert_eq!(
+            (fresh.service_id.as_str(), fresh.record.plans),
+            ("chosen", vec!["own".to_owned()])
+        );
+        assert!(fresh.wants.contains("the service name hello"));
+        let other = read(
+            &name(),
+            &spec(MANIFEST, Some("r/hello@sha256:2")),
+            &offer,
+            None,
+        );
+        assert_ne!(other.expect("it can be offered").digest, fresh.digest);
+    }
+
+    #[test]
+    fn a_named_tag_is_an_offering_of_its_own() {
+        let offer = Offer::default();
+        let spec = spec(MANIFEST, Some("r/hello@sha256:1"));
+        let plain = read(&name(), &spec, &offer, None).expect("it can be offered");
+        let tagged = read(&name(), &spec, &offer, Some("V1_0")).expect("it can be offered");
+        assert_eq!(tagged.service_name, "hello-v1-0");
+        assert!(tagged.wants.is_disjoint(&plain.wants), "{:?}", tagged.wants);
+    }
+
+    #[test]
+    fn the_old_ids_are_made_of_the_name_of_the_registry() {
+        let offer = offer_of("dh", Offer::compatible("other"));
+        let manifest = MANIFEST.replace("hello", "postgresql-apb");
+        let fresh = read(
+            &name(),
+            &spec(&manifest, Some("r/x@sha256:1")),
+            &offer,
+            None,
+        );
+        let fresh = fresh.expect("it can be offered");
+        assert_eq!(fresh.service_id, "1dda1477cace09730bd8ed7a6505607e");
+    }
+
+    #[test]
+    fn what_cannot_be_offered_says_why() {
+        let offer = Offer::default();
+        for (manifest, image, why) in [
+            ("{name: 1}", Some("i"), "description"),
+            (MANIFEST, None, "names no image"),
+        ] {
+            let fault = read(&name(), &spec(manifest, image), &offer, None);
+            let fault = fault.expect_err("it cannot be offered");
+            assert!(fault.contains(why), "{fault}");
+        }
+        let newer = Spec {
+            runtime: Some("3".to_owned()),
+            ..spec(MANIFEST, Some("i"))
+        };
+        let fault = read(&name(), &newer, &offer, None).expect_err("nobody speaks it");
+        assert!(fault.contains("runtime \"3\""), "{fault}");
+    }
+
+    #[test]
+    fn every_plan_says_which_version_it_comes_from() {
+        let spec = spec(MANIFEST, Some("r/hello@sha256:1"));
+        let fresh = read(&name(), &spec, &Offer::default(), None).expect("it can be offered");
+        let bundle = super::bundle(&fresh.digest, &fresh.record).expect("a bundle");
+        let service = offered(&bundle, &Offer::default(), None);
+        let mut plans = service.plans.iter().flatten();
+        assert!(plans.all(|plan| plan.origin.as_deref() == Some(fresh.digest.as_str())));
+    }
+}

@@ -1,0 +1,145 @@
+//! What operators are shown of registries: no decision, and nothing that is secret.
+
+use super::records::Records;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use sutler_broker::ChoreStatus;
+use sutler_registry::{Known, Mark, Offered, Registries, SpecName, offered};
+
+/// All registries, without their specs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistriesView {
+    /// How asking them stands.
+    pub refresh: ChoreStatus,
+    /// Each of them, in the order of the configuration; those that are not configured any more last.
+    pub registries: Vec<RegistryView>,
+}
+
+/// One registry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistryView {
+    /// Its name.
+    pub name: String,
+    /// Whether it is in the configuration.
+    pub configured: bool,
+    /// When it was last listed completely.
+    pub listed: Option<Timestamp>,
+    /// Refreshes that failed since.
+    pub failures: u32,
+    /// Why the last one failed.
+    pub fault: Option<String>,
+    /// Items of the last complete listing.
+    pub items: usize,
+    /// How many specs are offered.
+    pub offered: usize,
+    /// How many are withdrawn.
+    pub withdrawn: usize,
+    /// How many items cannot be read.
+    pub faulty: usize,
+    /// Its specs, where one registry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub specs: Vec<SpecView>,
+    /// Items that cannot be read and have no good version, where one registry is shown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unread: BTreeMap<String, String>,
+}
+
+/// One spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecView {
+    /// The item.
+    pub item: String,
+    /// The service it is offered as.
+    pub service: String,
+    /// The id of that.
+    pub service_id: String,
+    /// Names its content in the registry.
+    pub digest: String,
+    /// Names the version that is run.
+    pub version: String,
+    /// Whether it is offered.
+    pub offered: bool,
+    /// Why it is withdrawn, and since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+    /// Why an earlier version is offered than the one that is there, or none at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+pub(super) fn all(records: &Records, order: &[String], refresh: ChoreStatus) -> RegistriesView {
+    let known = records.known();
+    let offered = offered(&known, order);
+    let configured: BTreeSet<&String> = order.iter().collect();
+    let others = known.0.keys().filter(|name| !configured.contains(name));
+    let names = order.iter().chain(others);
+    let registries = names.map(|name| registry(&known, &offered, order, name));
+    RegistriesView {
+        refresh,
+        registries: registries.collect(),
+    }
+}
+
+pub(super) fn one(records: &Records, order: &[String], name: &str) -> Option<RegistryView> {
+    let known = records.known();
+    let name = name.to_owned();
+    if !order.contains(&name) && !known.0.contains_key(&name) {
+        return None;
+    }
+    let offered = offered(&known, order);
+    let mut shown = registry(&known, &offered, order, &name);
+    let is_offered: BTreeSet<&SpecName> = offered.specs.iter().map(|(it, _)| it).collect();
+    let conflicts = offered.conflicts.iter();
+    let conflicts: BTreeMap<&SpecName, String> =
+        conflicts.map(|it| (&it.left_out, it.to_string())).collect();
+    let specs = records.specs.values().map(|it| &it.value);
+    let specs = specs.filter(|it| it.name.registry == name);
+    shown.specs = specs
+        .map(|it| SpecView {
+            item: it.name.item.clone(),
+            service: it.service_name.clone(),
+            service_id: it.service_id.clone(),
+            digest: it.held.digest.clone(),
+            version: it.version.clone(),
+            offered: is_offered.contains(&it.name),
+            mark: it.held.mark.clone(),
+            fault: it
+                .held
+                .fault
+                .clone()
+                .or_else(|| conflicts.get(&it.name).cloned()),
+        })
+        .collect();
+    shown.unread = known
+        .0
+        .get(&name)
+        .map(|it| it.unread.clone())
+        .unwrap_or_default();
+    Some(shown)
+}
+
+fn registry(
+    known: &Registries,
+    offered: &Offered<'_>,
+    order: &[String],
+    name: &String,
+) -> RegistryView {
+    let nothing = Known::default();
+    let its = known.0.get(name).unwrap_or(&nothing);
+    let specs = || its.specs.values();
+    let of_it = offered.specs.iter().filter(|(it, _)| it.registry == *name);
+    RegistryView {
+        name: name.clone(),
+        configured: order.contains(name),
+        listed: its.listed,
+        failures: its.failures,
+        fault: its.fault.clone(),
+        items: its.items,
+        offered: of_it.count(),
+        withdrawn: specs().filter(|it| it.mark.is_some()).count(),
+        faulty: specs().filter(|it| it.fault.is_some()).count() + its.unread.len(),
+        specs: Vec::new(),
+        unread: BTreeMap::new(),
+    }
+}

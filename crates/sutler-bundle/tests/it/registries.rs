@@ -1,0 +1,8 @@
+//! Bundles of registries behind a real broker over HTTP: what is offered, withdrawn, kept and deleted.
+//!
+//! The registry is played (`registries/town.rs`), so that it can fail in every way at the right moment.
+
+mod faults;
+mod races;
+mod town;
+mod versions;

@@ -1,0 +1,73 @@
+//! Which version is offered, and which one runs (R21), named tags, and plans that are only looked at.
+
+use super::town::{Played, Town, manifest};
+use serde_json::Value;
+use sutler_bundle::{Action, Runnable};
+
+fn image(town: &Town, action: Action) -> String {
+    let orders = town.fake.ordered();
+    let order = orders.iter().rev().find(|it| it.action == action);
+    match &order.expect("it was run").runnable {
+        Runnable::Image { reference, .. } => reference.clone(),
+        Runnable::Folder { .. } => "a folder".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn r21_an_instance_keeps_the_version_that_made_it() {
+    let (town, registry, hall) = Town::with_hello().await;
+    assert_eq!(hall.provision("old", "").await.0, 201);
+    let made_by = image(&town, Action::Provision);
+    assert!(
+        made_by.starts_with("registry.example/org/hello@sha256:"),
+        "{made_by}"
+    );
+    registry.push("org/hello:latest", &manifest("2.0.0"));
+    hall.refresh().await;
+    hall.delete().await;
+    assert_eq!(hall.provision("new", "").await.0, 201);
+    assert_ne!(image(&town, Action::Provision), made_by);
+    hall.close().await;
+    // Also when nothing but the records is left of it.
+    registry.remove("org/hello:latest");
+    let hall = town.open().await;
+    hall.refresh().await;
+    hall.delete().await;
+    assert_eq!(hall.deprovision("old").await, 200);
+    assert_eq!(image(&town, Action::Deprovision), made_by);
+}
+
+#[tokio::test]
+async fn each_named_tag_is_an_offering_of_its_own() {
+    let registry = Played::new("dh");
+    registry.push("org/hello:latest", &manifest("2.0.0"));
+    registry.push("org/hello:v1.0", &manifest("1.0.0"));
+    let town = Town::with(&[registry]);
+    let hall = town.open().await;
+    hall.refresh().await;
+    assert_eq!(hall.offers().await, ["hello", "hello-v1.0"]);
+    let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+    assert_eq!(catalog["services"][0]["id"], "hello-id");
+    assert_ne!(catalog["services"][1]["id"], "hello-id");
+}
+
+#[tokio::test]
+async fn what_did_not_change_is_not_read_again() {
+    let (_town, registry, hall) = Town::with_hello().await;
+    let fetched = registry.fetched();
+    hall.refresh().await;
+    hall.refresh().await;
+    assert_eq!(registry.fetched(), fetched);
+}
+
+#[tokio::test]
+async fn a_plan_says_what_would_change_and_changes_nothing() {
+    let (_town, registry, hall) = Town::with_hello().await;
+    registry.remove("org/hello:latest");
+    registry.push("org/new:latest", &manifest("1.0.0"));
+    let plan = hall.shop.plan().await.expect("the store answers");
+    let words: Vec<&str> = plan.iter().map(sutler_registry::Change::word).collect();
+    assert_eq!(words, ["listed", "add", "mark"]);
+    assert_eq!(hall.offers().await, ["hello"]);
+    assert_eq!(hall.specs("dh").await, ["org/hello:latest"]);
+}
