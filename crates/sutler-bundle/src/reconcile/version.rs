@@ -64,16 +64,12 @@ pub(super) fn bundle(digest: &str, record: &VersionRecord) -> Result<Bundle, Str
     if manifest.image.is_none() {
         return Err("it names no image that could be run; add `image` to its manifest".to_owned());
     }
-    if let Some(runtime) = &record.runtime {
-        manifest.runtime = match runtime.as_str() {
-            "1" => 1,
-            "2" => 2,
-            other => {
-                return Err(format!(
-                    "it speaks runtime {other:?} of the contract, and 1 and 2 are known; build it anew"
-                ));
-            }
-        };
+    // An image that says nothing is taken for one of the runtime that is spoken.
+    if let Some(runtime) = record.runtime.as_deref().filter(|it| *it != "2") {
+        return Err(format!(
+            "it speaks runtime {runtime:?} of the contract, and only 2 is spoken here: build the image on \
+             a base whose runtime is 2"
+        ));
     }
     Ok(Bundle {
         digest: digest.to_owned(),
