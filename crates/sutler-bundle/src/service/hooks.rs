@@ -108,8 +108,10 @@ impl UntypedService for BundleService {
                 // Bindings that ended meanwhile may have added to it.
                 let latest = remembered(cx.instance_state().await?.as_ref())?;
                 let mut state = latest.unwrap_or(state);
-                take_over(&mut state, &given, cx, Action::Update)
-                    .map_err(|fault| Error::failed(fault.to_string()))?;
+                if let Err(fault) = take_over(&mut state, &given, cx, Action::Update) {
+                    cx.save_state(&state).await?;
+                    return Err(Error::failed(fault.to_string()));
+                }
                 Ok(Updated::new(state.kept()))
             }
             other => Err(unsuccessful(other)),
@@ -361,21 +363,21 @@ fn share(state: &InstanceState) -> Result<Bound> {
     Bound::credentials(Value::Object(credentials.clone())).state(&own)
 }
 
-/// What an action of an instance gave becomes part of what is remembered.
+/// What an action of an instance gave becomes part of what is remembered. Credentials do in any case: those
+/// that were there may be of no use any more.
 fn take_over(
     state: &mut InstanceState,
     given: &Given,
     cx: &Cx,
     action: Action,
 ) -> std::result::Result<(), TooMuch> {
-    state.merge(given.state.as_ref(), by(cx, action))?;
     if let Some(credentials) = &given.credentials {
         state.credentials = Some(credentials.0.clone());
     }
     if let Some(url) = &given.dashboard_url {
         state.dashboard_url = Some(url.clone());
     }
-    Ok(())
+    state.merge(given.state.as_ref(), by(cx, action))
 }
 
 fn action_of(verb: OperationKind) -> Action {

@@ -307,3 +307,36 @@ async fn parameters_that_depend_on_each_other_are_held_to_what_there_is() {
     assert_eq!(change(json!({ "size": 2 })).await.0, 200);
     assert_eq!(change(json!({ "storage": "none" })).await.0, 200);
 }
+
+#[tokio::test]
+async fn credentials_are_kept_although_the_state_beside_them_is_too_large() {
+    let large = || json!({ "db": "d1", "blob": "x".repeat(200_000), "more": "y".repeat(100_000) });
+    let gives = |root: &str| Play::well().credentials(json!({ "root": root }));
+    let house = House::new();
+    let room = house.open().await;
+    house
+        .fake
+        .plays(Action::Provision, gives("first").state(large()));
+    let refused = room.send(room.provision("i")).await.is(500);
+    let sentence = refused["description"].as_str().unwrap_or_default();
+    assert!(sentence.contains("state would have"), "{sentence}");
+    room.send(room.deprovision("i")).await.is(200);
+    let vars = house.fake.last_vars();
+    assert_eq!(vars["_apb_provision_creds"], json!({ "root": "first" }));
+    assert_eq!(vars["state_db"], json!("d1"));
+
+    house.fake.plays(Action::Provision, gives("first"));
+    room.send(room.provision("j")).await.is(201);
+    house
+        .fake
+        .plays(Action::Update, gives("second").state(large()));
+    let change = json!({ "parameters": { "size": 3 } });
+    room.send(room.update("j", change)).await.is(500);
+    room.send(room.deprovision("j")).await.is(200);
+    let vars = house.fake.last_vars();
+    assert_eq!(vars["_apb_provision_creds"], json!({ "root": "second" }));
+    assert!(
+        !vars.contains_key("state_db"),
+        "a failed update sets nothing"
+    );
+}
