@@ -62,7 +62,7 @@ pub enum RunFault {
 /// Runs bundles.
 #[async_trait]
 pub trait Runner: Send + Sync + 'static {
-    /// Looks for a run by its name.
+    /// Looks for a run by its name. A start of it by this runner that is under way is waited for.
     async fn look(&self, name: RunName) -> Result<Seen, RunFault>;
 
     /// Starts a run. One that is there already, under way or ended, is left as it is. Whoever does not wait for

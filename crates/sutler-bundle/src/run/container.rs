@@ -233,6 +233,8 @@ impl ContainerRunner {
 #[async_trait]
 impl Runner for ContainerRunner {
     async fn look(&self, name: RunName) -> Result<Seen, RunFault> {
+        // It is not to be said of a run that it never started, and then it does.
+        self.starts.over(name).await;
         Ok(match self.stands(name).await? {
             Standing::NotMade => Seen::NeverStarted,
             Standing::Made => {

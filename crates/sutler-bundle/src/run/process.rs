@@ -188,6 +188,8 @@ impl ProcessRunner {
 impl Runner for ProcessRunner {
     async fn look(&self, name: RunName) -> Result<Seen, RunFault> {
         let folder = self.folder(name);
+        // It is not to be said of a run that it never started, and then it does.
+        self.starts.over(name).await;
         let graves = self.graves.clone();
         self.beside(move |_| {
             let seen = look(&folder, name)?;
@@ -238,7 +240,6 @@ impl Runner for ProcessRunner {
 
     async fn stop(&self, name: RunName) -> Result<(), RunFault> {
         let folder = self.folder(name);
-        self.starts.over(name).await;
         match self.look(name).await? {
             // Whatever was left of it has been ended by the look at it.
             Seen::Finished(_) | Seen::Lost(_) => return Ok(()),

@@ -1,5 +1,5 @@
-//! Starts that are under way. Whoever asked for one may go away in the middle, and it goes on beside him: a stop
-//! must wait for it, or it would find nothing and the run would begin after it.
+//! Starts that are under way. Whoever asked for one may go away in the middle, and it goes on beside him: looks and
+//! stops must wait for it, or they would find nothing and the run would begin after that.
 
 use crate::order::RunName;
 use std::collections::BTreeMap;

@@ -368,22 +368,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Takes what the run has said by now, but not for ever: there are other things to do.
     fn listen(&mut self, reads: usize) -> io::Result<()> {
-        let mut bytes = [0; 8192];
-        for _ in 0..reads {
-            let Some(said) = &mut self.said else {
-                break;
-            };
-            match said.read(&mut bytes) {
-                Ok(0) => self.said = None,
-                Ok(some) => self.output.take(&bytes[..some]),
-                Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => break,
-                Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
-                Err(fault) => return Err(fault),
-            }
-        }
-        Ok(())
+        listen(&mut self.said, &mut self.output, reads)
     }
 
     /// Buries children that ended, the program's and those that were left to us. True: there are none.
@@ -401,9 +387,51 @@ impl Watch {
     }
 }
 
+/// Takes what a run has said by now, but not for ever: there are other things to do.
+fn listen(said: &mut Option<PipeReader>, output: &mut Output, reads: usize) -> io::Result<()> {
+    let mut bytes = [0; 8192];
+    for _ in 0..reads {
+        let Some(open) = said else {
+            break;
+        };
+        match open.read(&mut bytes) {
+            Ok(0) => *said = None,
+            Ok(some) => output.take(&bytes[..some]),
+            Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => break,
+            Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
+}
+
 fn exit_of(status: WaitStatus) -> Exit {
     match status.terminating_signal() {
         Some(signal) => Exit::Signal(signal),
         None => Exit::Code(status.exit_status().unwrap_or(TROUBLE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LAST_READS, Output, READS, listen};
+    use std::fs::File;
+    use std::io::PipeReader;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn whoever_never_stops_talking_is_heard_in_turns() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("output");
+        let mut output = Output::new(&path, 10_000).expect("made");
+        // More than any run can say: there is always something to read.
+        let endless = File::open("/dev/zero").expect("there");
+        let mut said = Some(PipeReader::from(OwnedFd::from(endless)));
+        for reads in [READS, LAST_READS] {
+            listen(&mut said, &mut output, reads).expect("heard");
+            assert!(said.is_some());
+        }
+        let kept = std::fs::read(&path).expect("read");
+        assert!((10_000..10_200).contains(&kept.len()), "{}", kept.len());
     }
 }

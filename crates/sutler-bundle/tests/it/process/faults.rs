@@ -42,7 +42,9 @@ async fn a_full_disk_does_not_lose_the_end_of_a_run() {
     let flag = if is_root() { "-m" } else { "-rm" };
     let possible = Command::new("unshare").args([flag, "true"]).status();
     if !possible.is_ok_and(|ended| ended.success()) {
-        println!("skipped: {test}: this user may not make mounts of its own");
+        sutler_servers::say(&format!(
+            "skipped: {test}: this user may not make mounts of its own"
+        ));
         return;
     }
     if again_under(&["unshare", flag], test) {
@@ -162,4 +164,17 @@ async fn a_supervisor_whose_directory_is_taken_away_does_not_stay() {
         processes_with(line).is_empty()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_waits_for_a_start_that_nobody_waits_for() {
+    let processes = Processes::fresh();
+    let runner = processes.runner().await;
+    for _ in 0..10 {
+        let order = order(&processes, "sleep 1000");
+        let begun = tokio::time::timeout(std::time::Duration::ZERO, runner.start(&order)).await;
+        let seen = runner.look(order.name).await.expect("looked");
+        assert_eq!(seen, Seen::Running, "{begun:?}");
+        runner.stop(order.name).await.expect("stopped");
+    }
 }
