@@ -183,13 +183,25 @@ impl Reaper {
     async fn judge(&self, runners: &Runners, fates: &dyn Fates, name: RunName, looks: u32) {
         let fate = fates.fate(name.operation).await;
         let at_work = lock(&self.0.running).contains(&name);
-        match fate {
-            Some(Fate::Ended | Fate::Unknown) if !at_work => self.remove(runners, name).await,
-            // Its operation goes on: the next hook, or the next look at everything, sees to it.
-            Some(_) if at_work || looks >= LOOKS_MAX => {
+        match verdict(fate, at_work, looks) {
+            Verdict::Remove => self.remove(runners, name).await,
+            Verdict::Stop => {
+                tracing::warn!(run = %name, "the operation of a run was ended over its head; ending it");
+                self.stop(runners, name).await;
                 lock(&self.0.over).remove(&name);
             }
-            Some(_) | None => {}
+            Verdict::Leave => {
+                lock(&self.0.over).remove(&name);
+            }
+            Verdict::Wait => {}
+        }
+    }
+
+    async fn stop(&self, runners: &Runners, name: RunName) {
+        for runner in runners.all() {
+            if let Err(fault) = runner.stop(name).await {
+                tracing::warn!(run = %name, error = %fault, "a run cannot be ended; trying again later");
+            }
         }
     }
 
@@ -208,6 +220,55 @@ impl Reaper {
     }
 }
 
+/// What is done about a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Nobody needs it.
+    Remove,
+    /// It is to end; whoever is at work with it finds out by that.
+    Stop,
+    /// The next hook, or the next look at everything, sees to it.
+    Leave,
+    /// Look again soon.
+    Wait,
+}
+
+/// Decides by what became of the operation, whether a hook is at work, and how often it was looked at.
+fn verdict(fate: Option<Fate>, at_work: bool, looks: u32) -> Verdict {
+    match (fate, at_work) {
+        (Some(Fate::Ended | Fate::Unknown), false) => Verdict::Remove,
+        // A hook is at work until its operation ends: somebody on another replica has abandoned it.
+        (Some(Fate::Ended), true) => Verdict::Stop,
+        (Some(Fate::Unknown | Fate::Open), true) => Verdict::Leave,
+        (Some(Fate::Open), false) if looks >= LOOKS_MAX => Verdict::Leave,
+        (Some(Fate::Open), false) | (None, _) => Verdict::Wait,
+    }
+}
+
 fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LOOKS_MAX, Verdict, verdict};
+    use sutler_broker::Fate;
+
+    #[test]
+    fn a_run_is_removed_only_when_its_end_is_written_down_and_nobody_is_at_work_with_it() {
+        let table = [
+            (Some(Fate::Ended), false, Verdict::Remove),
+            (Some(Fate::Ended), true, Verdict::Stop),
+            (Some(Fate::Unknown), false, Verdict::Remove),
+            (Some(Fate::Unknown), true, Verdict::Leave),
+            (Some(Fate::Open), false, Verdict::Wait),
+            (Some(Fate::Open), true, Verdict::Leave),
+            (None, false, Verdict::Wait),
+            (None, true, Verdict::Wait),
+        ];
+        for (fate, at_work, expected) in table {
+            assert_eq!(verdict(fate, at_work, 1), expected, "{fate:?}, {at_work}");
+        }
+        assert_eq!(verdict(Some(Fate::Open), false, LOOKS_MAX), Verdict::Leave);
+    }
 }
