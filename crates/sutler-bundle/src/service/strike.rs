@@ -12,12 +12,21 @@ const HEAD: usize = 2;
 pub(super) struct Words {
     /// By their beginning; longest first, so that a word that begins another leaves nothing of it.
     by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>>,
-    longest: usize,
+    /// The bytes that words begin with.
+    firsts: BTreeSet<u8>,
+}
+
+/// What is at a place.
+enum Found {
+    /// A word of so many bytes.
+    Word(usize),
+    Nothing,
+    /// What follows decides.
+    Perhaps,
 }
 
 impl Words {
     pub(super) fn new(words: BTreeSet<Vec<u8>>) -> Self {
-        let longest = words.iter().map(Vec::len).max().unwrap_or_default();
         let mut by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>> = HashMap::new();
         for word in words {
             if let Some(head) = word.first_chunk::<HEAD>() {
@@ -27,14 +36,34 @@ impl Words {
         for alike in by_head.values_mut() {
             alike.sort_by_key(|word| std::cmp::Reverse(word.len()));
         }
-        Self { by_head, longest }
+        let firsts = by_head.keys().map(|head| head[0]).collect();
+        Self { by_head, firsts }
     }
 
-    /// The longest word that these bytes begin with.
-    fn at(&self, bytes: &[u8]) -> Option<&[u8]> {
-        let alike = self.by_head.get(bytes.first_chunk::<HEAD>()?)?;
-        let found = alike.iter().find(|word| bytes.starts_with(word));
-        found.map(Vec::as_slice)
+    /// What these bytes begin with: the longest word counts. `more`: whether others follow.
+    fn at(&self, bytes: &[u8], more: bool) -> Found {
+        let Some(head) = bytes.first_chunk::<HEAD>() else {
+            let may = bytes
+                .first()
+                .is_some_and(|first| self.firsts.contains(first));
+            return if more && may {
+                Found::Perhaps
+            } else {
+                Found::Nothing
+            };
+        };
+        let Some(alike) = self.by_head.get(head) else {
+            return Found::Nothing;
+        };
+        for word in alike {
+            if bytes.starts_with(word) {
+                return Found::Word(word.len());
+            }
+            if more && word.starts_with(bytes) {
+                return Found::Perhaps;
+            }
+        }
+        Found::Nothing
     }
 }
 
@@ -52,32 +81,32 @@ impl Striker {
         }
     }
 
-    /// Takes bytes, and gives those of which it is known that no word begins in them.
+    /// Takes bytes, and gives all of which it is known that no word begins in them.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        self.strike(self.words.longest.max(1))
+        self.strike(true)
     }
 
     /// Gives what is left: nothing follows.
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        self.strike(1)
+        self.strike(false)
     }
 
-    /// Decides every place that has `ahead` bytes to look at.
-    fn strike(&mut self, ahead: usize) -> Vec<u8> {
+    /// Decides every place that can be decided.
+    fn strike(&mut self, more: bool) -> Vec<u8> {
         let mut clean = Vec::with_capacity(self.held.len());
         let mut at = 0;
-        while at + ahead <= self.held.len() {
-            let rest = &self.held[at..];
-            match self.words.at(rest) {
-                Some(word) => {
+        while let Some(first) = self.held.get(at) {
+            match self.words.at(&self.held[at..], more) {
+                Found::Word(length) => {
                     clean.extend_from_slice(STRUCK);
-                    at += word.len();
+                    at += length;
                 }
-                None => {
-                    clean.push(rest[0]);
+                Found::Nothing => {
+                    clean.push(*first);
                     at += 1;
                 }
+                Found::Perhaps => break,
             }
         }
         self.held.drain(..at);
@@ -111,6 +140,19 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(struck(&["hunter22", "hunter2"], &bytes), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_the_beginning_of_a_word_passes_at_once() {
+        let word = "-----BEGIN-----".repeat(100).into_bytes();
+        let mut striker = Striker::new(Arc::new(Words::new([word.clone()].into())));
+        assert_eq!(striker.feed(b"making it - "), b"making it - ");
+        assert_eq!(striker.feed(b"now: --"), b"now: ");
+        assert_eq!(striker.feed(b"help"), b"--help");
+        assert_eq!(striker.feed(&word[..900]), b"");
+        assert_eq!(striker.feed(&word[900..]), b"***");
+        assert_eq!(striker.feed(b"-"), b"");
+        assert_eq!(striker.finish(), b"-");
     }
 
     #[test]
