@@ -72,7 +72,7 @@ async fn a_version_goes_when_neither_the_catalog_nor_an_instance_needs_it() {
     let begun = Instant::now();
     assert!(room.sweep(begun).await.is_empty());
     let later = begun + Duration::from_secs(3600);
-    assert_eq!(room.sweep(later).await, [second.clone()], "nobody has it");
+    assert_eq!(room.sweep(later).await, [second], "nobody has it");
     // It moves to a plan of the newest version, and is still served by the one that made it.
     let moved = room.update("old", json!({ "plan_id": "large-id" }));
     room.send(moved).await.is(200);
