@@ -4,7 +4,7 @@
 //! until they are about to expire. `door/challenge.rs` reads what a refusal asks for. Credentials go to the
 //! registry, and to the place where it says tokens are had if that is reached by TLS; nowhere else.
 
-mod challenge;
+pub(crate) mod challenge;
 
 use crate::credentials::Credentials;
 use crate::trouble::{Trouble, judge};

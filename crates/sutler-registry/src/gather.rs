@@ -54,8 +54,13 @@ pub async fn gather(
     at_once: usize,
 ) -> Result<Gathered, ListFault> {
     let items = registry.list().await?.into_items();
-    let looks = items.into_iter().map(|item| look(registry, known, item));
-    let found = stream::iter(looks).buffered(at_once.max(1)).collect().await;
+    let looks = items.into_iter().enumerate();
+    let looks = looks.map(|(nth, item)| async move { (nth, look(registry, known, item).await) });
+    // One that is slow holds up nobody but itself.
+    let looks = stream::iter(looks).buffer_unordered(at_once.max(1));
+    let mut found: Vec<(usize, Found)> = looks.collect().await;
+    found.sort_unstable_by_key(|(nth, _)| *nth);
+    let found = found.into_iter().map(|(_, found)| found).collect();
     Ok(Gathered { found })
 }
 

@@ -10,8 +10,8 @@ use crate::oci::ITEMS_MAX;
 use crate::place::Place;
 use crate::seam::{Item, Listing, Registry, Spec};
 use crate::trouble::{Trouble, judge};
-use crate::wanted::{TAG, Wanted};
-use crate::web::{Answer, Ask, Proof, Reach, Web};
+use crate::wanted::{TAG, Wanted, is_image, is_tag};
+use crate::web::{Ask, Proof, Reach, Web};
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::Url;
@@ -54,7 +54,7 @@ struct Seen {
     entries: Arc<Entries>,
 }
 
-type Entries = BTreeMap<(String, String), Entry>;
+pub(crate) type Entries = BTreeMap<(String, String), Entry>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,7 +65,7 @@ struct File {
 /// One bundle of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+pub(crate) struct Entry {
     name: String,
     tag: Option<String>,
     /// By its digest.
@@ -91,7 +91,7 @@ impl Entry {
         Item::new(&self.name, self.tag.as_deref().unwrap_or(TAG)).at(self.digest())
     }
 
-    fn spec(&self, who: &str) -> Result<Spec, ItemFault> {
+    pub(crate) fn spec(&self, who: &str) -> Result<Spec, ItemFault> {
         let digest = self.digest();
         let named = self.image.as_ref().and_then(|it| it.split_once('@'));
         let pinned = named.is_some_and(|(_, it)| Digest::parse(it).is_ok());
@@ -157,7 +157,7 @@ impl IndexRegistry {
             ));
         }
         judge(answer.status, &answer.headers, &answer.body)?;
-        let entries = Arc::new(read(&answer)?);
+        let entries = Arc::new(read(&answer.body)?);
         *self.seen() = Some(Seen {
             tag: answer.header("etag").map(str::to_owned),
             entries: entries.clone(),
@@ -226,13 +226,14 @@ impl Registry for IndexRegistry {
     }
 }
 
-fn read(answer: &Answer) -> Result<Entries, Trouble> {
+/// Reads the file.
+pub(crate) fn read(body: &[u8]) -> Result<Entries, Trouble> {
     let garbled = |why: &str| {
         Trouble::Garbled(format!(
             "is no list of bundles: {why}; mend the file, or check its URL"
         ))
     };
-    let text = std::str::from_utf8(&answer.body).map_err(|_| garbled("it is no text in UTF-8"))?;
+    let text = std::str::from_utf8(body).map_err(|_| garbled("it is no text in UTF-8"))?;
     let documents = sutler_yaml::parse(text).map_err(|it| garbled(&it.reason))?;
     let [document] = documents.as_slice() else {
         return Err(garbled("it must be one document"));
@@ -251,6 +252,10 @@ fn read(answer: &Answer) -> Result<Entries, Trouble> {
     for entry in bundles {
         let item = entry.item();
         let name = item.to_string();
+        if !is_image(&item.image) || !is_tag(&item.tag) {
+            let name = sutler_yaml::one_line(&name);
+            return Err(garbled(&format!("{name} is no name with a tag")));
+        }
         if entries.insert((item.image, item.tag), entry).is_some() {
             let name = sutler_yaml::one_line(&name);
             return Err(garbled(&format!("it has {name} twice")));

@@ -5,10 +5,11 @@
 //! changed, `plan.rs` decides what becomes of what was found. `oci.rs` is the distribution API, with `hub.rs`
 //! and `quay.rs` listing in front of it; `index.rs` is a file at a URL, `openshift.rs` image streams; `wanted.rs`
 //! says which images and tags are wanted. Below them: `door.rs` (who asks), `web.rs` (asking), `trouble.rs`. The
-//! suite that every registry passes is `conformance.rs`.
+//! suite that every registry passes is `conformance.rs`; `heard.rs` is for whoever throws bad answers at it.
 //! Knows no broker, no store and no manifest: a spec is bytes, and where they came from.
 
 pub mod conformance;
+pub mod heard;
 
 mod credentials;
 mod digest;

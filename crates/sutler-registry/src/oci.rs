@@ -4,9 +4,9 @@
 //! (`oci/names.rs`, `hub.rs`, `quay.rs`); what is in one is always asked of the distribution API
 //! (`oci/images.rs`). `oci/document.rs` reads manifests and labels.
 
-mod document;
+pub(crate) mod document;
 mod images;
-mod link;
+pub(crate) mod link;
 mod names;
 
 pub(crate) use document::{Labels, labelled};
@@ -20,7 +20,7 @@ use crate::fault::{ItemFault, ListFault};
 use crate::place::Place;
 use crate::seam::{Item, Listing, Registry, Spec};
 use crate::trouble::Trouble;
-use crate::wanted::Wanted;
+use crate::wanted::{Wanted, is_image};
 use crate::web::{Reach, Web};
 use async_trait::async_trait;
 use images::Images;
@@ -71,6 +71,14 @@ impl ImageRegistry {
         let place = Place::parse(&settings.url)?;
         let door = Door::new(web.clone(), place.url(), settings.credentials.clone());
         let door = Arc::new(door);
+        if let Names::Images(images) = &settings.names
+            && let Some(odd) = images.iter().find(|it| !is_image(it))
+        {
+            return Err(format!(
+                "{odd:?} is no name of an image: use small letters, digits and single separators, without a \
+                 host and without a tag"
+            ));
+        }
         let names = names::Asker::new(
             settings.names,
             &place,
@@ -110,7 +118,9 @@ impl Registry for ImageRegistry {
         let who = format!("the registry {}", self.name);
         let names = self.names.names(&self.wanted).await;
         let names = names.map_err(|trouble| trouble.of_listing(&who))?;
-        let items = self.wanted.items(names.iter().map(String::as_str));
+        // What is no name cannot be pulled, and leads who knows where: it is as if it were not there.
+        let names = names.iter().map(String::as_str).filter(|it| is_image(it));
+        let items = self.wanted.items(names);
         if items.len() > ITEMS_MAX {
             let trouble = Trouble::TooMuch(format!(
                 "has {} images and tags that are wanted, and {ITEMS_MAX} are read at most: narrow the \

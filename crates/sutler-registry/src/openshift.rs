@@ -3,7 +3,7 @@
 //! A stream says which image each of its tags leads to, so a listing says versions. Only the HTTP part is
 //! here: the token, the authority and the address come from whoever runs the broker.
 
-mod shapes;
+pub(crate) mod shapes;
 
 use crate::credentials::Credentials;
 use crate::digest::Digest;
@@ -120,7 +120,7 @@ impl OpenShiftRegistry {
             let streams: Streams = understood(&answer)?;
             for stream in streams.items {
                 let image = format!("{namespace}/{}", stream.metadata.name);
-                if self.wanted.wants(&image) {
+                if is_image(&image) && self.wanted.wants(&image) {
                     let tags = self.wanted.tags(&image);
                     let found = tags.filter_map(|tag| Some((tag, stream.version(tag)?)));
                     items.extend(found.map(|(tag, digest)| Item::new(&image, tag).at(digest)));

@@ -3,7 +3,7 @@
 //! Redirects are never followed here, and no status is judged but those that are worth another try. What an
 //! answer means: `trouble.rs`. Who asks: `door.rs`.
 
-mod pace;
+pub(crate) mod pace;
 
 pub use pace::Pace;
 
@@ -116,31 +116,16 @@ pub(crate) struct Web {
 impl Web {
     /// Sets up what is needed; asks nothing.
     pub(crate) fn new(reach: &Reach) -> Result<Self, String> {
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_WITHIN.min(reach.answer_within))
-            .pool_idle_timeout(UNUSED_FOR)
-            // A few bytes could become gigabytes: what is encoded stays as it came.
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate();
-        if let Some(pem) = &reach.authorities {
-            let found = Certificate::from_pem_bundle(pem).ok();
-            let found = found.filter(|it| !it.is_empty());
-            let none =
-                "there is no certificate in PEM form to trust: check the file of the authority";
-            builder = builder.tls_certs_merge(found.ok_or_else(|| none.to_owned())?);
-        }
-        if let Some(proxy) = &reach.proxy {
-            let proxy = Proxy::all(proxy.expose_secret()).map_err(|_| {
-                "the proxy is no URL: use one such as http://proxy.example:3128".to_owned()
-            })?;
-            builder = builder.proxy(proxy.no_proxy(NoProxy::from_env()));
-        }
-        let http = builder.build().map_err(|error| {
-            let error = error.without_url();
-            format!("no connection can be set up: {}", innermost(&error))
+        let authorities = authorities(reach)?;
+        let proxy = proxy(reach)?;
+        let merged = builder(reach, proxy.clone()).tls_certs_merge(authorities.clone());
+        // A machine without certificates of its own will do where ours are enough, or none is needed.
+        let http = merged
+            .build()
+            .or_else(|_| builder(reach, proxy).tls_certs_only(authorities).build());
+        let http = http.map_err(|error| {
+            let why = innermost(&error.without_url());
+            format!("no connection can be set up: {why}; check the files of TLS on this machine")
         })?;
         Ok(Self {
             http,
@@ -251,6 +236,43 @@ impl Web {
             None => outgoing,
         }
     }
+}
+
+/// Everything but whom to trust.
+fn builder(reach: &Reach, proxy: Option<Proxy>) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_WITHIN.min(reach.answer_within))
+        .pool_idle_timeout(UNUSED_FOR)
+        // A few bytes could become gigabytes: what is encoded stays as it came.
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate();
+    match proxy {
+        Some(proxy) => builder.proxy(proxy),
+        None => builder,
+    }
+}
+
+fn authorities(reach: &Reach) -> Result<Vec<Certificate>, String> {
+    let Some(pem) = &reach.authorities else {
+        return Ok(Vec::new());
+    };
+    let found = Certificate::from_pem_bundle(pem).ok();
+    let none = "there is no certificate in PEM form to trust: check the file of the authority";
+    found
+        .filter(|it| !it.is_empty())
+        .ok_or_else(|| none.to_owned())
+}
+
+fn proxy(reach: &Reach) -> Result<Option<Proxy>, String> {
+    let Some(proxy) = &reach.proxy else {
+        return Ok(None);
+    };
+    let none = "the proxy is no URL: use one such as http://proxy.example:3128";
+    let proxy = Proxy::all(proxy.expose_secret()).map_err(|_| none.to_owned())?;
+    Ok(Some(proxy.no_proxy(NoProxy::from_env())))
 }
 
 /// Whether an answer is worth another try, and after how long the server says.

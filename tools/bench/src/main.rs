@@ -12,6 +12,7 @@ mod load;
 mod loops;
 mod machine;
 mod pairs;
+mod registries;
 mod report;
 mod starts;
 mod subject;
@@ -56,6 +57,8 @@ pub(crate) struct RunArgs {
 enum Command {
     /// Measures runs of bundles as processes: the broker's share, how soon they start, what waiting costs
     Bundles(bundles::BundleArgs),
+    /// Measures a refresh of a large registry beside a bare loop of the same questions
+    Registries(registries::RegistryArgs),
     /// (internal) Serve one subject on a port
     #[command(hide = true)]
     Serve(subject::ServeArgs),
@@ -69,6 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match cli.command {
         Some(Command::Serve(args)) => runtime(2)?.block_on(subject::serve(args)),
         Some(Command::Load(args)) => runtime(1)?.block_on(load::run(args)),
+        Some(Command::Registries(args)) => runtime(2)?.block_on(registries::measure(args)),
         Some(Command::Bundles(args)) => runtime(2)?.block_on(bundles::measure(args)),
         None => runtime(2)?.block_on(measure(cli.run)),
     }

@@ -1,7 +1,7 @@
 //! Every parser of outside bytes, by name, with what its inputs look like.
 //!
 //! What must hold is in the files below: what brokers answer in `answers.rs`, bodies in `bodies.rs`, headers, ids and other short texts in
-//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, manifests in `manifests.rs`, what
+//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, manifests in `manifests.rs`, what registries answer in `registries.rs`, what
 //! stores keep in `kept.rs`, whole requests in `requests.rs`, tokens and
 //! their keys in `tokens.rs`. A new parser gets a line here and a folder in `corpus/`.
 
@@ -11,6 +11,7 @@ mod catalogs;
 mod configs;
 mod kept;
 mod manifests;
+mod registries;
 mod requests;
 mod texts;
 mod tokens;
@@ -134,6 +135,25 @@ pub const TARGETS: &[Target] = &[
         manifests::bundle
     ),
     plain!("manifest_apb", Lines, manifests::WORDS, manifests::apb),
+    plain!("registry_image", Json, registries::WORDS, registries::image),
+    plain!(
+        "registry_streams",
+        Json,
+        registries::WORDS,
+        registries::streams
+    ),
+    plain!(
+        "registry_list",
+        Lines,
+        registries::LIST_WORDS,
+        registries::list
+    ),
+    plain!(
+        "registry_header",
+        Text,
+        registries::HEADER_WORDS,
+        registries::header
+    ),
     plain!("answer", Lines, answers::WORDS, answers::answer),
     plain!(
         "retry_after",

@@ -5,7 +5,7 @@ const HEADER_BYTES_MAX: usize = 8 * 1024;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Challenge {
+pub(crate) enum Challenge {
     /// A user and a password.
     Basic,
     /// A token, which is had at the realm.
@@ -17,7 +17,7 @@ pub(super) enum Challenge {
 }
 
 /// The best of all that is asked for: a token, if one will do.
-pub(super) fn best<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Challenge> {
+pub(crate) fn best<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Challenge> {
     let mut found: Vec<Challenge> = headers.filter_map(read).collect();
     let token = |it: &Challenge| matches!(it, Challenge::Bearer { .. });
     let at = found.iter().position(token).unwrap_or(0);

@@ -133,3 +133,13 @@ async fn without_a_listing_no_item_is_looked_at() {
     assert_eq!(gather(&registry, &|_| None, 4).await, Err(fault));
     assert!(registry.asked().is_empty());
 }
+
+#[tokio::test]
+async fn a_look_may_go_on_in_any_thread() {
+    fn sent<F: Future + Send>(future: F) -> F {
+        future
+    }
+    let registry = told(true);
+    let gathered = sent(gather(&registry, &|_| None, 2)).await;
+    assert_eq!(gathered.expect("a listing").found.len(), 3);
+}

@@ -26,7 +26,7 @@ pub(crate) type Labels = BTreeMap<String, String>;
 
 /// What a tag leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Document {
+pub(crate) enum Document {
     /// One image.
     Image {
         /// Where its labels are.
@@ -42,10 +42,10 @@ pub(super) enum Document {
 
 /// One image of an index.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Child {
-    pub(super) digest: Digest,
+pub(crate) struct Child {
+    pub(crate) digest: Digest,
     /// `os/architecture`, and the variant if there is one.
-    pub(super) platform: Option<String>,
+    pub(crate) platform: Option<String>,
 }
 
 /// What labels say of a bundle.
@@ -80,7 +80,7 @@ struct RawPlatform {
 }
 
 /// Reads what a tag leads to, or says what is wrong with it.
-pub(super) fn read(bytes: &[u8]) -> Result<Document, String> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Document, String> {
     let raw: Raw = serde_json::from_slice(bytes)
         .map_err(|_| "has a manifest that cannot be read: push it again".to_owned())?;
     let annotations = raw.annotations.unwrap_or_default();
@@ -121,7 +121,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Document, String> {
 }
 
 /// The image for a platform: the same one, or the same but for its variant, or the only one there is.
-pub(super) fn choose<'a>(children: &'a [Child], platform: &str) -> Result<&'a Child, String> {
+pub(crate) fn choose<'a>(children: &'a [Child], platform: &str) -> Result<&'a Child, String> {
     let plain = |it: &str| it.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
     let exact = |it: &&Child| it.platform.as_deref() == Some(platform);
     let near = |it: &&Child| it.platform.as_deref().map(plain) == Some(plain(platform));
@@ -132,10 +132,9 @@ pub(super) fn choose<'a>(children: &'a [Child], platform: &str) -> Result<&'a Ch
         _ => None,
     });
     found.ok_or_else(|| {
-        let mut known: Vec<&str> = children
-            .iter()
-            .filter_map(|it| it.platform.as_deref())
-            .collect();
+        let is_plain = |it: &&str| it.len() <= 40 && it.bytes().all(|it| it.is_ascii_graphic());
+        let known = children.iter().filter_map(|it| it.platform.as_deref());
+        let mut known: Vec<&str> = known.filter(is_plain).collect();
         known.truncate(10);
         format!(
             "is not there for {platform}, only for [{}]: push it for that one, or set `platform`",
@@ -145,7 +144,7 @@ pub(super) fn choose<'a>(children: &'a [Child], platform: &str) -> Result<&'a Ch
 }
 
 /// The labels in a configuration. What is no configuration of an image has none.
-pub(super) fn labels(config: &[u8]) -> Labels {
+pub(crate) fn labels(config: &[u8]) -> Labels {
     #[derive(Deserialize)]
     struct Config {
         config: Option<Inner>,

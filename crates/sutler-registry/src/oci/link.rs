@@ -6,7 +6,7 @@ use reqwest::Url;
 ///
 /// # Errors
 /// It leads to another server, or is no URL: whoever follows it would take credentials along.
-pub(super) fn next(header: Option<&str>, page: &Url) -> Result<Option<Url>, String> {
+pub(crate) fn next(header: Option<&str>, page: &Url) -> Result<Option<Url>, String> {
     let Some(target) = header.and_then(target) else {
         return Ok(None);
     };

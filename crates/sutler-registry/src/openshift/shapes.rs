@@ -7,30 +7,30 @@ use serde::Deserialize;
 
 /// A page of streams.
 #[derive(Debug, Deserialize)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     #[serde(default)]
-    pub(super) metadata: PageMetadata,
-    pub(super) items: Vec<Stream>,
+    pub(crate) metadata: PageMetadata,
+    pub(crate) items: Vec<Stream>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct PageMetadata {
+pub(crate) struct PageMetadata {
     #[serde(rename = "continue")]
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// One stream.
 #[derive(Debug, Deserialize)]
-pub(super) struct Stream {
-    pub(super) metadata: Metadata,
+pub(crate) struct Stream {
+    pub(crate) metadata: Metadata,
     #[serde(default)]
     status: Status,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Metadata {
+pub(crate) struct Metadata {
     #[serde(default)]
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -53,7 +53,7 @@ struct TagEvent {
 
 impl Stream {
     /// Which image a tag leads to now.
-    pub(super) fn version(&self, tag: &str) -> Option<Digest> {
+    pub(crate) fn version(&self, tag: &str) -> Option<Digest> {
         let found = self.status.tags.iter().find(|it| it.tag == tag)?;
         let newest = found.items.as_ref()?.first()?;
         Digest::parse(&newest.image).ok()
@@ -62,7 +62,7 @@ impl Stream {
 
 /// One image, by a tag of its stream or by its digest.
 #[derive(Debug, Deserialize)]
-pub(super) struct StreamImage {
+pub(crate) struct StreamImage {
     image: Image,
 }
 
@@ -89,7 +89,7 @@ struct Inner {
 
 impl StreamImage {
     /// Which version it is.
-    pub(super) fn digest(&self, who: &str) -> Result<Digest, ItemFault> {
+    pub(crate) fn digest(&self, who: &str) -> Result<Digest, ItemFault> {
         Digest::parse(&self.image.metadata.name).map_err(|_| ItemFault::Malformed {
             digest: None,
             sentence: format!("{who}: the image has no SHA-256 digest: push it again"),
@@ -97,7 +97,7 @@ impl StreamImage {
     }
 
     /// Its labels.
-    pub(super) fn labels(&self) -> Labels {
+    pub(crate) fn labels(&self) -> Labels {
         let metadata = self.image.docker_image_metadata.iter();
         let mut places = metadata.flat_map(|it| [&it.config, &it.container_config]);
         let labels = places.find_map(|it| it.as_ref()?.labels.clone());
@@ -105,7 +105,7 @@ impl StreamImage {
     }
 
     /// How an engine pulls this very version.
-    pub(super) fn reference(&self, digest: &Digest) -> Option<String> {
+    pub(crate) fn reference(&self, digest: &Digest) -> Option<String> {
         let named = self.image.docker_image_reference.as_deref()?;
         let name = named.split_once('@').map_or(named, |(name, _)| name);
         // A colon behind the last slash begins a tag; one before it, a port.
@@ -116,7 +116,7 @@ impl StreamImage {
 }
 
 /// Whether it is the API's own word that something is not there.
-pub(super) fn is_not_found(status: u16, body: &[u8]) -> bool {
+pub(crate) fn is_not_found(status: u16, body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Said {
         kind: String,

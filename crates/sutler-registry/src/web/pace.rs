@@ -44,7 +44,7 @@ impl Pace {
 }
 
 /// Reads `Retry-After`: so many seconds, or a moment. What is neither counts as absent.
-pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
+pub(crate) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     let text = header.trim();
     if text.is_empty() || text.len() > HEADER_BYTES_MAX {
         return None;

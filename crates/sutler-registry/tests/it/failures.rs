@@ -193,12 +193,18 @@ async fn names_that_lead_elsewhere_are_never_asked_for() {
     let front = Front::alone();
     let catalog = r#"{"repositories":["../../secret","a/../b","A B","a?x=y","a#b","%2e%2e/c"]}"#;
     front.say("_catalog", Some(Fate::text(catalog)));
-    let found = look(&made(settings(&front.url()))).await;
-    assert_eq!(found.len(), 6);
-    assert!(
-        told(&found).iter().all(|it| it.ends_with(" malformed")),
-        "{found:?}"
-    );
+    let registry = made(settings(&front.url()));
+    assert!(look(&registry).await.is_empty());
+    for (image, tag) in [
+        ("../../secret", "latest"),
+        ("a", "../b"),
+        ("a\nb", "latest"),
+    ] {
+        let fault = registry.fetch(&Item::new(image, tag)).await;
+        let fault = fault.expect_err("it is no name");
+        assert_eq!(fault.kind(), "malformed", "{fault}");
+        assert!(!fault.to_string().contains('\n'), "{fault}");
+    }
     assert_eq!(front.asked(), ["GET /v2/_catalog?n=1000"]);
 }
 
@@ -217,11 +223,14 @@ async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
         org: "../x".to_owned(),
     };
     let url = settings("https://user:canary@registry.example");
+    let mut images = settings("https://registry.example");
+    images.names = Names::Images(vec!["org/a:latest".to_owned()]);
     for (wrong, word) in [
         (authority, "certificate"),
         (proxy, "proxy"),
         (platform, "platform"),
         (org, "organisation"),
+        (images, "without a tag"),
         (url, "URL"),
     ] {
         let said = sutler_registry::ImageRegistry::new(wrong)

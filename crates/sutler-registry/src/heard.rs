@@ -1,0 +1,91 @@
+//! What servers say, read without any server: for whoever throws bad answers at the readers.
+//!
+//! Each says what it made of the bytes, in a few words, or the sentence that would be told.
+
+use crate::digest::Digest;
+use crate::door::challenge;
+use crate::oci::document::{self, Document};
+use crate::oci::link;
+use crate::openshift::shapes::{StreamImage, Streams};
+use crate::{index, web};
+use reqwest::Url;
+use std::time::SystemTime;
+
+/// A manifest of an image, or a configuration with labels.
+///
+/// # Errors
+/// The sentence that would be told.
+pub fn image(bytes: &[u8]) -> Result<String, String> {
+    if let Some(found) = document::labelled(&document::labels(bytes))? {
+        return Ok(format!("labels of {}", found.file));
+    }
+    match document::read(bytes)? {
+        Document::Image { annotations, .. } => {
+            let found = document::labelled(&annotations)?;
+            Ok(format!("an image, annotated: {}", found.is_some()))
+        }
+        Document::Index { children, .. } => {
+            let chosen = document::choose(&children, crate::PLATFORM)?;
+            Ok(format!("a list, with {}", chosen.platform.is_some()))
+        }
+    }
+}
+
+/// Headers that say what is wanted, where more is, and when to come back.
+///
+/// # Errors
+/// The sentence that would be told.
+pub fn header(text: &str) -> Result<String, String> {
+    let wanted = challenge::best(std::iter::once(text)).is_some();
+    let later = web::pace::retry_after(text, SystemTime::UNIX_EPOCH).is_some();
+    let page = Url::parse("https://registry.example/v2/_catalog?n=2");
+    let page = page.map_err(|_| "there is no page to begin with".to_owned())?;
+    let next = link::next(Some(text), &page)?;
+    match next {
+        Some(next) if next.origin() != page.origin() => {
+            Err(format!("BROKEN: leads to another server: {next}"))
+        }
+        Some(_) | None => Ok(format!(
+            "wanted {wanted}, later {later}, next {}",
+            next.is_some()
+        )),
+    }
+}
+
+/// An index.
+///
+/// # Errors
+/// The sentence that would be told.
+pub fn list(bytes: &[u8]) -> Result<String, String> {
+    let entries = index::read(bytes).map_err(|it| it.of_listing("the list").to_string())?;
+    let specs = entries.values().map(|it| it.spec("an entry"));
+    let good = specs.filter(Result::is_ok).count();
+    Ok(format!("{good} of {}", entries.len()))
+}
+
+/// Image streams, or one image of them.
+///
+/// # Errors
+/// The sentence that would be told.
+pub fn streams(bytes: &[u8]) -> Result<String, String> {
+    if let Ok(streams) = serde_json::from_slice::<Streams>(bytes) {
+        let tagged = streams.items.iter().filter_map(|it| it.version("latest"));
+        return Ok(format!("{} of {}", tagged.count(), streams.items.len()));
+    }
+    let image: StreamImage = serde_json::from_slice(bytes)
+        .map_err(|_| "the answer is no image stream: check the URL".to_owned())?;
+    let digest = image.digest("an image").map_err(|it| it.to_string())?;
+    let named = image.reference(&digest);
+    let pinned = |it: &String| {
+        it.rsplit('@')
+            .next()
+            .is_some_and(|it| Digest::parse(it).is_ok())
+    };
+    match named.as_ref().is_none_or(pinned) {
+        true => Ok(format!(
+            "an image with {} labels",
+            image.labels().len().min(3)
+        )),
+        false => Err("BROKEN: an image without its digest".to_owned()),
+    }
+}

@@ -1,0 +1,80 @@
+//! What registries answer: manifests of images, headers, lists, image streams.
+
+use super::Verdict;
+use crate::properties::{kind_of, sentence};
+use sutler_registry::heard;
+
+pub(super) const WORDS: &[&str] = &[
+    "schemaVersion",
+    "config",
+    "manifests",
+    "digest",
+    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    "platform",
+    "linux",
+    "amd64",
+    "annotations",
+    "Labels",
+    "com.redhat.apb.spec",
+    "dmVyc2lvbjogMS4wCg==",
+    "dockerImageReference",
+    "continue",
+    "latest",
+];
+
+pub(super) const HEADER_WORDS: &[&str] = &[
+    "Bearer ",
+    "Basic ",
+    "realm=",
+    "service=",
+    "scope=",
+    "<",
+    ">",
+    "; rel=next",
+    "https://",
+    "//other.example",
+    "\\",
+    "\"",
+    ",",
+];
+
+pub(super) const LIST_WORDS: &[&str] = &[
+    "bundles:",
+    "- name: ",
+    "tag: ",
+    "image: ",
+    "@sha256:",
+    "manifest: |",
+    "file: ",
+    "runtime: ",
+    "../",
+    "&a ",
+    "*a",
+];
+
+pub(super) fn image(input: &[u8]) -> Verdict {
+    told(heard::image(input))
+}
+
+pub(super) fn list(input: &[u8]) -> Verdict {
+    told(heard::list(input))
+}
+
+pub(super) fn streams(input: &[u8]) -> Verdict {
+    told(heard::streams(input))
+}
+
+pub(super) fn header(input: &[u8]) -> Verdict {
+    told(heard::header(&String::from_utf8_lossy(input)))
+}
+
+fn told(heard: Result<String, String>) -> Verdict {
+    match heard {
+        Ok(words) => Ok(words),
+        Err(said) if said.starts_with("BROKEN") => Err(said),
+        Err(said) => {
+            sentence(&said)?;
+            Ok(kind_of(&said))
+        }
+    }
+}
