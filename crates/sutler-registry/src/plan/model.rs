@@ -57,6 +57,8 @@ struct Truth {
 struct Uses {
     used: BTreeSet<SpecName>,
     pinned: BTreeSet<String>,
+    /// The contents there were then: no others are deleted.
+    contents: BTreeSet<String>,
     /// The specs as they were then: a deletion expects them so.
     seen: Registries,
 }
@@ -233,14 +235,21 @@ impl World {
         self.uses = Some(Uses {
             used: self.used(),
             pinned: self.instances.iter().map(|(_, it)| it.clone()).collect(),
+            contents: self.contents.clone(),
             seen: self.store.clone(),
         });
     }
 
     fn delete(&mut self) {
-        let Some(Uses { used, pinned, seen }) = self.uses.take() else {
+        let Some(uses) = self.uses.take() else {
             return;
         };
+        let Uses {
+            used,
+            pinned,
+            contents,
+            seen,
+        } = uses;
         let changes = self.with_facts(&BTreeMap::new(), &used, |facts| deletions(&seen, facts));
         for change in &changes {
             // The commit expects the spec as it was when it was asked who uses it.
@@ -253,7 +262,8 @@ impl World {
         let store = &self.store;
         self.contents.retain(|it| {
             // A content that a spec named when it was asked may have got an instance since.
-            pinned.contains(it) || named(store, it) || named(&seen, it)
+            let in_question = contents.contains(it) && !pinned.contains(it);
+            !in_question || named(store, it) || named(&seen, it)
         });
     }
 
