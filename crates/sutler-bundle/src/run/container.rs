@@ -32,8 +32,6 @@ use tokio::sync::mpsc;
 
 /// How often a start is tried that somebody else undid.
 const START_TRIES: usize = 5;
-/// How often a run is looked at whose engine does not tell of its end.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// How long there is between two questions that an engine did not answer.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long a container may take to end that was killed.
@@ -299,9 +297,10 @@ impl Runner for ContainerRunner {
                     break seen;
                 }
                 let left = self.beside(&folder, "read", RunFolder::marks).await?;
-                let left = left.map_or(LOOK_AGAIN, |marks| marks.left(jiff::Timestamp::now()));
+                let again = self.settings.look_again;
+                let left = left.map_or(again, |marks| marks.left(jiff::Timestamp::now()));
                 tokio::select! {
-                    _ = tokio::time::timeout(left.min(LOOK_AGAIN), self.engine.ended(name)) => {}
+                    _ = tokio::time::timeout(left.min(again), self.engine.ended(name)) => {}
                     never = &mut tail => match never {},
                     never = &mut ear => match never {},
                 }

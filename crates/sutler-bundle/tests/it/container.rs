@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_bundle::conformance::Candidate;
 use sutler_bundle::{
@@ -12,6 +12,8 @@ use sutler_bundle::{
 };
 use sutler_servers::podman::{Podman, SHELL_IMAGE, shared};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
 
 /// A working directory of its own, and the engine of all.
 struct Containers {
@@ -138,9 +140,12 @@ fn order(containers: &Containers, script: &str) -> Order {
 }
 
 async fn ended_eventually(runner: &dyn Runner, name: RunName) -> Seen {
-    let (lines, _) = tokio::sync::mpsc::channel(1);
+    // Somebody listens, as in a broker: what is said must be asked for.
+    let (lines, mut heard) = tokio::sync::mpsc::channel(1);
     let watched = tokio::time::timeout(Duration::from_secs(60), runner.watch(name, lines));
-    watched.await.expect("in time").expect("watched")
+    let listening = async { while heard.recv().await.is_some() {} };
+    let (watched, ()) = tokio::join!(watched, listening);
+    watched.expect("in time").expect("watched")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -206,4 +211,87 @@ async fn containers_are_a_user_that_nobody_else_on_the_host_is() {
     // Above those that distributions give to users, services and containers of their own.
     assert!(uid > 1_879_048_192 && uid < 2_147_483_648, "{uid}");
     assert_eq!(containers.settings().user.0, uid);
+}
+
+/// Stands before an engine, and counts how often it is asked for what a container says, and how it is.
+struct Front {
+    socket: PathBuf,
+    asked: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Front {
+    fn before(engine: PathBuf, folder: &std::path::Path) -> Self {
+        let socket = folder.join("front");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let asked = Arc::<Mutex<Vec<u8>>>::default();
+        let heard = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let heard = Arc::clone(&heard);
+                let server = UnixStream::connect(&engine).await.expect("an engine");
+                tokio::spawn(pass_on(client, server, heard));
+            }
+        });
+        Self { socket, asked }
+    }
+
+    fn count(&self, word: &str) -> usize {
+        let asked = self.asked.lock().expect("nobody panics");
+        String::from_utf8_lossy(&asked).matches(word).count()
+    }
+}
+
+async fn pass_on(client: UnixStream, server: UnixStream, heard: Arc<Mutex<Vec<u8>>>) {
+    let (mut asks, mut hears) = client.into_split();
+    let (mut answers, mut is_asked) = server.into_split();
+    let back = tokio::spawn(async move { tokio::io::copy(&mut answers, &mut hears).await });
+    let mut bytes = vec![0; 16 << 10];
+    while let Ok(read @ 1..) = asks.read(&mut bytes).await {
+        heard
+            .lock()
+            .expect("nobody panics")
+            .extend_from_slice(&bytes[..read]);
+        if is_asked.write_all(&bytes[..read]).await.is_err() {
+            break;
+        }
+    }
+    back.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_container_says_is_not_asked_for_again_at_every_look() {
+    let Some(containers) = Containers::fresh() else {
+        return;
+    };
+    let front = Front::before(containers.podman.socket.clone(), containers.folder.path());
+    let mut settings = containers.settings();
+    settings.socket = front.socket.clone();
+    settings.look_again = Duration::from_millis(20);
+    let runner = Arc::new(ContainerRunner::open(settings).expect("opened"));
+    let script = "echo said; while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done";
+    let order = order(&containers, script);
+    runner.start(&order).await.expect("started");
+    let before = front.count("/json");
+    let watching = tokio::spawn({
+        let (runner, name) = (Arc::clone(&runner), order.name);
+        async move { ended_eventually(runner.as_ref(), name).await }
+    });
+    looked_at_until(&front, before + 10).await;
+    containers.let_go(order.name).await;
+    let seen = watching.await.expect("no panic");
+    assert_eq!(seen, Seen::Finished(Exit::Code(0)));
+    // Once while it runs, and once for the rest.
+    let asked = front.count("/logs");
+    assert!(asked <= 2, "{asked} times");
+}
+
+async fn looked_at_until(front: &Front, times: usize) {
+    let from = std::time::Instant::now();
+    while front.count("/json") < times {
+        assert!(
+            from.elapsed() < Duration::from_secs(60),
+            "it is not looked at"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -27,6 +27,8 @@ use std::time::Duration;
 
 /// How long a run has from the word to end to the blow.
 const GRACE: Duration = Duration::from_secs(10);
+/// How often a run is looked at whose engine does not tell of its end.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// Who runs are in their containers: somebody that no user, service or other container of the host is, so
 /// that nobody there can read what belongs to runs. Engines with users of their own map it as they like.
 const USER: u32 = 1_900_001_001;
@@ -93,6 +95,8 @@ pub struct ContainerSettings {
     pub user: (u32, u32),
     /// How long a run has from the word to end to the blow.
     pub grace: Duration,
+    /// How often a run is looked at whose engine does not tell of its end.
+    pub look_again: Duration,
     /// What every run finds in its environment.
     pub environment: BTreeMap<String, String>,
     /// Registries that ask who wants an image.
@@ -124,6 +128,7 @@ impl ContainerSettings {
             network: Network::Bridge,
             user,
             grace: GRACE,
+            look_again: LOOK_AGAIN,
             environment,
             logins: Vec::new(),
         }
