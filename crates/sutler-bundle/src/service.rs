@@ -1,13 +1,15 @@
 //! The service behind the broker: what it is told becomes runs, what runs give becomes results.
 //!
 //! Pure parts: `service/vars.rs` (what a run is told), `service/order.rs` (the order of it),
-//! `service/outcome.rs` (what its end means), `service/state.rs` (what is remembered) and
-//! `service/redact.rs` (what no log shows, in none of its forms: `service/guises.rs`). `service/course.rs` brings one run to its end, wherever it is
-//! found; `service/hooks.rs` is what the framework calls, `service/local.rs` does the same without a
-//! broker; `service/reap.rs` removes what runs leave, `service/sweep.rs` versions that nobody needs.
+//! `service/accept.rs` (what is refused), `service/outcome.rs` (what its end means), `service/state.rs` (what is
+//! remembered) and `service/redact.rs` (what no log shows, in none of its forms: `service/guises.rs`).
+//! `service/course.rs` brings one run to its end, wherever it is found; `service/hooks.rs` is what the framework
+//! calls, `service/local.rs` does the same without a broker; `service/reap.rs` removes what runs leave,
+//! `service/sweep.rs` versions that nobody needs.
 //! Nothing is run here: that is a [`Runner`].
 
 mod absent;
+mod accept;
 mod call;
 mod course;
 mod guises;

@@ -1,13 +1,14 @@
 //! What the framework calls: each hook tells a bundle what it needs, and makes a result of what it gave.
 
 use super::BundleService;
+use super::accept::{fits, leads_to, whole};
 use super::call::{by, pin, remembered, remembered_binding, told, unsuccessful};
 use super::outcome::Outcome;
 use super::state::{BindingState, InstanceState, TooMuch};
 use super::vars::Told;
 use crate::action::Action;
 use crate::given::Given;
-use crate::manifest::{DashboardOf, Manifest, accepts_change, refuse_reserved};
+use crate::manifest::{DashboardOf, Manifest, refuse_reserved};
 use crate::order::Vars;
 use crate::shelf::Bundle;
 use async_trait::async_trait;
@@ -315,38 +316,19 @@ impl BundleService {
         to: &PinnedPlan,
         change: &Map<String, Value>,
     ) -> std::result::Result<(), Refusal> {
-        let read = |manifest: &Manifest| match manifest.plan(to.plan_name.as_str()) {
-            Some(plan) if !change.is_empty() => accepts_change(&plan.parameters, before, change),
-            Some(_) | None => Ok(()),
-        };
+        let read = |manifest: &Manifest| fits(manifest, to.plan_name.as_str(), before, change);
         let origin = to.origin.as_ref();
         let judged = origin.and_then(|it| self.parts.shelf.glance(it, read));
-        let refused = |reason| Refusal::Invalid(format!("The parameters do not fit: {reason}."));
-        judged.unwrap_or(Ok(())).map_err(refused)
+        judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 
     /// Only the ways that the manifest names lead from plan to plan.
     fn check_move(&self, from: &PinnedPlan, to: &PinnedPlan) -> std::result::Result<(), Refusal> {
         let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
-        let shelf = &self.parts.shelf;
-        let read = |manifest: &Manifest| {
-            let ways = manifest.plan(old).map(|plan| plan.updates_to.clone());
-            (ways.unwrap_or_default(), manifest.plan(new).is_some())
-        };
+        let read = |manifest: &Manifest| leads_to(manifest, old, new);
         let origin = from.origin.as_ref();
-        let Some((ways, is_there)) = origin.and_then(|it| shelf.glance(it, read)) else {
-            return Ok(());
-        };
-        if is_there && ways.iter().any(|way| way == new) {
-            return Ok(());
-        }
-        let instead = match ways.is_empty() {
-            true => "it cannot be left".to_owned(),
-            false => format!("use one of: {}", ways.join(", ")),
-        };
-        Err(Refusal::Invalid(format!(
-            "An instance of the plan {old:?} cannot change to {new:?}; {instead}."
-        )))
+        let judged = origin.and_then(|it| self.parts.shelf.glance(it, read));
+        judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 }
 
@@ -388,11 +370,4 @@ fn action_of(verb: OperationKind) -> Action {
         OperationKind::Bind => Action::Bind,
         OperationKind::Unbind => Action::Unbind,
     }
-}
-
-/// A clause as a sentence.
-fn whole(clause: &str) -> String {
-    let mut letters = clause.chars();
-    let first = letters.next().map(|it| it.to_uppercase().to_string());
-    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }

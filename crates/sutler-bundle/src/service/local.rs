@@ -3,6 +3,7 @@
 //! For authors, at a terminal and in tests. The same orders, the same course of a run and the same
 //! conclusions as behind a broker; an action that was cut off is found again when it is asked for again.
 
+use super::accept::{self, Asked};
 use super::course::{Errand, carry_out};
 use super::order::{self, KeptSecret, Wanted};
 use super::outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
@@ -216,6 +217,9 @@ impl Local {
             }
             None => None,
         };
+        if earlier.is_none() {
+            self.accept(action, request)?;
+        }
         let operation = earlier.unwrap_or_else(Uuid::now_v7);
         let bundle = self.bundle.clone();
         let Some(runnable) = order::runnable(&bundle, action) else {
@@ -259,6 +263,22 @@ impl Local {
             self.write()?;
         }
         Ok(Some(beginning))
+    }
+
+    /// Refuses what a broker would refuse.
+    fn accept(&self, action: Action, request: &LocalRequest) -> Result<(), LocalFault> {
+        let manifest = &self.bundle.manifest;
+        let before = self.memory.plan.as_deref();
+        let first = manifest.plans.first().map(|it| it.name.as_str());
+        let plan = request.plan.as_deref().or(before).or(first);
+        let asked = Asked {
+            action,
+            plan: plan.unwrap_or_default(),
+            before,
+            there: &self.memory.parameters,
+            parameters: &request.parameters,
+        };
+        accept::accepts(manifest, &self.secrets, &asked).map_err(LocalFault::Refused)
     }
 
     fn told<'a>(
@@ -437,8 +457,7 @@ struct Kept {
 impl Kept {
     fn of(memory: &Memory, action: Action, request: &LocalRequest) -> Self {
         let mut parameters = memory.parameters.clone();
-        let of_instance = matches!(action, Action::Provision | Action::Update);
-        if of_instance {
+        if !matches!(action, Action::Bind | Action::Unbind) {
             parameters.extend(request.parameters.clone());
         }
         let binding = request.binding.as_deref().unwrap_or_default();

@@ -7,7 +7,9 @@ mod docs;
 mod emit;
 mod new;
 mod pack;
+mod place;
 mod run;
+mod terminal;
 mod test;
 
 use super::CommandResult;
@@ -34,7 +36,7 @@ enum BundleCommand {
     Pack(pack::PackArgs),
     /// Run one action of a bundle, without any broker
     Run(run::RunArgs),
-    /// Lead every example through a whole life, twice, and once with owners of runs killed
+    /// Lead every example through a whole life, twice, and once more with crashes
     Test(test::TestArgs),
     /// Give something back from a run: credentials, state, progress, an error
     Emit(emit::EmitArgs),

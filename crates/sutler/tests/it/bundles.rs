@@ -49,7 +49,7 @@ fn write_bundle(at: &Path) {
             format!("printf '{{\"user\":\"u1\"}}' > {give}/credentials.json"),
         ),
         ("unbind", "grep -q u1 \"${3#@}\"".to_owned()),
-        ("deprovision", "grep -q state_name \"${3#@}\"".to_owned()),
+        ("deprovision", "grep -q _apb_plan_id \"${3#@}\"".to_owned()),
     ] {
         let path = at.join("actions").join(action);
         fs::write(&path, format!("#!/bin/sh\nset -e\n{text}\n")).expect("a script");
@@ -157,7 +157,7 @@ fn an_author_runs_and_tests_a_bundle_without_a_broker() {
     }
     let tested = run(&["test", "greetings"]);
     assert!(
-        tested.stdout.ends_with("27 steps, all done\n"),
+        tested.stdout.ends_with("29 steps, all done\n"),
         "{}{}",
         tested.stdout,
         tested.stderr

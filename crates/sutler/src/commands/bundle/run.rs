@@ -3,18 +3,14 @@
 //! What is remembered lies in a folder, `.sutler` in the bundle's own unless another is given. An action
 //! that was cut off goes on when it is run again.
 
-use async_trait::async_trait;
+use super::place::{Place, RunnerArgs};
+use super::terminal::Terminal;
 use clap::Args;
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use sutler_bundle::{
-    Action, Bundle, KeptSecret, Local, LocalRequest, ProcessRunner, ProcessSettings, Progress,
-    RunUser, Shelf, Witness, Work,
-};
-use tokio_util::sync::CancellationToken;
+use sutler_bundle::{Action, KeptSecret, LocalRequest};
 
 /// What is run.
 #[derive(Args)]
@@ -43,6 +39,8 @@ pub(super) struct RunArgs {
     /// Where things are remembered [default: .sutler in the bundle's folder]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    runner: RunnerArgs,
     /// Prints the credentials that it gave
     #[arg(long)]
     show_credentials: bool,
@@ -52,7 +50,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
-    let place = Place::open(&args.folder, args.state.as_deref())?;
+    let place = Place::open(&args.folder, args.state.as_deref(), &args.runner)?;
     let secrets = secrets(args.secrets.as_deref())?;
     let mut local = place.instance(&args.instance, secrets)?;
     let of_binding = matches!(args.action, Action::Bind | Action::Unbind);
@@ -95,96 +93,6 @@ pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
         (None, _) => {}
     }
     say(&format!("{} done", args.action))
-}
-
-/// A bundle, and where its runs and its memory are.
-pub(super) struct Place {
-    bundle: Arc<Bundle>,
-    runner: Arc<ProcessRunner>,
-    work: Work,
-}
-
-impl Place {
-    pub(super) fn open(folder: &Path, state: Option<&Path>) -> Result<Self, Box<dyn Error>> {
-        let own = folder.join(".sutler");
-        let work = Work::open(state.unwrap_or(&own))?;
-        let shelf = Shelf::open(work.path())?;
-        let bundle = shelf.take_in(folder)?;
-        let settings = ProcessSettings {
-            user: RunUser::Own,
-            ..ProcessSettings::new(work.path().to_owned())
-        };
-        let runner = Arc::new(ProcessRunner::open(settings)?);
-        Ok(Self {
-            bundle,
-            runner,
-            work,
-        })
-    }
-
-    pub(super) fn instance(
-        &self,
-        name: &str,
-        secrets: Vec<KeptSecret>,
-    ) -> Result<Local, Box<dyn Error>> {
-        let (bundle, runner) = (self.bundle.clone(), self.runner.clone());
-        Ok(Local::open(
-            bundle,
-            runner,
-            secrets,
-            self.work.path(),
-            name,
-        )?)
-    }
-}
-
-/// A person who watches.
-#[derive(Default)]
-pub(super) struct Terminal {
-    cancel: CancellationToken,
-    /// Says nothing of what runs say.
-    quiet: bool,
-}
-
-impl Terminal {
-    /// One that nobody looks at.
-    pub(super) fn quiet() -> Self {
-        Self {
-            quiet: true,
-            ..Self::default()
-        }
-    }
-}
-
-#[async_trait]
-impl Witness for Terminal {
-    async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
-        if !self.quiet {
-            let mut out = std::io::stderr().lock();
-            let _ = out.write_all(text.as_bytes());
-        }
-        Ok(())
-    }
-
-    async fn progress(&self, progress: &Progress) -> sutler_broker::Result<()> {
-        if !self.quiet {
-            let percent = progress.percent.map(|it| format!("{it:>3} % "));
-            let line = format!("{}{}", percent.unwrap_or_default(), progress.text);
-            let _ = writeln!(std::io::stderr(), "{line}");
-        }
-        Ok(())
-    }
-
-    async fn adopted(&self) -> sutler_broker::Result<()> {
-        if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "an earlier run was found: it goes on");
-        }
-        Ok(())
-    }
-
-    fn cancelled(&self) -> &CancellationToken {
-        &self.cancel
-    }
 }
 
 pub(super) fn say(text: &str) -> super::CommandResult {

@@ -1,16 +1,21 @@
-//! `sutler bundle test`: the examples of a bundle, each through a whole life, twice; and once more with
-//! every owner of a run killed in the middle.
+//! `sutler bundle test`: the examples of a bundle, each through a whole life, in several rounds.
+//!
+//! What is done in which round is in `test/rounds.rs`, pure; here it is done and told.
 
-use super::run::{self, Place, Terminal};
+mod rounds;
+
+use super::place::{Place, RunnerArgs};
+use super::run::say;
+use super::terminal::Terminal;
 use clap::Args;
 use comfy_table::Table;
-use serde_json::Map;
+use rounds::{Round, Step, examples, legend, steps};
 use std::error::Error;
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use sutler_bundle::{Action, Example, KeptSecret, LocalRequest, Manifest, manifest_in};
+use sutler_bundle::{Action, Example, KeptSecret, Manifest, manifest_in};
 
 /// What is tested.
 #[derive(Args)]
@@ -24,35 +29,47 @@ pub(super) struct TestArgs {
     /// A file with secrets, as JSON: {"NAME": {"KEY": "value"}}
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
+    #[command(flatten)]
+    runner: RunnerArgs,
     /// Leaves out the round in which owners of runs are killed
     #[arg(long)]
     no_crash: bool,
 }
 
-/// One action of an example.
-struct Step {
-    action: Action,
-    request: LocalRequest,
-}
-
 /// How a step went.
 struct Line {
     example: String,
-    round: &'static str,
+    round: Round,
     action: Action,
     took: Duration,
-    result: Result<&'static str, String>,
+    result: Result<&'static str, Failure>,
+}
+
+/// Why a step failed, and what its run said.
+struct Failure {
+    sentence: String,
+    said: String,
+}
+
+impl From<Box<dyn Error>> for Failure {
+    fn from(error: Box<dyn Error>) -> Self {
+        Self {
+            sentence: error.to_string(),
+            said: String::new(),
+        }
+    }
 }
 
 pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
     let manifest = manifest_in(&args.folder)?;
     let examples = examples(&manifest, args.example.as_deref())?;
-    let secrets = run::secrets(args.secrets.as_deref())?;
+    let secrets = super::run::secrets(args.secrets.as_deref())?;
     let state = tempfile::tempdir()?;
-    let rounds: &[&'static str] = match args.no_crash {
-        true => &["first", "again"],
-        false => &["first", "again", "killed"],
+    let rounds = match args.no_crash {
+        true => &Round::ALL[..2],
+        false => &Round::ALL[..],
     };
+    say(&legend(examples.len(), rounds))?;
     let mut lines = Vec::new();
     for example in &examples {
         for round in rounds {
@@ -61,15 +78,26 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
                 state: state.path(),
                 secrets: &secrets,
                 example,
-                round,
+                round: *round,
             };
-            lines.extend(life.walk(&manifest).await?);
+            lines.extend(life.walk(&manifest).await);
         }
     }
-    run::say(&table(&lines))?;
-    let failed = lines.iter().filter(|it| it.result.is_err()).count();
+    say(&table(&lines))?;
+    let failures = lines
+        .iter()
+        .filter_map(|it| Some((it, it.result.as_ref().err()?)));
+    let mut failed = 0;
+    for (line, failure) in failures {
+        failed += 1;
+        if !failure.said.is_empty() {
+            let (example, round, action) = (&line.example, line.round.name(), line.action);
+            let heading = format!("\nwhat the {action} of {example:?} said ({round}):");
+            say(&format!("{heading}\n{}", failure.said.trim_end()))?;
+        }
+    }
     match failed {
-        0 => run::say(&format!("{} steps, all done", lines.len())),
+        0 => say(&format!("{} steps, all done", lines.len())),
         _ => Err(format!("{failed} of {} steps failed", lines.len()).into()),
     }
 }
@@ -80,44 +108,50 @@ struct Life<'a> {
     state: &'a Path,
     secrets: &'a [KeptSecret],
     example: &'a Example,
-    round: &'static str,
+    round: Round,
 }
 
 impl Life<'_> {
     /// From provision to deprovision. A step that fails ends the walk, but what was made is removed.
-    async fn walk(&self, manifest: &Manifest) -> Result<Vec<Line>, Box<dyn Error>> {
-        let mut lines = Vec::new();
-        for step in steps(manifest, self.example) {
-            let failed = lines.iter().any(|it: &Line| it.result.is_err());
-            if failed && step.action != Action::Deprovision {
+    async fn walk(&self, manifest: &Manifest) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for step in steps(manifest, self.example, self.round) {
+            let failed = lines.iter().any(|it| it.result.is_err());
+            let cleaned = lines
+                .last()
+                .is_some_and(|it| it.action == Action::Deprovision);
+            if failed && (step.action != Action::Deprovision || cleaned) {
                 continue;
             }
             let begun = Instant::now();
-            if self.round == "killed" {
-                self.kill_an_owner(&step)?;
-            }
-            let result = self.step(step.action, step.request).await;
+            let action = step.action;
+            let result = self.step(step, failed).await;
             lines.push(Line {
                 example: self.example.name.clone(),
                 round: self.round,
-                action: step.action,
+                action,
                 took: begun.elapsed(),
                 result,
             });
         }
-        Ok(lines)
+        lines
     }
 
-    async fn step(&self, action: Action, request: LocalRequest) -> Result<&'static str, String> {
-        let told = |error: Box<dyn Error>| error.to_string();
-        let place = Place::open(&self.args.folder, Some(self.state)).map_err(told)?;
-        let local = place.instance("test", self.secrets.to_vec());
-        let mut local = local.map_err(told)?;
+    async fn step(&self, step: Step, failed: bool) -> Result<&'static str, Failure> {
+        // What is left of a walk that failed is removed without ado.
+        if self.round == Round::Killed && !failed {
+            self.kill_an_owner(&step)?;
+        }
+        let place = Place::open(&self.args.folder, Some(self.state), &self.args.runner)?;
+        let mut local = place.instance("test", self.secrets.to_vec())?;
         let witness = Terminal::quiet();
-        let gift = local.act(action, request, &witness).await;
-        match gift.map_err(|fault| fault.to_string())?.nothing_to_do {
-            true => Ok("not there"),
-            false => Ok("done"),
+        match local.act(step.action, step.request, &witness).await {
+            Ok(gift) if gift.nothing_to_do => Ok("not there"),
+            Ok(_) => Ok("done"),
+            Err(fault) => Err(Failure {
+                sentence: fault.to_string(),
+                said: witness.heard(),
+            }),
         }
     }
 
@@ -142,6 +176,7 @@ impl Life<'_> {
         if let Some(secrets) = &self.args.secrets {
             command.arg("--secrets").arg(secrets);
         }
+        self.args.runner.pass_on(&mut command);
         let mut owner = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -159,79 +194,6 @@ impl Life<'_> {
     }
 }
 
-/// The life of an example.
-fn steps(manifest: &Manifest, example: &Example) -> Vec<Step> {
-    let bindable = manifest
-        .plan(&example.plan)
-        .is_some_and(|it| manifest.is_bindable(it));
-    let of = |action, plan: Option<&str>, parameters: &Map<_, _>, binding: Option<&str>| Step {
-        action,
-        request: LocalRequest {
-            plan: plan.map(str::to_owned),
-            parameters: parameters.clone(),
-            binding: binding.map(str::to_owned),
-        },
-    };
-    let none = Map::new();
-    let mut steps = vec![of(
-        Action::Provision,
-        Some(&example.plan),
-        &example.parameters,
-        None,
-    )];
-    let binds = bindable && !manifest.share_provision_credentials;
-    if binds {
-        steps.push(of(
-            Action::Bind,
-            None,
-            &example.bind_parameters,
-            Some("test"),
-        ));
-    }
-    if let Some(update) = &example.update {
-        steps.push(of(
-            Action::Update,
-            update.plan.as_deref(),
-            &update.parameters,
-            None,
-        ));
-    }
-    if binds {
-        steps.push(of(Action::Unbind, None, &none, Some("test")));
-    }
-    steps.push(of(Action::Deprovision, None, &none, None));
-    steps
-}
-
-/// The examples; a bundle without any is tried with its first plan.
-fn examples(manifest: &Manifest, only: Option<&str>) -> Result<Vec<Example>, Box<dyn Error>> {
-    let mut all = manifest.examples.clone();
-    if let Some(name) = only {
-        all.retain(|it| it.name == name);
-        if all.is_empty() {
-            let names: Vec<&str> = manifest
-                .examples
-                .iter()
-                .map(|it| it.name.as_str())
-                .collect();
-            return Err(
-                format!("there is no such example; use one of: {}", names.join(", ")).into(),
-            );
-        }
-    }
-    if let (true, Some(plan)) = (all.is_empty(), manifest.plans.first()) {
-        all.push(Example {
-            name: "without parameters".to_owned(),
-            description: None,
-            plan: plan.name.clone(),
-            parameters: Map::new(),
-            update: None,
-            bind_parameters: Map::new(),
-        });
-    }
-    Ok(all)
-}
-
 fn table(lines: &[Line]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -239,11 +201,11 @@ fn table(lines: &[Line]) -> String {
     for line in lines {
         let result = match &line.result {
             Ok(word) => (*word).to_owned(),
-            Err(sentence) => format!("FAILED: {sentence}"),
+            Err(failure) => format!("FAILED: {}", failure.sentence),
         };
         table.add_row([
             line.example.clone(),
-            line.round.to_owned(),
+            line.round.name().to_owned(),
             line.action.to_string(),
             format!("{} ms", line.took.as_millis()),
             result,
