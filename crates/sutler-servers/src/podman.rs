@@ -156,6 +156,12 @@ fn podman(home: &Home, program: &Path) -> Command {
 }
 
 impl Podman {
+    /// Whether it is of the tests' own, so that podman itself can be run beside it.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// Runs podman itself to its end; what it printed.
     ///
     /// # Panics

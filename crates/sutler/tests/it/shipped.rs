@@ -3,9 +3,11 @@
 //! server as it was. What a bundle is made of and how it is run is tested in `sutler-bundle`.
 
 mod old;
+mod packed;
 mod postgresql;
 mod redis;
 mod shop;
+mod templates;
 
 use serde_json::json;
 use shop::{Shop, of_ours, passes_its_test};
@@ -13,6 +15,6 @@ use shop::{Shop, of_ours, passes_its_test};
 #[test]
 fn the_bundle_hello_passes_its_test_and_keeps_every_rule() {
     let hello = of_ours("hello");
-    passes_its_test(&hello, &json!({}), 27);
+    passes_its_test(&hello, &json!({}), &[], 29);
     Shop::open(&hello, &json!({})).keeps_every_rule();
 }

@@ -13,7 +13,7 @@ fn the_old_bundle_passes_its_test_and_keeps_every_rule() {
         return;
     }
     let greeter = of_ours("greeter-apb");
-    passes_its_test(&greeter, &json!({}), 15);
+    passes_its_test(&greeter, &json!({}), &[], 16);
     Shop::open(&greeter, &json!({})).keeps_every_rule();
 }
 

@@ -45,7 +45,7 @@ fn the_bundle_postgresql_keeps_every_rule_and_leaves_the_server_as_it_was() {
     let before = there();
     let postgresql = of_ours("postgresql");
     let secrets = json!({ "postgresql": { "admin_url": admin.url() } });
-    passes_its_test(&postgresql, &secrets, 27);
+    passes_its_test(&postgresql, &secrets, &[], 29);
     assert_eq!(there(), before);
     let shop = Shop::open(&postgresql, &secrets);
     shop.keeps_every_rule();

@@ -33,15 +33,14 @@ pub(super) fn has(program: &'static str, how: &'static str) -> bool {
 
 /// Fails unless `sutler bundle test` leads a bundle's examples through so many steps.
 #[track_caller]
-pub(super) fn passes_its_test(bundle: &Path, secrets: &Value, steps: usize) {
+pub(super) fn passes_its_test(bundle: &Path, secrets: &Value, more: &[&str], steps: usize) {
     let place = folder();
     let file = place.path().join("secrets.json");
     fs::write(&file, secrets.to_string()).expect("a file");
     let (bundle, file) = (bundle.display().to_string(), file.display().to_string());
-    let tested = said(
-        place.path(),
-        &["bundle", "test", &bundle, "--secrets", &file],
-    );
+    let mut words = vec!["bundle", "test", &bundle, "--secrets", &file];
+    words.extend(more);
+    let tested = said(place.path(), &words);
     let expected = format!("{steps} steps, all done\n");
     let whole = format!("{}{}", tested.stdout, tested.stderr);
     assert!(tested.stdout.ends_with(&expected), "{whole}");
