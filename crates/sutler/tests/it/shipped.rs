@@ -5,7 +5,9 @@
 mod old;
 mod packed;
 mod postgresql;
+mod pulled;
 mod redis;
+mod secrets;
 mod shop;
 mod templates;
 

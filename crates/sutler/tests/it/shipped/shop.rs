@@ -58,6 +58,11 @@ pub(super) struct Shop {
 impl Shop {
     /// Opens one, with secrets as `sutler bundle test` reads them.
     pub(super) fn open(bundle: &Path, secrets: &Value) -> Self {
+        Self::open_with(bundle, secrets, json!({}))
+    }
+
+    /// The same, with more said about bundles in the configuration.
+    pub(super) fn open_with(bundle: &Path, secrets: &Value, more: Value) -> Self {
         let folder = folder();
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(folder.path(), open).expect("permissions");
@@ -71,10 +76,12 @@ impl Shop {
                 json!({ "name": name, "keys": keys })
             })
             .collect();
+        let mut bundles = json!({ "folder": bundle, "work": "work", "secrets": kept });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            bundles[key] = value.clone();
+        }
         let config = json!({
-            "auth": "none",
-            "store": { "url": "memory:" },
-            "bundles": { "folder": bundle, "work": "work", "secrets": kept },
+            "auth": "none", "store": { "url": "memory:" }, "bundles": bundles,
         });
         fs::write(folder.path().join("sutler.yaml"), config.to_string()).expect("a file");
         let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
@@ -155,6 +162,16 @@ impl Shop {
             assert_ne!(polled["state"], "failed", "{polled}");
             (polled["state"] == "succeeded").then_some(())
         });
+    }
+
+    /// Polls an instance until what is done with it has failed; why.
+    pub(super) fn until_failed(&self, instance: &str) -> String {
+        until("it has failed", || {
+            let polled = self.poll(instance);
+            assert_ne!(polled["state"], "succeeded", "{polled}");
+            let why = polled["description"].as_str().unwrap_or_default();
+            (polled["state"] == "failed").then(|| why.to_owned())
+        })
     }
 
     fn poll(&self, instance: &str) -> Value {
