@@ -163,7 +163,8 @@ impl BundleService {
             idempotency_key: cx.idempotency_key(action.as_str()),
         };
         let _told_when_over = self.reaper.watch(name);
-        let (ending, given) = carry_out(runner, &errand, || order::order(wanted), cx).await?;
+        let make = || order::order(wanted.clone());
+        let (ending, given) = carry_out(runner, &errand, make, cx).await?;
         if let Ending::Lost(why) | Ending::Unreachable(why) = &ending {
             tracing::error!(run = %name, %why, "a run is lost");
         }

@@ -36,6 +36,10 @@ pub(super) struct Errand<'a> {
     pub(super) redaction: &'a Redaction,
 }
 
+/// What operators read of a start that came to nothing; there is a pause before the next one.
+const UNDONE: &str = "The run was gone before it began, and is started again: see what ends processes or \
+                      removes containers here.";
+
 /// Brings a run to its end, and reads what it gave.
 ///
 /// # Flow
@@ -47,7 +51,7 @@ pub(super) struct Errand<'a> {
 pub(super) async fn carry_out(
     runner: &dyn Runner,
     errand: &Errand<'_>,
-    make: impl FnOnce() -> std::result::Result<Order, String> + Send,
+    make: impl Fn() -> std::result::Result<Order, String> + Send,
     witness: &dyn Witness,
 ) -> Result<(Ending, Given)> {
     let mut patience = Patience::new(errand.deadline);
@@ -55,8 +59,9 @@ pub(super) async fn carry_out(
         runner,
         errand,
         witness,
-        make: Some(make),
+        make,
         order: None,
+        begun: false,
         ours: false,
         late: false,
     };
@@ -100,16 +105,18 @@ struct Course<'a, M> {
     runner: &'a dyn Runner,
     errand: &'a Errand<'a>,
     witness: &'a dyn Witness,
-    /// Makes the order, once.
-    make: Option<M>,
+    /// Makes the order: again, if whoever was to carry it out died before it began.
+    make: M,
     order: Option<Order>,
+    /// Whether it was started here since it was last seen not to be.
+    begun: bool,
     /// Whether it was started here, or it was said that it was found.
     ours: bool,
     /// Whether it did not start within its deadline.
     late: bool,
 }
 
-impl<M: FnOnce() -> std::result::Result<Order, String> + Send> Course<'_, M> {
+impl<M: Fn() -> std::result::Result<Order, String> + Send> Course<'_, M> {
     async fn step(&mut self) -> Result<std::result::Result<Step, RunFault>> {
         let seen = match self.runner.look(self.errand.name).await {
             Ok(seen) => seen,
@@ -120,7 +127,14 @@ impl<M: FnOnce() -> std::result::Result<Order, String> + Send> Course<'_, M> {
                 return Ok(Ok(Step::Unbegun(Exit::Stopped)));
             }
             Seen::NeverStarted if self.late => return Ok(Ok(Step::Unbegun(Exit::Deadline))),
-            Seen::NeverStarted => return Ok(self.start().await?.map(|()| Step::On)),
+            Seen::NeverStarted if std::mem::take(&mut self.begun) => {
+                return Ok(Err(RunFault::Unavailable(UNDONE.to_owned())));
+            }
+            Seen::NeverStarted => {
+                let started = self.start().await?;
+                self.begun = started.is_ok();
+                return Ok(started.map(|()| Step::On));
+            }
             Seen::Lost(_) => seen,
             Seen::Running | Seen::Finished(_) => {
                 // Nobody needs it any more, and it may be large.
@@ -148,13 +162,11 @@ impl<M: FnOnce() -> std::result::Result<Order, String> + Send> Course<'_, M> {
     /// Starts the run. An image may have to be fetched for it, so neither a cancellation nor the deadline
     /// waits for its return; whoever looks next sees what became of it.
     async fn start(&mut self) -> Result<std::result::Result<(), RunFault>> {
-        if let Some(make) = self.make.take() {
-            self.order = Some(make().map_err(refused)?);
-        }
-        let Some(order) = &self.order else {
-            let fault = "the run went after it had been started".to_owned();
-            return Ok(Err(RunFault::Refused(fault)));
+        let order = match self.order.take() {
+            Some(order) => order,
+            None => (self.make)().map_err(refused)?,
         };
+        let order = self.order.insert(order);
         self.ours = true;
         let mut start = self.runner.start(order);
         tokio::select! {

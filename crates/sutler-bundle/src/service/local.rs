@@ -163,7 +163,8 @@ impl Local {
             redaction: &begun.redaction,
         };
         let order = begun.order;
-        let carried = carry_out(self.runner.as_ref(), &errand, || order, witness).await;
+        let make = || order.clone();
+        let carried = carry_out(self.runner.as_ref(), &errand, make, witness).await;
         let (ending, given) = match carried {
             Ok(carried) => carried,
             Err(error) => {

@@ -101,6 +101,7 @@ exec ansible-playbook "$playbook" "$@""#;
 }
 
 /// Everything a run needs to be ordered.
+#[derive(Clone)]
 pub(super) struct Wanted<'a> {
     pub(super) name: RunName,
     pub(super) action: Action,
