@@ -10,6 +10,7 @@ mod configuration;
 mod hash_password;
 #[cfg(feature = "postgres")]
 mod hosts;
+mod kills;
 mod lives;
 mod process;
 mod readme;

@@ -1,0 +1,61 @@
+//! The proof by killing: a real broker, a real bundle and a real server, and a SIGKILL at every step.
+//!
+//! Steps are not sampled. The broker and all it starts run under a tracer (`kills/traced.rs`), every call that
+//! changes what a later process finds is a step (`kills/steps.rs`), and whoever comes to a step at which nothing
+//! was killed before is killed there (`kills/hunt.rs`). A life (`kills/life.rs`) takes an instance from provision to
+//! deprovision as a platform does (`kills/platform.rs`); it is counted in the server and in a ledger
+//! (`kills/ledger.rs`) that every run writes to. When a whole life comes to no new step, every step was killed at.
+//!
+//! `SUTLER_TEST_KILLS=all` also kills at every step of every recovery, and at each file that is removed.
+
+mod house;
+mod hunt;
+mod ledger;
+mod life;
+mod platform;
+mod postgres;
+mod steps;
+mod traced;
+
+use hunt::{Coverage, Victim};
+use std::sync::Arc;
+use sutler_servers::say;
+
+/// Lives that are led at the same time.
+const WORKERS: usize = 2;
+
+/// Kills at every step, in several lives at a time.
+fn kill_at_every_step(victim: Victim) {
+    if !traced::can_trace() || !postgres::is_there() {
+        return;
+    }
+    let coverage = Arc::new(Coverage::default());
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            let coverage = coverage.clone();
+            scope.spawn(move || life::lives(victim, &coverage));
+        }
+    });
+    say(&coverage.report(victim));
+    for action in platform::ACTIONS {
+        let kills = coverage.kills_during(action);
+        let least = victim.least_steps();
+        assert!(kills >= least, "only {kills} kills during {action}");
+    }
+}
+
+/// Regression: R6, R8.
+#[test]
+fn a_broker_killed_at_every_step_runs_every_action_once_and_loses_nothing() {
+    kill_at_every_step(Victim::Broker);
+}
+
+#[test]
+fn a_run_whose_supervisor_is_killed_at_any_step_is_ended_and_run_again() {
+    kill_at_every_step(Victim::Supervisor);
+}
+
+#[test]
+fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_nothing_out() {
+    kill_at_every_step(Victim::Both);
+}

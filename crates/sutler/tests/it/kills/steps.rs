@@ -1,0 +1,201 @@
+//! From lines of a system-call trace to steps: calls that change what a later process finds. Pure.
+//!
+//! Who is killed at which step: `hunt.rs`.
+
+use std::collections::BTreeMap;
+
+/// The calls that are traced.
+pub(super) const CALLS: &str =
+    "mkdir,mkdirat,mknodat,rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
+
+/// Where runs have their directories, below the folder of a broker.
+const RUNS: &str = "/work/runs";
+
+/// A step that was taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// The thread that took it.
+    pub(super) thread: i32,
+    /// Which it is, the same in every life.
+    pub(super) label: String,
+}
+
+/// Reads a trace, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    /// Calls that have not returned, by thread.
+    open: BTreeMap<i32, String>,
+}
+
+impl Trace {
+    /// The step that a line tells of, if any.
+    pub(super) fn step(&mut self, line: &str) -> Option<Step> {
+        let (thread, rest) = line.split_once(' ')?;
+        let thread = thread.parse().ok()?;
+        let rest = rest.trim_start();
+        let label = if rest.starts_with("<... ") {
+            self.open.remove(&thread)?
+        } else if let Some(begun) = rest.strip_suffix("<unfinished ...>") {
+            if let Some(label) = label(begun) {
+                self.open.insert(thread, label);
+            }
+            return None;
+        } else {
+            label(rest)?
+        };
+        let (_, result) = rest.rsplit_once(" = ")?;
+        result.starts_with('0').then_some(Step { thread, label })
+    }
+}
+
+fn label(call: &str) -> Option<String> {
+    let (name, arguments) = call.split_once('(')?;
+    if name == "execve" {
+        return program(arguments).map(|program| format!("start {program}"));
+    }
+    if arguments.contains("-wal>") {
+        return Some("commit".to_owned());
+    }
+    // Of two names it is the new one that is found later.
+    let at = match name.starts_with("rename") {
+        true => arguments.rfind(RUNS)?,
+        false => arguments.find(RUNS)?,
+    };
+    let path = &arguments[at + RUNS.len()..];
+    let end = path.find(['"', '>']).unwrap_or(path.len());
+    let place = place(&path[..end]);
+    let word = match name {
+        _ if name.starts_with("rename") => "name",
+        "mkdir" | "mkdirat" | "mknodat" => "make",
+        "fsync" | "fdatasync" => "sync",
+        _ => "remove",
+    };
+    Some(format!("{word} {place}"))
+}
+
+/// What of ours a program is, or of the bundle.
+fn program(arguments: &str) -> Option<&'static str> {
+    let path = arguments.trim_start_matches('"').split('"').next()?;
+    if arguments.contains("\"--launch\"") {
+        return Some("launcher");
+    }
+    if arguments.contains(RUNS) && path.contains("/sutler") {
+        return Some("supervisor");
+    }
+    path.contains("/work/bundles/").then_some("bundle")
+}
+
+/// A path without what differs from life to life.
+fn place(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts
+        .map(|part| match part {
+            _ if part.starts_with(".new-") => ".new",
+            _ if part.starts_with(".gone-") => ".gone",
+            _ if is_run(part) => "RUN",
+            other => other,
+        })
+        .collect();
+    match parts.as_slice() {
+        [] => "RUNS".to_owned(),
+        parts => parts.join("/"),
+    }
+}
+
+fn is_run(part: &str) -> bool {
+    part.split_once('-').is_some_and(|(operation, attempt)| {
+        operation.len() == 32 && attempt.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, Trace};
+
+    const RUN: &str = "/tmp/x/work/runs/01a1e1c353467266b0b4356252f3eb8b-1";
+
+    fn labels(lines: &[String]) -> Vec<String> {
+        let mut trace = Trace::default();
+        let steps = lines.iter().filter_map(|line| trace.step(line));
+        steps.map(|step| step.label).collect()
+    }
+
+    #[test]
+    fn calls_that_later_processes_find_something_of_are_steps() {
+        let new = "/tmp/x/work/runs/.new-077c7163fda04dd69160c18bae068e53";
+        for (line, label) in [
+            (
+                format!("7 mkdir(\"{new}/state\", 0700) = 0 (DELAYED)"),
+                "make .new/state",
+            ),
+            (
+                format!("7 mknodat(AT_FDCWD</tmp/x>, \"{new}/wake\", S_IFIFO|0600) = 0"),
+                "make .new/wake",
+            ),
+            (
+                format!(
+                    "7 renameat2(AT_FDCWD</tmp/x>, \"{new}\", AT_FDCWD</tmp/x>, \"{RUN}\", RENAME_NOREPLACE) = 0"
+                ),
+                "name RUN",
+            ),
+            (
+                format!("7 fsync(4<{RUN}/result/progress>) = 0"),
+                "sync RUN/result/progress",
+            ),
+            ("7 fsync(4</tmp/x/work/runs>) = 0".to_owned(), "sync RUNS"),
+            (
+                "7 fdatasync(14</tmp/x/one.db-wal>) = 0".to_owned(),
+                "commit",
+            ),
+            (
+                "7 unlinkat(22</tmp/x/work/runs/.gone-12>, \"lock\", 0) = 0".to_owned(),
+                "remove .gone",
+            ),
+            (
+                format!(
+                    "7 execve(\"/b/sutler-supervisor\", [\"/b/sutler-supervisor\", \"{RUN}\"], 0x1 /* 0 vars */) = 0"
+                ),
+                "start supervisor",
+            ),
+            (
+                "7 execve(\"/proc/self/exe\", [\"/proc/self/exe\", \"--launch\", \"1\"], 0x1) = 0"
+                    .to_owned(),
+                "start launcher",
+            ),
+            (
+                "7 execve(\"/tmp/x/work/bundles/sha256-1/./run\", [\"run\"], 0x1) = 0".to_owned(),
+                "start bundle",
+            ),
+        ] {
+            assert_eq!(labels(&[line]), [label]);
+        }
+    }
+
+    #[test]
+    fn what_failed_or_is_elsewhere_is_no_step() {
+        for line in [
+            format!("7 mkdir(\"{RUN}\", 0700) = -1 EEXIST (File exists)"),
+            "7 mkdir(\"/tmp/y\", 0700) = 0".to_owned(),
+            "7 fdatasync(13</tmp/x/one.db>) = 0".to_owned(),
+            "7 execve(\"/usr/bin/psql\", [\"psql\"], 0x1) = 0".to_owned(),
+            "7 +++ killed by SIGKILL +++".to_owned(),
+            String::new(),
+        ] {
+            assert!(labels(&[line]).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_call_is_a_step_when_it_returns() {
+        let mut trace = Trace::default();
+        let begun = format!("7 rename(\"{RUN}/.exit\", \"{RUN}/exit\" <unfinished ...>");
+        assert_eq!(trace.step(&begun), None);
+        let of_another = trace.step("8 fdatasync(14</tmp/x/one.db-wal>) = 0");
+        assert_eq!(of_another.map(|step| step.thread), Some(8));
+        let expected = Step {
+            thread: 7,
+            label: "name RUN/exit".to_owned(),
+        };
+        assert_eq!(trace.step("7 <... rename resumed>) = 0"), Some(expected));
+    }
+}
