@@ -162,6 +162,28 @@ impl Podman {
         self.own.is_some()
     }
 
+    /// Makes an image of the busybox whose entry point is a script; its reference, pinned.
+    ///
+    /// # Panics
+    /// If this is somebody else's engine, or it makes no image.
+    #[must_use]
+    pub fn image(&self, name: &str, script: &str) -> String {
+        let own = self.own.as_ref().expect("an engine of our own");
+        let quoted = script
+            .replace('\\', r"\\")
+            .replace('"', r#"\""#)
+            .replace('\n', r"\n");
+        let entry = format!(r#"ENTRYPOINT ["/bin/sh", "-c", "{quoted}", "{name}"]"#);
+        let (tar, called) = (
+            own.home.path("files.tar"),
+            format!("localhost/{name}:latest"),
+        );
+        let _ = self.podman(&["import", "--change", &entry, &tar, &called]);
+        let digest = self.podman(&["image", "inspect", "--format", "{{.Digest}}", &called]);
+        assert!(digest.starts_with("sha256:"), "no image {called}: {digest}");
+        format!("localhost/{name}@{}", digest.trim())
+    }
+
     /// Runs podman itself to its end; what it printed.
     ///
     /// # Panics

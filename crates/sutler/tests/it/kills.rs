@@ -14,6 +14,7 @@ mod ledger;
 mod life;
 mod platform;
 mod postgres;
+mod redis;
 mod steps;
 mod traced;
 
@@ -25,37 +26,48 @@ use sutler_servers::say;
 const WORKERS: usize = 2;
 
 /// Kills at every step, in several lives at a time.
-fn kill_at_every_step(victim: Victim) {
-    if !traced::can_trace() || !postgres::is_there() {
-        return;
-    }
+fn kill_at_every_step(victim: Victim, least: usize, lives: fn(Victim, &Arc<Coverage>)) {
     let coverage = Arc::new(Coverage::default());
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             let coverage = coverage.clone();
-            scope.spawn(move || life::lives(victim, &coverage));
+            scope.spawn(move || lives(victim, &coverage));
         }
     });
     say(&coverage.report(victim));
     for action in platform::ACTIONS {
         let kills = coverage.kills_during(action);
-        let least = victim.least_steps();
         assert!(kills >= least, "only {kills} kills during {action}");
+    }
+}
+
+/// With processes.
+fn kill_processes(victim: Victim, least: usize) {
+    if traced::can_trace() && postgres::is_there() {
+        kill_at_every_step(victim, least, postgres::lives);
     }
 }
 
 /// Regression: R6, R8.
 #[test]
 fn a_broker_killed_at_every_step_runs_every_action_once_and_loses_nothing() {
-    kill_at_every_step(Victim::Broker);
+    kill_processes(Victim::Broker, 18);
 }
 
 #[test]
 fn a_run_whose_supervisor_is_killed_at_any_step_is_ended_and_run_again() {
-    kill_at_every_step(Victim::Supervisor);
+    kill_processes(Victim::Supervisor, 6);
 }
 
 #[test]
 fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_nothing_out() {
-    kill_at_every_step(Victim::Both);
+    kill_processes(Victim::Both, 6);
+}
+
+/// Regression: R6, R8.
+#[test]
+fn a_broker_killed_at_every_step_makes_one_container_for_every_action_and_leaves_none() {
+    if traced::can_trace() && redis::is_there() {
+        kill_at_every_step(Victim::Broker, 9, redis::lives);
+    }
 }

@@ -16,6 +16,13 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
 
+/// A folder that runs of other users can pass through.
+pub(super) fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    folder
+}
+
 /// A broker's place, for all its starts.
 pub(super) struct House {
     folder: TempDir,
@@ -27,8 +34,11 @@ pub(super) struct House {
 }
 
 impl House {
-    /// With this configuration.
-    pub(super) fn new(folder: TempDir, config: &str, programs: &Path, hunt: Hunt) -> Self {
+    /// With bundles in their folder, and this much more of their configuration.
+    pub(super) fn new(folder: TempDir, more: &str, programs: &Path, hunt: Hunt) -> Self {
+        let config = format!(
+            "auth: none\nstore: {{url: 'sqlite:one.db'}}\nbundles:\n  folder: bundles\n  work: kept\n{more}"
+        );
         let path = folder.path().join("sutler.yaml");
         fs::write(&path, config).expect("a file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
@@ -71,14 +81,14 @@ impl House {
         }
     }
 
-    /// Waits until nothing is left of any run: no directory, no process.
-    pub(super) fn until_nothing_is_left(&mut self) {
+    /// Waits until nothing is left of any run: no directory, no process, and nothing of what else is looked at.
+    pub(super) fn until_nothing_is_left(&mut self, other: &dyn Fn() -> Vec<String>) {
         let begun = Instant::now();
         loop {
             self.broker();
             let mut left = self.directories();
             if left.is_empty() {
-                left = self.processes();
+                left = [self.processes(), other()].concat();
             }
             if left.is_empty() {
                 return;
@@ -92,8 +102,9 @@ impl House {
     }
 
     fn directories(&self) -> Vec<String> {
-        let runs = self.folder.path().join("work/runs");
-        let entries = fs::read_dir(runs).into_iter().flatten().flatten();
+        let work = self.folder.path().join("kept");
+        let runs = ["runs", "containers"].map(|name| fs::read_dir(work.join(name)));
+        let entries = runs.into_iter().flatten().flatten().flatten();
         entries
             .map(|entry| entry.path().display().to_string())
             .collect()
@@ -101,7 +112,7 @@ impl House {
 
     /// Everything that has to do with a run of this house, by its command line or its environment.
     fn processes(&self) -> Vec<String> {
-        let runs = format!("{}/work/runs/", self.folder.path().display());
+        let runs = format!("{}/kept/runs/", self.folder.path().display());
         let of_runs = |process: &PathBuf| {
             let about = |file: &str| fs::read(process.join(file)).unwrap_or_default();
             let contains = |bytes: &[u8]| bytes.windows(runs.len()).any(|it| it == runs.as_bytes());

@@ -27,14 +27,6 @@ impl Victim {
             Self::Supervisor | Self::Both => 1,
         }
     }
-
-    /// Every action has at least so many steps.
-    pub(super) fn least_steps(self) -> usize {
-        match self {
-            Self::Broker => 18,
-            Self::Supervisor | Self::Both => 6,
-        }
-    }
 }
 
 /// Where somebody is killed.
@@ -240,10 +232,11 @@ fn is_thorough() -> bool {
 }
 
 /// A kill takes nothing from files that are written: before and after a sync of one they are the same, and
-/// so is what is being removed, file by file.
+/// so is what is being removed, file by file. Between two questions to an engine nothing is changed.
 fn is_like_its_neighbour(point: &Point) -> bool {
-    let again = point.label.starts_with("remove") && point.nth > 1;
-    again || point.label.starts_with("sync")
+    let label = point.label.as_str();
+    let again = label.starts_with("remove") || label.starts_with("ask");
+    (again && point.nth > 1) || label.starts_with("sync") || label == "ask engine to tell"
 }
 
 /// Steps of a supervisor and of what it runs.

@@ -66,7 +66,8 @@ fn open_to_all(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-fn read(text: &str) -> Vec<Signed> {
+/// Reads what runs wrote.
+pub(super) fn read(text: &str) -> Vec<Signed> {
     let mut runs: Vec<Signed> = Vec::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();

@@ -1,24 +1,31 @@
-//! What is in the PostgreSQL server: counted there, and tried out.
+//! The PostgreSQL bundle, run as processes: what is in its server is counted there, and tried out.
 
-use serde_json::Value;
-use std::path::PathBuf;
+use super::house::House;
+use super::hunt::{Coverage, Hunt, Victim};
+use super::ledger::{ENTRY, Ledger, Signed};
+use super::life::{World, lead};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use sutler_servers::{Demands, Place, Server, programs};
 
 const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/usr"];
 
 /// A server of a life's own: whatever is in it belongs to that life.
-pub(super) struct Databases {
+struct Databases {
     server: Server,
+    ledger: Ledger,
 }
 
 /// What a server has of the bundle's making.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Counted {
-    pub(super) databases: usize,
-    pub(super) roles: usize,
+struct Counted {
+    databases: usize,
+    roles: usize,
     /// Connections that each database may have.
-    pub(super) limits: Vec<String>,
+    limits: Vec<String>,
 }
 
 /// Whether the server can be started here; if not, that is said.
@@ -28,22 +35,79 @@ pub(super) fn is_there() -> bool {
 }
 
 /// Where its programs are.
-pub(super) fn folder_of_programs() -> PathBuf {
+fn folder_of_programs() -> PathBuf {
     programs(&["initdb", "psql"], &ROOTS).unwrap_or_else(|| PathBuf::from("/usr/bin"))
 }
 
+/// Leads lives of instances of the bundle.
+pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
+    let folder = super::house::folder();
+    let databases = Databases {
+        server: sutler_servers::postgres::own(Demands::default()).expect("it was there"),
+        ledger: lay_out(folder.path()),
+    };
+    let secret = format!(
+        "  secrets:\n  - name: postgresql\n    bundles: [postgresql]\n    keys: [{{key: admin_url, value: '{}'}}]\n",
+        databases.server.place().url()
+    );
+    let hunt = Hunt::new(victim, coverage.clone());
+    let house = House::new(folder, &secret, &folder_of_programs(), hunt);
+    lead(house, &databases, victim);
+}
+
+/// The bundle as it is shipped, but for who runs it.
+fn lay_out(folder: &Path) -> Ledger {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/postgresql");
+    let bundle = folder.join("bundles/postgresql");
+    fs::create_dir_all(&bundle).expect("a folder");
+    let manifest = fs::read_to_string(shipped.join("bundle.yml")).expect("a manifest");
+    let counted = manifest.replace("entrypoint: [./run]", &format!("entrypoint: [./{ENTRY}]"));
+    assert_ne!(
+        counted, manifest,
+        "the entry point is written in another way now"
+    );
+    fs::write(bundle.join("bundle.yml"), counted).expect("a file");
+    fs::copy(shipped.join("run"), bundle.join("run")).expect("a program");
+    Ledger::new(folder, &bundle)
+}
+
+/// What there is in the server after an action: one database and its owner, and a role for the binding.
+fn expected(action: &str) -> Counted {
+    let (databases, roles, limit) = match action {
+        "provision" => (1, 1, "5"),
+        "bind" => (1, 2, "7"),
+        "update" | "unbind" => (1, 1, "7"),
+        _ => (0, 0, ""),
+    };
+    Counted {
+        databases,
+        roles,
+        limits: vec![limit.to_owned(); databases],
+    }
+}
+
+impl World for Databases {
+    fn parameters(&self) -> [Value; 2] {
+        [json!({ "connections": 5 }), json!({ "connections": 7 })]
+    }
+
+    fn check(&self, action: &str, credentials: &Value) {
+        assert_eq!(self.count(), expected(action), "after {action}");
+        let let_in = self.lets_in(credentials);
+        assert_eq!(let_in, action == "bind", "after {action}");
+    }
+
+    fn left(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn signed(&self) -> Vec<Signed> {
+        self.ledger.take()
+    }
+}
+
 impl Databases {
-    pub(super) fn new() -> Self {
-        let server = sutler_servers::postgres::own(Demands::default()).expect("it was there");
-        Self { server }
-    }
-
-    /// As its administrator.
-    pub(super) fn url(&self) -> String {
-        self.server.place().url()
-    }
-
-    pub(super) fn count(&self) -> Counted {
+    fn count(&self) -> Counted {
         let ask = |sql: &str| {
             let said = ask(self.server.place(), sql).expect("the administrator may ask");
             said.lines().map(str::to_owned).collect::<Vec<_>>()
@@ -58,7 +122,7 @@ impl Databases {
     }
 
     /// Whether credentials are good for making a table and dropping it.
-    pub(super) fn lets_in(&self, credentials: &Value) -> bool {
+    fn lets_in(&self, credentials: &Value) -> bool {
         let text = |name: &str| credentials[name].as_str().unwrap_or_default();
         let at = self.server.place().at(text("database"));
         let at = at.with_user(text("username"), text("password"));

@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 pub(super) const CALLS: &str =
     "mkdir,mkdirat,mknodat,rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
 
-/// Where runs have their directories, below the folder of a broker.
-const RUNS: &str = "/work/runs";
+/// Calls by which a broker asks an engine for containers; those that go elsewhere are no steps.
+pub(super) const ASKS: &str = "sendto,writev";
+
+/// Where runs have their directories, below the folder of a broker: processes and containers.
+const RUNS: [&str; 2] = ["/kept/runs", "/kept/containers"];
 
 /// A step that was taken.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,12 +59,12 @@ fn label(call: &str) -> Option<String> {
     if arguments.contains("-wal>") {
         return Some("commit".to_owned());
     }
+    if ASKS.split(',').any(|ask| ask == name) {
+        return request(arguments).map(|what| format!("ask engine to {what}"));
+    }
     // Of two names it is the new one that is found later.
-    let at = match name.starts_with("rename") {
-        true => arguments.rfind(RUNS)?,
-        false => arguments.find(RUNS)?,
-    };
-    let path = &arguments[at + RUNS.len()..];
+    let last = name.starts_with("rename");
+    let path = after_runs(arguments, last)?;
     let end = path.find(['"', '>']).unwrap_or(path.len());
     let place = place(&path[..end]);
     let word = match name {
@@ -73,16 +76,46 @@ fn label(call: &str) -> Option<String> {
     Some(format!("{word} {place}"))
 }
 
+/// What follows the directory of runs where it is first named, or last.
+fn after_runs(arguments: &str, last: bool) -> Option<&str> {
+    let find = |runs: &&str| match last {
+        true => arguments.rfind(runs).map(|at| at + runs.len()),
+        false => arguments.find(runs).map(|at| at + runs.len()),
+    };
+    let end = RUNS.iter().find_map(find)?;
+    Some(&arguments[end..])
+}
+
+/// What an engine is asked for, by the first words of a request about one container.
+fn request(arguments: &str) -> Option<&'static str> {
+    let (_, asked) = arguments.split_once('"')?;
+    let (method, path) = asked.split_once(' ')?;
+    let path = path.split([' ', '?', '"']).next()?;
+    if !path.contains("/containers/") {
+        return None;
+    }
+    let word = path.rsplit('/').next()?;
+    match (method, word) {
+        ("POST", "create") => Some("create"),
+        ("POST", "start") => Some("start"),
+        ("POST", "wait") => Some("wait"),
+        ("GET", "json") => Some("inspect"),
+        ("GET", "logs") => Some("tell"),
+        ("DELETE", _) => Some("remove"),
+        _ => None,
+    }
+}
+
 /// What of ours a program is, or of the bundle.
 fn program(arguments: &str) -> Option<&'static str> {
     let path = arguments.trim_start_matches('"').split('"').next()?;
     if arguments.contains("\"--launch\"") {
         return Some("launcher");
     }
-    if arguments.contains(RUNS) && path.contains("/sutler") {
+    if after_runs(arguments, false).is_some() && path.contains("/sutler") {
         return Some("supervisor");
     }
-    path.contains("/work/bundles/").then_some("bundle")
+    path.contains("/kept/bundles/").then_some("bundle")
 }
 
 /// A path without what differs from life to life.
@@ -112,7 +145,7 @@ fn is_run(part: &str) -> bool {
 mod tests {
     use super::{Step, Trace};
 
-    const RUN: &str = "/tmp/x/work/runs/01a1e1c353467266b0b4356252f3eb8b-1";
+    const RUN: &str = "/tmp/x/kept/runs/01a1e1c353467266b0b4356252f3eb8b-1";
 
     fn labels(lines: &[String]) -> Vec<String> {
         let mut trace = Trace::default();
@@ -122,7 +155,7 @@ mod tests {
 
     #[test]
     fn calls_that_later_processes_find_something_of_are_steps() {
-        let new = "/tmp/x/work/runs/.new-077c7163fda04dd69160c18bae068e53";
+        let new = "/tmp/x/kept/runs/.new-077c7163fda04dd69160c18bae068e53";
         for (line, label) in [
             (
                 format!("7 mkdir(\"{new}/state\", 0700) = 0 (DELAYED)"),
@@ -142,13 +175,13 @@ mod tests {
                 format!("7 fsync(4<{RUN}/result/progress>) = 0"),
                 "sync RUN/result/progress",
             ),
-            ("7 fsync(4</tmp/x/work/runs>) = 0".to_owned(), "sync RUNS"),
+            ("7 fsync(4</tmp/x/kept/runs>) = 0".to_owned(), "sync RUNS"),
             (
                 "7 fdatasync(14</tmp/x/one.db-wal>) = 0".to_owned(),
                 "commit",
             ),
             (
-                "7 unlinkat(22</tmp/x/work/runs/.gone-12>, \"lock\", 0) = 0".to_owned(),
+                "7 unlinkat(22</tmp/x/kept/runs/.gone-12>, \"lock\", 0) = 0".to_owned(),
                 "remove .gone",
             ),
             (
@@ -163,7 +196,7 @@ mod tests {
                 "start launcher",
             ),
             (
-                "7 execve(\"/tmp/x/work/bundles/sha256-1/./run\", [\"run\"], 0x1) = 0".to_owned(),
+                "7 execve(\"/tmp/x/kept/bundles/sha256-1/./run\", [\"run\"], 0x1) = 0".to_owned(),
                 "start bundle",
             ),
         ] {
@@ -177,6 +210,8 @@ mod tests {
             format!("7 mkdir(\"{RUN}\", 0700) = -1 EEXIST (File exists)"),
             "7 mkdir(\"/tmp/y\", 0700) = 0".to_owned(),
             "7 fdatasync(13</tmp/x/one.db>) = 0".to_owned(),
+            "7 writev(9<socket:[1]>, [{iov_base=\"HTTP/1.1 200 OK\\r\", iov_len=9}], 1) = 9"
+                .to_owned(),
             "7 execve(\"/usr/bin/psql\", [\"psql\"], 0x1) = 0".to_owned(),
             "7 +++ killed by SIGKILL +++".to_owned(),
             String::new(),

@@ -4,7 +4,7 @@
 //! to kill before the next one. Whether that came in time is seen in the rest of the trace.
 
 use super::hunt::{Hunt, Prey};
-use super::steps::{CALLS, Trace};
+use super::steps::{ASKS, CALLS, Trace};
 use crate::process::sutler;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -156,8 +156,11 @@ fn under_a_tracer(folder: &Path) -> Command {
             "-e",
             "signal=none",
         ])
-        .args(["-e", &format!("trace={CALLS},execve")])
-        .args(["-e", &format!("inject={CALLS}:delay_exit={HELD_UP_US}")])
+        .args(["-e", &format!("trace={CALLS},{ASKS},execve")])
+        .args([
+            "-e",
+            &format!("inject={CALLS},{ASKS}:delay_exit={HELD_UP_US}"),
+        ])
         .args(["-o", "/dev/stdin"])
         .arg(inner.get_program())
         .args([
