@@ -197,6 +197,15 @@ impl<'a> Batch<'a> {
         self
     }
 
+    /// Writes only if a record that is not written is still in this state.
+    pub fn unchanged(mut self, collection: &str, id: &str, was: Stamp) -> Self {
+        match self.ledger.key(collection, id) {
+            Ok(key) => self.commit = self.commit.unchanged(key, was.0),
+            Err(_) => self.unnameable = Some(id.to_owned()),
+        }
+        self
+    }
+
     /// Whether nothing more should be added to it.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -222,6 +222,56 @@ impl Chore for Writer {
     }
 }
 
+/// Writes one record on the state of another: first on one that is over, then on the present one.
+struct Careful;
+
+#[async_trait]
+impl Chore for Careful {
+    fn name(&self) -> &str {
+        "careful"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
+
+    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+        let mut stamps = Vec::new();
+        for value in 1..=2_u64 {
+            let batch = cx
+                .batch()
+                .put("state", "it", stamps.last().copied(), &value);
+            cx.write(batch).await?;
+            let now = cx.ledger().get::<u64>("state", "it").await?;
+            stamps.extend(now.map(|it| it.stamp));
+        }
+        let mut written = Vec::new();
+        for stamp in stamps {
+            let batch = cx.batch().put("specs", "db", None, &written);
+            let batch = batch.unchanged("state", "it", stamp);
+            written.push(cx.write(batch).await?);
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
+    let set_up = |broker: Broker| broker.chore(Arc::new(Careful));
+    on_each_store_with(set_up, async |kit| {
+        let ledger = kit.running.ledger().expect("there are chores");
+        let entry = async || ledger.get::<Vec<bool>>("specs", "db").await;
+        kit.until("the chore was done", async || {
+            entry().await.expect("the store answers").is_some()
+        })
+        .await;
+        // The first try was refused, and the second one wrote that.
+        let entry = entry().await.expect("the store answers");
+        assert_eq!(entry.expect("it was written").value, [false]);
+    })
+    .await;
+}
+
 async fn turned(kit: &Kit) -> Footing {
     let number = kit
         .running

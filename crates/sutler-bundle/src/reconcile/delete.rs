@@ -4,7 +4,7 @@
 //! read. A provision expects its spec as it was offered, so one that was accepted is seen here, and one that
 //! comes later finds its spec gone.
 
-use super::records::{Records, SPECS, VERSIONS, VersionRecord, id_of};
+use super::records::{Records, SPECS, VERSIONS, VersionRecord, id_of, in_generation};
 use super::refresh::{Source, tell};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -131,6 +131,12 @@ impl Deletions {
         gone: &BTreeSet<SpecName>,
         versions: Vec<Kept>,
     ) -> Result<()> {
+        // A refresh writes a version before the spec that names it. While one is in the middle, or began
+        // since, nobody can tell which versions are needed: the next turn will.
+        let generation = records.generation.as_ref().filter(|it| !it.value.dirty);
+        let Some(generation) = generation else {
+            return Ok(());
+        };
         let specs = records
             .specs
             .iter()
@@ -145,7 +151,7 @@ impl Deletions {
                 continue;
             }
             let batch = cx.batch().remove(VERSIONS, &version.digest, version.stamp);
-            // Stale: a refresh has just named it again.
+            let batch = in_generation(batch, generation.stamp);
             if cx.write(batch).await? {
                 tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");
             }

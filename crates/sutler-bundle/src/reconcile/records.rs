@@ -129,6 +129,14 @@ pub(super) fn put_generation<'a>(
     batch.put(STATE, GENERATION, was, &next)
 }
 
+/// Has a batch hold only while nobody began or ended another state of all records.
+pub(super) fn in_generation(
+    batch: sutler_broker::Batch<'_>,
+    stamp: Stamp,
+) -> sutler_broker::Batch<'_> {
+    batch.unchanged(STATE, GENERATION, stamp)
+}
+
 /// The name of a spec's record. Registries have no slash in their names.
 pub(super) fn id_of(spec: &SpecName) -> String {
     spec.to_string()
