@@ -25,6 +25,9 @@ cgroup_manager = "cgroupfs"
 events_logger = "none"
 "#;
 
+/// Registries of tests are on this host, and not all of them have certificates.
+const REGISTRIES: &str = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n";
+
 /// Ends containers that a failed test left, too.
 const SERVE: &str = r#"#!/bin/sh
 "$@" system service --time=0 "unix://$SOCKET" & service=$!
@@ -82,6 +85,7 @@ fn own() -> Option<Podman> {
 fn start(program: PathBuf, busybox: &Path) -> Podman {
     let home = Home::new(&["root"]);
     fs::write(home.path("containers.conf"), CONF).expect("a file");
+    fs::write(home.path("registries.conf"), REGISTRIES).expect("a file");
     let script = home.folder().join("serve");
     fs::write(&script, SERVE).expect("a file");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -89,6 +93,7 @@ fn start(program: PathBuf, busybox: &Path) -> Podman {
     let socket = home.folder().join("socket");
     let mut shell = home.command(Path::new("/bin/sh"));
     shell.env("CONTAINERS_CONF", home.path("containers.conf"));
+    shell.env("CONTAINERS_REGISTRIES_CONF", home.path("registries.conf"));
     shell.env("SOCKET", &socket);
     let mut words = vec![program.display().to_string()];
     words.extend(storage(&home));

@@ -3,6 +3,8 @@
 #[cfg(feature = "containers")]
 mod container;
 mod process;
+#[cfg(feature = "containers")]
+mod pulls;
 mod registries;
 mod service;
 mod starts;
