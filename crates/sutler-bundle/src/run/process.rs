@@ -310,7 +310,7 @@ fn look(folder: &RunFolder, name: RunName) -> Result<Seen, RunFault> {
     let Some((facts, lock)) = folder.facts().map_err(trouble)? else {
         return Ok(Seen::NeverStarted);
     };
-    let verdict = marks::verdict(facts, &family::boot());
+    let verdict = marks::verdict(facts, family::boot());
     // Nobody else takes it away while we look.
     let seen = match verdict {
         Verdict::NeverStarted => Seen::NeverStarted,

@@ -48,11 +48,12 @@ impl Tail {
     pub(crate) async fn follow(&mut self, lines: &mpsc::Sender<Line>) -> Infallible {
         let mut pause = PAUSE_MIN;
         loop {
+            // Nothing is said at once, and who has ended by then is heard at the end.
+            tokio::time::sleep(pause).await;
             pause = match self.pass_on(lines, Duration::ZERO).await {
                 true => PAUSE_MIN,
                 false => (pause * 2).min(PAUSE_MAX),
             };
-            tokio::time::sleep(pause).await;
         }
     }
 

@@ -8,6 +8,7 @@ use super::folder::clear;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Why a directory lies aside.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +30,11 @@ impl Aside {
 
 /// A name that nobody else uses, for a directory of this process.
 pub(crate) fn aside(runs: &Path, why: Aside) -> PathBuf {
-    let pid = rustix::process::getpid().as_raw_nonzero().get();
-    let since = family::process(pid).map_or(0, |own| own.since);
+    static OWN: LazyLock<(i32, u64)> = LazyLock::new(|| {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        (pid, family::process(pid).map_or(0, |own| own.since))
+    });
+    let (pid, since) = *OWN;
     let one = uuid::Uuid::new_v4().simple();
     runs.join(format!("{}-{pid}-{since}-{one}", why.word()))
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
+use std::sync::LazyLock;
 
 /// The variable by which processes of a run are known, whatever became of their parents.
 pub(super) const MARK: &str = "SUTLER_RUN";
@@ -179,9 +180,12 @@ pub(super) fn signal(processes: &[Process], signal: Signal) {
 
 /// The name of this boot: processes of another one are gone. Where it is hidden, all boots are one: then what
 /// is left of a run is looked for in vain, and the end is the same.
-pub(super) fn boot() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    name.trim().to_owned()
+pub(super) fn boot() -> &'static str {
+    static BOOT: LazyLock<String> = LazyLock::new(|| {
+        let name = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        name.trim().to_owned()
+    });
+    &BOOT
 }
 
 fn pids() -> Vec<i32> {

@@ -89,14 +89,14 @@ impl RunFolder {
         self.path.join("scratch")
     }
 
-    /// All that belongs to whoever the run runs as.
-    pub(super) fn of_the_run(&self) -> [PathBuf; 6] {
+    /// All that a run was told, and where it works: nobody needs it after its end. Not all of it need be
+    /// there.
+    pub(super) fn of_its_time(&self) -> [PathBuf; 5] {
         [
             self.vars(),
             self.state(),
             self.binding_state(),
             self.secrets(),
-            self.result(),
             self.scratch(),
         ]
     }
@@ -114,10 +114,18 @@ impl RunFolder {
             Err(rustix::io::Errno::WOULDBLOCK) => true,
             Err(fault) => return Err(fault.into()),
         };
+        // As long as somebody holds it, that says it all.
+        let mark = !held;
         let facts = Facts {
             held,
-            started: marks::read(&self.path, "started")?,
-            exit: marks::read(&self.path, "exit")?,
+            started: mark
+                .then(|| marks::read(&self.path, "started"))
+                .transpose()?
+                .flatten(),
+            exit: mark
+                .then(|| marks::read(&self.path, "exit"))
+                .transpose()?
+                .flatten(),
         };
         Ok(Some((facts, lock)))
     }
@@ -241,8 +249,8 @@ fn fill(folder: &RunFolder, order: &Order, job: &Job) -> io::Result<File> {
         (folder.state(), &order.state),
         (folder.binding_state(), &order.binding_state),
     ] {
-        make_folder(&path, 0o700)?;
         if let Some(state) = state {
+            make_folder(&path, 0o700)?;
             write_state(&path, state)?;
         }
     }
@@ -292,8 +300,11 @@ fn file_name(name: &str) -> io::Result<&str> {
 
 pub(crate) fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)?;
-    // Whatever the umask says.
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    // Whatever the umask says: it takes from others what they are to have.
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+    }
 }
 
 /// Makes a folder and those above it that are missing. Others may pass through them, whatever the umask says,

@@ -71,8 +71,13 @@ fn supervise(folder: &RunFolder) -> io::Result<()> {
     };
     // The next run of this user must not get in.
     std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
-    // Nobody needs it any more, and what comes now may need the room.
-    clear(&folder.scratch()).unwrap_or_default();
+    // Nobody needs it any more, secrets least of all, and what comes now may need the room.
+    for path in folder.of_its_time() {
+        match path.is_dir() {
+            true => clear(&path).unwrap_or_default(),
+            false => std::fs::remove_file(&path).unwrap_or_default(),
+        }
+    }
     let exit = match sync_results(&folder.result()) {
         Ok(()) => exit,
         Err(fault) => trouble(
@@ -97,8 +102,9 @@ fn attend(folder: &RunFolder) -> io::Result<Exit> {
     let wake = open_pipe(&folder.wake())?;
     let user = become_of(&job.user, &folder.path, &job.run)?;
     if let Some(user) = &user {
-        for path in folder.of_the_run() {
-            hand_over(&path, user.uid, user.gid)?;
+        hand_over(&folder.result(), user.uid, user.gid)?;
+        for path in folder.of_its_time().iter().filter(|path| path.exists()) {
+            hand_over(path, user.uid, user.gid)?;
         }
     }
     let output = Output::new(&folder.output(), job.output_bytes)?;
@@ -137,7 +143,7 @@ pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
 
 fn write_down_the_start(folder: &Path, user: Option<u32>) -> io::Result<()> {
     let started = Started {
-        boot: family::boot(),
+        boot: family::boot().to_owned(),
         supervisor: family::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
         user,
     };
