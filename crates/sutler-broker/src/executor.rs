@@ -153,7 +153,7 @@ impl BrokerExecutor {
         match self.resolved(&run, was).await? {
             Resolved::Yes(was) => {
                 let fresh = Fresh {
-                    was,
+                    was: *was,
                     request,
                     result,
                 };

@@ -45,7 +45,7 @@ impl Desk {
                 None => match self.untimely(id, &body, asker).await? {
                     Untimely::Repeated(plan) => (plan, Found::Withdrawn),
                     Untimely::Come => continue,
-                    Untimely::Answered(changed) => return Ok(changed),
+                    Untimely::Answered(changed) => return Ok(*changed),
                 },
             };
             let provisioned = self.provision_as(id, &body, asker, plan.as_ref(), &found);

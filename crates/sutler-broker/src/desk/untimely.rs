@@ -31,7 +31,7 @@ pub(super) enum Untimely {
     /// The plan has come meanwhile: look again.
     Come,
     /// It is answered.
-    Answered(Changed<Instance>),
+    Answered(Box<Changed<Instance>>),
 }
 
 impl Desk {
@@ -70,7 +70,7 @@ impl Desk {
             }
         }
         let waiting = self.wait_in_lane(&key, body, asker).await?;
-        Ok(Untimely::Answered(waiting))
+        Ok(Untimely::Answered(Box::new(waiting)))
     }
 
     /// What is there of this very plan.

@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// What became of the plan of a provision.
 pub(super) enum Resolved {
     /// It is known; this is the instance from now on.
-    Yes(Loaded<Instance>),
+    Yes(Box<Loaded<Instance>>),
     /// Nobody knows yet.
     Later(Duration),
     /// It will not be.
@@ -35,7 +35,7 @@ impl BrokerExecutor {
         loop {
             let thing = match &was.state {
                 Instance::Creating { thing } if thing.spec.waits_for_plan() => thing.clone(),
-                _ => return Ok(Resolved::Yes(was)),
+                _ => return Ok(Resolved::Yes(Box::new(was))),
             };
             if run.cancelled().is_cancelled() {
                 let detail = Box::new(stopped());
@@ -57,11 +57,11 @@ impl BrokerExecutor {
             }
             let version = Some(Version(commit.id()));
             if run.commit(commit).await?.is_ok() {
-                return Ok(Resolved::Yes(Loaded {
+                return Ok(Resolved::Yes(Box::new(Loaded {
                     state: next,
                     version,
                     sealed_with: SealedWith::Current,
-                }));
+                })));
             }
             self.0.plans.catch_up().await;
             was = records.load_for_run::<Instance>(run, lane).await?;

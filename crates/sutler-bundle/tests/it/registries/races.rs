@@ -94,7 +94,7 @@ async fn a_provision_before_the_first_refresh_is_over_waits_for_it() {
     let registry = Played::new("dh");
     registry.push("org/hello:latest", &manifest("1.0.0"));
     registry.hold();
-    let town = Town::with(&[registry.clone()]);
+    let town = Town::with(std::slice::from_ref(&registry));
     let hall = town.open().await;
     assert_eq!(hall.offers().await, NOTHING);
     let (status, accepted) = hall.provision("i", "accepts_incomplete=true").await;

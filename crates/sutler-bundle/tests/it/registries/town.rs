@@ -173,7 +173,7 @@ impl Town {
     pub(crate) async fn with_hello() -> (Self, Arc<Played>, Hall) {
         let registry = Played::new("dh");
         registry.push("org/hello:latest", &manifest("1.0.0"));
-        let town = Self::with(&[registry.clone()]);
+        let town = Self::with(std::slice::from_ref(&registry));
         let hall = town.open().await;
         hall.refresh().await;
         (town, registry, hall)

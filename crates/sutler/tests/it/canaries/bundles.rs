@@ -197,7 +197,7 @@ fn bind(scene: &Scene, canaries: &Canaries, never: &Canaries) {
 
 fn no_secret_is_anywhere(format: &str) {
     let canaries = planted();
-    let scene = Scene::start("vault", format, |at| write_bundle(at));
+    let scene = Scene::start("vault", format, write_bundle);
     live(&scene, &canaries);
     search_processes(&canaries);
     scene.until_no_run_is_left();
