@@ -13,6 +13,7 @@ mod import;
 mod line;
 mod list;
 mod log;
+mod pages;
 mod query;
 mod route;
 mod scan;
@@ -21,6 +22,7 @@ mod view;
 
 pub use backup::Backup;
 pub(crate) use backup::Copied;
+pub use pages::Pages;
 
 use crate::auth::{Auth, AuthFault};
 use crate::broker::BuildError;
@@ -39,7 +41,7 @@ use route::{Resource, Route};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Longest body of an order, in bytes.
@@ -125,6 +127,7 @@ impl Admin {
             desks: desks.collect(),
             copied,
             pages: self.pages,
+            more: OnceLock::new(),
         })
     }
 }
@@ -137,6 +140,8 @@ pub(crate) struct Api {
     desks: Vec<Desk>,
     copied: Option<Copied>,
     pages: Vec<(&'static str, Page)>,
+    /// What comes only once the broker runs.
+    more: OnceLock<Arc<dyn Pages>>,
 }
 
 /// What an order says besides its path.
@@ -223,7 +228,15 @@ impl Api {
             Route::Operation(id) => json(StatusCode::OK, &list::operation(desk, id).await?),
             Route::Log(id) => json(StatusCode::OK, &log::read(desk, id, &query).await?),
             Route::Stats => json(StatusCode::OK, &view::stats(desk).await?),
-            Route::Page(name) => self.page(&name),
+            Route::Page(name) => match self.page(&name) {
+                Some(page) => page,
+                None => self.more(&[name]).await,
+            },
+            Route::More(path) => self.more(&path).await,
+            Route::MoreOrders(path) => {
+                let reason = reason_of(read(body).await?)?;
+                self.order_more(desk, &path, By { who, reason }).await
+            }
             Route::Drain | Route::Resume => {
                 let reason = reason_of(read(body).await?)?;
                 self.drain(desk, route == Route::Drain, By { who, reason })
@@ -265,10 +278,32 @@ impl Api {
         }
     }
 
-    fn page(&self, name: &str) -> Result<Response<Body>, Fault> {
+    /// A page that is quick to make, if there is one of that name.
+    fn page(&self, name: &str) -> Option<Result<Response<Body>, Fault>> {
         let found = self.pages.iter().find(|(it, _)| *it == name);
-        let (_, page) = found.ok_or_else(Fault::no_such_path)?;
-        json(StatusCode::OK, &page())
+        found.map(|(_, page)| json(StatusCode::OK, &page()))
+    }
+
+    /// A page of whoever builds on the framework.
+    async fn more(&self, path: &[String]) -> Result<Response<Body>, Fault> {
+        let pages = self.more.get().ok_or_else(Fault::no_such_path)?;
+        let answered = pages.read(path).await.ok_or_else(Fault::no_such_path)?;
+        json(StatusCode::OK, &answered.map_err(pages::fault)?)
+    }
+
+    /// An order of whoever builds on the framework.
+    async fn order_more(
+        &self,
+        desk: &Desk,
+        path: &[String],
+        by: By,
+    ) -> Result<Response<Body>, Fault> {
+        let pages = self.more.get().filter(|it| it.has_order(path));
+        let pages = pages.ok_or_else(Fault::no_such_path)?;
+        self.note(desk, Deed::Order, by, Some(path.join(" ")))
+            .await?;
+        let answered = pages.order(path).await.ok_or_else(Fault::no_such_path)?;
+        json(StatusCode::OK, &answered.map_err(pages::fault)?)
     }
 
     /// Writes down what was ordered for the broker as a whole.

@@ -41,7 +41,7 @@ mod stock;
 mod trace;
 mod typed;
 
-pub use admin::{Admin, Backup};
+pub use admin::{Admin, Backup, Pages};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use auth::{
     Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,

@@ -27,7 +27,7 @@ pub use load::{Draft, Flag, Input, draft};
 pub use model::{
     Access, Admin, Audit, AuthMode, Bearer, BundleCompat, BundleSecret, Bundles, CatalogSource,
     CleanupTimes, ClientAuth, Compat, Config, DeletedPollAnswer, Engine, Format, ImageLogin,
-    Inline, Limits, Log, Metrics, MissingVersionAnswer, Platform, Records, RegistryAuth,
+    Inline, Limits, Log, Metrics, MissingVersionAnswer, Platform, Records, Refresh, RegistryAuth,
     RegistryBlock, RegistryKind, RunLimits, RunNetwork, SecretKey, StoreServer, StoreSource,
     StoreUrl, Tags, Timeouts, Tls, User,
 };

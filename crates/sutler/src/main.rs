@@ -33,6 +33,8 @@ enum Command {
     Check(commands::check::CheckArgs),
     /// Write, check and pack bundles: services without writing a broker
     Bundle(commands::bundle::BundleArgs),
+    /// See which bundles registries have, and ask them now
+    Registry(commands::admin::registry::RegistryArgs),
     /// Look after the store itself: migrate, count, check, copy into another one
     #[command(subcommand)]
     Store(commands::store::StoreCommand),
@@ -56,6 +58,7 @@ async fn carry_out(Cli { command }: Cli) -> ExitCode {
         Command::Admin(args) => return commands::admin::run(args).await,
         Command::Check(args) => return commands::check::run(args).await,
         Command::Bundle(args) => return commands::bundle::run(args).await,
+        Command::Registry(args) => return commands::admin::registry::run(args).await,
         Command::Store(command) => return commands::store::run(command).await,
     };
     match result {

@@ -27,6 +27,8 @@ pub(crate) enum Deed {
     Export,
     Import,
     Backup,
+    /// An order of whoever builds on the framework.
+    Order,
 }
 
 impl Deed {
@@ -41,6 +43,7 @@ impl Deed {
             Self::Export => "export",
             Self::Import => "import",
             Self::Backup => "backup",
+            Self::Order => "order",
         }
     }
 }

@@ -36,7 +36,25 @@ pub(crate) enum Route {
     Backup,
     /// Something that whoever builds on the framework shows.
     Page(String),
+    /// The same, further down.
+    More(Vec<String>),
+    /// What it takes orders for.
+    MoreOrders(Vec<String>),
 }
+
+/// What the API has itself: below these nothing else is looked for.
+const OWN: [&str; 10] = [
+    "instances",
+    "bindings",
+    "operations",
+    "audit",
+    "stats",
+    "export",
+    "import",
+    "backup",
+    "drain",
+    "resume",
+];
 
 /// What the query of every list may have.
 const PAGING: [&str; 3] = ["realm", "limit", "after"];
@@ -59,7 +77,9 @@ impl Route {
             | Self::Export
             | Self::Import
             | Self::Backup
-            | Self::Page(_) => return vec!["realm"],
+            | Self::Page(_)
+            | Self::More(_)
+            | Self::MoreOrders(_) => return vec!["realm"],
         };
         PAGING.iter().chain(own).copied().collect()
     }
@@ -90,6 +110,10 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         ["operations", id] => (Route::Operation(operation(id)?), Method::GET),
         ["operations", id, "log"] => (Route::Log(operation(id)?), Method::GET),
         [name] if *method == Method::GET => (Route::Page(name.to_owned()), Method::GET),
+        [first, ..] if !OWN.contains(&first) && *method == Method::POST => {
+            (Route::MoreOrders(all_decoded(rest)?), Method::POST)
+        }
+        [first, ..] if !OWN.contains(&first) => (Route::More(all_decoded(rest)?), Method::GET),
         _ => return Err(Fault::no_such_path()),
     };
     match (takes == *method, takes == Method::POST) {
@@ -97,6 +121,10 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         (false, true) => Err(Fault::method_not_allowed("POST")),
         (false, false) => Err(Fault::method_not_allowed("GET")),
     }
+}
+
+fn all_decoded(segments: &[&str]) -> Result<Vec<String>, Fault> {
+    segments.iter().map(|it| decoded(it)).collect()
 }
 
 fn operation(segment: &str) -> Result<OperationId, Fault> {

@@ -130,12 +130,13 @@ impl Shop {
         }
     }
 
-    /// What operators are shown of all registries.
+    /// What operators are shown of all registries. What is shown as served is offered by this process.
     ///
     /// # Errors
     /// The store does not answer.
     pub async fn view(&self) -> Result<RegistriesView, LedgerFault> {
         let refresh = self.running.chore_status(REFRESH).await?;
+        self.catch_up().await;
         let records = Records::read(&self.ledger).await?;
         Ok(view::all(&records, &self.order(), refresh))
     }

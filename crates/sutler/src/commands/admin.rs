@@ -10,6 +10,7 @@ mod failure;
 mod list;
 mod logs;
 mod order;
+pub(crate) mod registry;
 mod table;
 mod transfer;
 

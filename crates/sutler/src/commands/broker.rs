@@ -138,10 +138,13 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let listen = |error| BuildError::Listen(address.clone(), error);
     let listener = TcpListener::bind(&address).await.map_err(listen)?;
     let operators = access::operators(&loaded.config).map_err(|fault| fault.to_string())?;
-    let bundles = bundles::open(&loaded.config)?;
+    let mut bundles = bundles::open(&loaded.config)?;
     let broker = build::broker(&loaded, bundles.as_ref(), operators.clone()).await?;
     let broker = broker.metrics_page(telemetry.metrics_page());
     let running = broker.start().await?;
+    if let Some(bundles) = &mut bundles {
+        bundles.open_shop(&running).await?;
+    }
     if let Some(bundles) = bundles {
         tokio::spawn(bundles.tend(running.clone()));
     }

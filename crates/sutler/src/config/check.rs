@@ -233,6 +233,7 @@ fn sources(config: &Config, findings: &mut Findings) {
         self::bundles(config, bundles, findings);
     }
     registries(config, findings);
+    refresh(config, findings);
     match (&config.store.url, &config.store.key_file) {
         (StoreUrl::Memory, Some(_)) => {
             let reason = "means nothing for a store in memory; remove it";
@@ -243,6 +244,26 @@ fn sources(config: &Config, findings: &mut Findings) {
             findings.fault("store.url", reason);
         }
         (StoreUrl::Memory, None) | (StoreUrl::Server(_), Some(_)) | (StoreUrl::Sqlite(_), _) => {}
+    }
+}
+
+fn refresh(config: &Config, findings: &mut Findings) {
+    let refresh = &config.refresh;
+    let least = Duration::from_secs(1);
+    for (key, span) in [
+        ("every", refresh.every),
+        ("delete_every", refresh.delete_every),
+    ] {
+        if span.0 < least {
+            findings.fault(format!("refresh.{key}"), "must be at least 1s");
+        }
+    }
+    if !(1..=64).contains(&refresh.at_once) {
+        findings.fault("refresh.at_once", "must be between 1 and 64");
+    }
+    if refresh.withdraw_after_failures == Some(0) {
+        let reason = "must be at least 1; leave it out to withdraw nothing because of failures";
+        findings.fault("refresh.withdraw_after_failures", reason);
     }
 }
 

@@ -9,6 +9,7 @@
 mod access;
 mod bounds;
 mod bundles;
+mod refresh;
 mod registries;
 mod service;
 mod store;
@@ -18,6 +19,7 @@ pub use bounds::{Limits, Timeouts};
 pub use bundles::{
     BundleCompat, BundleSecret, Bundles, Engine, ImageLogin, RunLimits, RunNetwork, SecretKey,
 };
+pub use refresh::Refresh;
 pub use registries::{RegistryAuth, RegistryBlock, RegistryKind, Tags};
 pub use service::{
     Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Log, Metrics,
@@ -52,6 +54,8 @@ pub struct Config {
     pub bundles: Option<Bundles>,
     /// Registries that bundles are found in, beside the folders of `bundles`.
     pub registry: Vec<RegistryBlock>,
+    /// How registries are asked, and what becomes of what they do not have any more.
+    pub refresh: Refresh,
     /// Where instances, bindings and operations are kept.
     pub store: StoreSource,
     /// The API of operators, and who may use it. Without it there is none.
@@ -91,6 +95,7 @@ impl Default for Config {
             catalog: CatalogSource::default(),
             bundles: None,
             registry: Vec::new(),
+            refresh: Refresh::default(),
             store: StoreSource::default(),
             admin: None,
             limits: Limits::default(),

@@ -14,6 +14,7 @@ mod kills;
 mod lives;
 mod process;
 mod readme;
+mod registries;
 mod reload;
 mod said;
 mod shipped;

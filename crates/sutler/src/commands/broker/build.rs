@@ -14,7 +14,7 @@ use sutler::{
 };
 use sutler_broker::{
     Admin, Auth, Backup, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings,
-    Limits, MissingVersion, Platform, Rate, Settings, Tls,
+    Limits, MissingVersion, Patience, Platform, Rate, Settings, Tls,
 };
 use sutler_journal::KeyRing;
 use sutler_store_sqlite::SqliteStore;
@@ -59,6 +59,9 @@ pub(super) async fn broker(
             admin = admin.shows("bundles", move || shown.page());
         }
         broker = broker.admin(admin);
+    }
+    if let Some(registries) = bundles.and_then(|it| it.registries.as_ref()) {
+        broker = registries.chores().into_iter().fold(broker, Broker::chore);
     }
     if let Some(tls) = tls(config) {
         broker = broker.tls(tls);
@@ -124,6 +127,11 @@ fn apply(config: &Config, settings: &mut Settings) {
     settings.drain = config.drain.0;
     settings.drain_notice = config.timeouts.drain_notice.0;
     settings.limits = limits(config, settings.limits.clone());
+    settings.patience = Patience {
+        wait: config.refresh.wait.0,
+        waiting_max: config.refresh.waiting,
+        sync_wait: config.refresh.synchronous_wait.0,
+    };
     settings.instances = records(&config.instances);
     settings.bindings = records(&config.bindings);
 }

@@ -2,8 +2,10 @@
 //!
 //! What operators are shown of them is in `bundles/shown.rs`.
 
+mod registries;
 mod shown;
 
+use registries::Registries;
 use secrecy::SecretString;
 use shown::Shown;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +16,7 @@ use sutler_broker::Running;
 use sutler_bundle::{
     BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
     Offers, Parts, ProcessRunner, ProcessSettings, RegistryLogin, RunUser, Runner, Runners, Shelf,
-    Snapshot, Work,
+    Shop, Snapshot, Work,
 };
 use sutler_osb::Catalog;
 
@@ -33,6 +35,11 @@ pub(super) struct Bundles {
     pub(super) shown: Shown,
     every: Duration,
     shared: bool,
+    /// Where versions are.
+    shelf: Arc<Shelf>,
+    pub(super) registries: Option<Registries>,
+    /// What is offered of registries too, once the broker runs.
+    shop: Option<Arc<Shop>>,
     /// Held for as long as the broker runs.
     work: Work,
 }
@@ -58,7 +65,7 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     let offered = Arc::new(folders.look());
     let shared = matches!(config.store.url, StoreUrl::Server(_));
     let service = Arc::new(BundleService::new(Parts {
-        shelf,
+        shelf: shelf.clone(),
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(settings)?),
             containers: containers(configured, &work)?,
@@ -77,6 +84,9 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
         offered,
         every: configured.look_every.0,
         shared,
+        shelf,
+        registries: registries::open(config, offers(configured))?,
+        shop: None,
         work,
     }))
 }
@@ -93,12 +103,30 @@ impl Bundles {
         self.shared.then(|| self.work.host().to_owned())
     }
 
+    /// Offers what is known of registries, before the first request comes.
+    pub(super) async fn open_shop(&mut self, running: &Running) -> Result<(), Fault> {
+        if let Some(registries) = &self.registries {
+            let (shelf, service) = (self.shelf.clone(), self.service.clone());
+            let folders = self.offered.clone();
+            let shop = registries.open_shop(running, shelf, service, folders);
+            self.shop = Some(shop.await?);
+        }
+        Ok(())
+    }
+
     /// Looks at the folders again and again, and removes what runs leave, for as long as the broker runs.
     pub(super) async fn tend(self, running: Running) {
         let service = self.service.clone();
         let fates = Arc::new(running.clone());
         let sweeps = sweep_again(service.clone(), running.clone());
-        tokio::join!(service.reap(fates), sweeps, self.look_again(running));
+        let shop = self.shop.clone();
+        let follows = async move {
+            if let Some(shop) = shop {
+                shop.follow().await;
+            }
+        };
+        let looks = self.look_again(running);
+        tokio::join!(service.reap(fates), sweeps, follows, looks);
     }
 
     async fn look_again(mut self, running: Running) {
@@ -124,26 +152,33 @@ impl Bundles {
                 self.offered = Arc::new(snapshot);
                 self.shown.replace(self.offered.clone());
             }
-            let catalog = match self.offered.catalog() {
-                Ok(catalog) => catalog,
-                Err(faults) => {
-                    tracing::error!(
-                        "the bundles make no catalog, what was offered stays: {faults}"
-                    );
-                    continue;
-                }
-            };
-            let replaced = running.replace_catalog(catalog).await;
+            let offered = offer(&running, &self.service, self.shop.as_ref(), &self.offered);
+            let offered = offered.await;
             // A store that does not answer now may do so next time.
-            due = replaced.is_err();
-            match replaced {
-                Ok(()) => self.service.offer(self.offered.clone()),
-                Err(error) => {
-                    tracing::error!(%error, "the bundles cannot be offered, what was offered stays");
-                }
+            due = offered.is_err();
+            if let Err(error) = offered {
+                tracing::error!(%error, "the bundles cannot be offered, what was offered stays");
             }
         }
     }
+}
+
+/// Offers other bundles of folders, beside those of registries where there are any.
+async fn offer(
+    running: &Running,
+    service: &BundleService,
+    shop: Option<&Arc<Shop>>,
+    folders: &Arc<Snapshot>,
+) -> Result<(), String> {
+    if let Some(shop) = shop {
+        let offered = shop.offer_folders(folders.clone()).await;
+        return offered.map_err(|error| error.to_string());
+    }
+    let catalog = folders.catalog().map_err(|faults| faults.to_string())?;
+    let replaced = running.replace_catalog(catalog).await;
+    replaced.map_err(|error| error.to_string())?;
+    service.offer(folders.clone());
+    Ok(())
 }
 
 /// Removes versions of bundles that nobody needs, for as long as the process lives.

@@ -1,0 +1,268 @@
+//! `sutler registry`: what registries have, what would change, and asking them now.
+
+use super::client::{Client, segment};
+use super::failure::Failure;
+use super::list::{print, say, shown};
+use super::table::{self, Listed};
+use super::{Connection, Output};
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often it is looked whether a refresh is over.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How long it is waited for.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
+
+/// See which bundles registries have, and ask them now.
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by the broker."
+)]
+pub(crate) struct RegistryArgs {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: RegistryCommand,
+}
+
+#[derive(Subcommand)]
+enum RegistryCommand {
+    /// List registries, and how asking them stands
+    List,
+    /// Show the bundles of one registry, offered or not, and why
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Ask all registries now
+    Refresh {
+        /// Wait until they have answered and what they have is written down
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Say what would change if registries were asked now, and change nothing
+    Plan,
+}
+
+const REGISTRIES: Listed = Listed {
+    path: "registries",
+    columns: &[
+        ("REGISTRY", "name"),
+        ("ITEMS", "items"),
+        ("OFFERED", "offered"),
+        ("WITHDRAWN", "withdrawn"),
+        ("FAULTY", "faulty"),
+        ("FAILURES", "failures"),
+        ("LISTED", "listed"),
+    ],
+    names: &["name"],
+};
+
+const SPECS: Listed = Listed {
+    path: "registries",
+    columns: &[
+        ("ITEM", "item"),
+        ("SERVICE", "service"),
+        ("OFFERED", "offered"),
+        ("DIGEST", "digest"),
+    ],
+    names: &["item"],
+};
+
+pub(crate) async fn run(args: RegistryArgs) -> ExitCode {
+    match command(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            crate::commands::complain(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+async fn command(args: RegistryArgs) -> Result<(), Failure> {
+    let connection = args.connection;
+    let output = connection.output;
+    let client = Client::connect(&connection, super::password(&connection)?)?;
+    match args.command {
+        RegistryCommand::List => {
+            let answer = client.get(REGISTRIES.path, &[]).await?;
+            show(output, &answer, &REGISTRIES, "registries", all_text)
+        }
+        RegistryCommand::Show { name } => {
+            let path = format!("registries/{}", segment(&name));
+            let answer = client.get(&path, &[]).await?;
+            show(output, &answer, &SPECS, "specs", one_text)
+        }
+        RegistryCommand::Refresh { wait } => refresh(&client, output, wait).await,
+        RegistryCommand::Plan => {
+            let answer = client.get("registry-plan", &[]).await?;
+            match output {
+                Output::Json => shown(output, &answer),
+                Output::Table | Output::Name => print(&plan_text(&answer)),
+            }
+        }
+    }
+}
+
+fn show(
+    output: Output,
+    answer: &Value,
+    listed: &Listed,
+    key: &str,
+    text: impl Fn(&Value) -> String,
+) -> Result<(), Failure> {
+    match output {
+        Output::Json => shown(output, answer),
+        Output::Name => print(&table::names(listed, items(answer, key))),
+        Output::Table => print(&text(answer)),
+    }
+}
+
+async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Failure> {
+    let order = client.ask(Method::POST, "registries/refresh", &[]);
+    let answer = client.json(order).await?;
+    let number = answer["number"].as_u64().unwrap_or_default();
+    if !wait {
+        return match output {
+            Output::Json => shown(output, &answer),
+            Output::Table | Output::Name => {
+                say("Registries are asked; see `sutler registry list` for what comes of it.")
+            }
+        };
+    }
+    let until = Instant::now() + WAIT_MAX;
+    loop {
+        let answer = client.get(REGISTRIES.path, &[]).await?;
+        let refresh = &answer["refresh"];
+        if refresh["served"].as_u64().unwrap_or_default() >= number {
+            show(output, &answer, &REGISTRIES, "registries", all_text)?;
+            return match refresh["failure"].as_str() {
+                None => Ok(()),
+                Some(failure) => Err(Failure::failed(format!("the refresh failed: {failure}"))),
+            };
+        }
+        if Instant::now() >= until {
+            return Err(Failure::failed(
+                "the refresh is not over after an hour; see `sutler registry list` for how far it is",
+            ));
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// A table, how the refresh stands, and every fault in full.
+fn all_text(answer: &Value) -> String {
+    let mut text = table::rows(&REGISTRIES, items(answer, "registries"));
+    let refresh = &answer["refresh"];
+    if let Some(since) = refresh["running_since"].as_str() {
+        let progress = refresh["progress"].as_str().unwrap_or("under way");
+        let _ = write!(text, "\nrefresh: since {since}, {progress}\n");
+    }
+    if let Some(failure) = refresh["failure"].as_str() {
+        let _ = write!(text, "\nrefresh: failed, {failure}\n");
+    }
+    for registry in items(answer, "registries") {
+        if let (Some(name), Some(fault)) = (registry["name"].as_str(), registry["fault"].as_str()) {
+            let _ = write!(text, "\n{name}: {fault}\n");
+        }
+    }
+    text
+}
+
+fn one_text(answer: &Value) -> String {
+    let mut text = table::rows(&SPECS, items(answer, "specs"));
+    if let Some(fault) = answer["fault"].as_str() {
+        let _ = write!(text, "\nfault: {fault}\n");
+    }
+    for spec in items(answer, "specs") {
+        let item = spec["item"].as_str().unwrap_or_default();
+        let mark = |key: &str| spec["mark"][key].as_str().unwrap_or_default();
+        if !mark("at").is_empty() {
+            let (at, reason, until) = (mark("at"), mark("reason"), mark("until"));
+            let _ = write!(
+                text,
+                "\n{item}: withdrawn at {at} ({reason}), kept until {until} at least\n"
+            );
+        }
+        if let Some(fault) = spec["fault"].as_str() {
+            let _ = write!(text, "\n{item}: {fault}\n");
+        }
+    }
+    let unread = answer["unread"].as_object().into_iter().flatten();
+    for (item, fault) in unread {
+        let fault = fault.as_str().unwrap_or_default();
+        let _ = write!(text, "\n{item}: not offered, {fault}\n");
+    }
+    text
+}
+
+fn plan_text(answer: &Value) -> String {
+    let lines = items(answer, "lines").iter().filter_map(Value::as_str);
+    lines.fold(String::new(), |text, line| format!("{text}{line}\n"))
+}
+
+fn items<'a>(answer: &'a Value, key: &str) -> &'a [Value] {
+    answer[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{all_text, one_text, plan_text};
+    use serde_json::json;
+
+    #[test]
+    fn registries_are_a_table_with_their_faults_in_full() {
+        let answer = json!({
+            "refresh": { "running_since": "2026-01-01T00:00:00Z", "progress": "asking 2 registries" },
+            "registries": [
+                { "name": "dh", "items": 12, "offered": 10, "withdrawn": 1, "faulty": 1, "failures": 0,
+                  "listed": "2026-01-01T00:00:00Z", "fault": null },
+                { "name": "own", "items": 0, "offered": 0, "withdrawn": 0, "faulty": 0, "failures": 3,
+                  "listed": null, "fault": "it does not answer; start it" },
+            ],
+        });
+        let expected = "\
+REGISTRY  ITEMS  OFFERED  WITHDRAWN  FAULTY  FAILURES  LISTED
+dh        12     10       1          1       0         2026-01-01T00:00:00Z
+own       0      0        0          0       3         -
+
+refresh: since 2026-01-01T00:00:00Z, asking 2 registries
+
+own: it does not answer; start it
+";
+        assert_eq!(all_text(&answer), expected);
+    }
+
+    #[test]
+    fn a_registry_says_of_each_bundle_whether_it_is_offered_and_why_not() {
+        let answer = json!({
+            "specs": [
+                { "item": "org/a:latest", "service": "a", "offered": true, "digest": "sha256:1" },
+                { "item": "org/b:latest", "service": "b", "offered": false, "digest": "sha256:2",
+                  "mark": { "reason": "absent", "at": "T1", "until": "T2" } },
+            ],
+            "unread": { "org/c:latest": "no manifest; add one" },
+        });
+        let expected = "\
+ITEM          SERVICE  OFFERED  DIGEST
+org/a:latest  a        true     sha256:1
+org/b:latest  b        false    sha256:2
+
+org/b:latest: withdrawn at T1 (absent), kept until T2 at least
+
+org/c:latest: not offered, no manifest; add one
+";
+        assert_eq!(one_text(&answer), expected);
+    }
+
+    #[test]
+    fn a_plan_is_its_lines() {
+        let answer = json!({ "lines": ["add a", "keep b"] });
+        assert_eq!(plan_text(&answer), "add a\nkeep b\n");
+    }
+}

@@ -1,0 +1,131 @@
+//! Registries behind `sutler broker`: opened from the configuration, asked by chores, shown to operators.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use sutler::{Config, open_registry};
+use sutler_broker::{Chore, Error, Pages, Result, Running};
+use sutler_bundle::{
+    BundleService, Deletions, Offers, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot, Source,
+};
+use sutler_registry::{Rules, TAG};
+
+/// Registries as they are configured.
+pub(in crate::commands::broker) struct Registries {
+    sources: Arc<[Source]>,
+    offers: Offers,
+    refresh: Arc<Refresh>,
+    deletions: Arc<Deletions>,
+}
+
+/// Opens what is configured; asks nobody. `None`: there is no registry.
+pub(super) fn open(
+    config: &Config,
+    offers: Offers,
+) -> std::result::Result<Option<Registries>, String> {
+    if config.registry.is_empty() {
+        return Ok(None);
+    }
+    let variable = |name: &str| std::env::var(name).ok();
+    let mut sources = Vec::with_capacity(config.registry.len());
+    for block in &config.registry {
+        let registry = open_registry(block, &variable);
+        let registry = registry.map_err(|why| format!("the registry {} {why}", block.name))?;
+        let default_tag = block.tag.default.clone();
+        sources.push(Source {
+            registry,
+            default_tag: default_tag.unwrap_or_else(|| TAG.to_owned()),
+            at_once: config.refresh.at_once,
+        });
+    }
+    let sources: Arc<[Source]> = sources.into();
+    let rules = Rules {
+        grace: config.refresh.grace.0,
+        failures_max: config.refresh.withdraw_after_failures,
+    };
+    let every = config.refresh.every.0;
+    let refresh = Refresh::new(sources.clone(), offers.clone(), rules, every);
+    let deletions = Deletions::new(sources.clone(), rules, config.refresh.delete_every.0);
+    Ok(Some(Registries {
+        sources,
+        offers,
+        refresh: Arc::new(refresh),
+        deletions: Arc::new(deletions),
+    }))
+}
+
+impl Registries {
+    /// What is done again and again, once across replicas.
+    pub(in crate::commands::broker) fn chores(&self) -> [Arc<dyn Chore>; 2] {
+        [self.refresh.clone(), self.deletions.clone()]
+    }
+
+    /// Offers what is known, and has registries asked.
+    pub(super) async fn open_shop(
+        &self,
+        running: &Running,
+        shelf: Arc<Shelf>,
+        service: Arc<BundleService>,
+        folders: Arc<Snapshot>,
+    ) -> std::result::Result<Arc<Shop>, ShopFault> {
+        let parts = ShopParts {
+            sources: self.sources.clone(),
+            offers: self.offers.clone(),
+            shelf,
+            service,
+            refresh: self.refresh.clone(),
+        };
+        let shop = Shop::open(parts, running.clone(), folders).await?;
+        running.show(Arc::new(Shown(shop.clone())));
+        shop.refresh().await?;
+        Ok(shop)
+    }
+}
+
+/// What operators see and order.
+struct Shown(Arc<Shop>);
+
+const REFRESH: [&str; 2] = ["registries", "refresh"];
+
+#[async_trait]
+impl Pages for Shown {
+    async fn read(&self, path: &[String]) -> Option<Result<Value>> {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        match *path {
+            ["registries"] => Some(self.all().await),
+            ["registry-plan"] => Some(self.plan().await),
+            ["registries", name] => self.one(name).await.transpose(),
+            _ => None,
+        }
+    }
+
+    async fn order(&self, path: &[String]) -> Option<Result<Value>> {
+        if !self.has_order(path) {
+            return None;
+        }
+        let asked = self.0.refresh().await;
+        let number = asked.map_err(Error::from);
+        Some(number.map(|number| json!({ "number": number })))
+    }
+
+    fn has_order(&self, path: &[String]) -> bool {
+        path == REFRESH
+    }
+}
+
+impl Shown {
+    async fn all(&self) -> Result<Value> {
+        Ok(serde_json::to_value(self.0.view().await?)?)
+    }
+
+    async fn one(&self, name: &str) -> Result<Option<Value>> {
+        let shown = self.0.view_of(name).await?;
+        Ok(shown.map(serde_json::to_value).transpose()?)
+    }
+
+    async fn plan(&self) -> Result<Value> {
+        let changes = self.0.plan().await?;
+        let lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        Ok(json!({ "changes": serde_json::to_value(&changes)?, "lines": lines }))
+    }
+}
