@@ -228,10 +228,7 @@ impl Api {
             Route::Operation(id) => json(StatusCode::OK, &list::operation(desk, id).await?),
             Route::Log(id) => json(StatusCode::OK, &log::read(desk, id, &query).await?),
             Route::Stats => json(StatusCode::OK, &view::stats(desk).await?),
-            Route::Page(name) => match self.page(&name) {
-                Some(page) => page,
-                None => self.more(&[name]).await,
-            },
+            Route::Page(name) => self.page(name).await,
             Route::More(path) => self.more(&path).await,
             Route::MoreOrders(path) => {
                 let reason = reason_of(read(body).await?)?;
@@ -266,22 +263,18 @@ impl Api {
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
                 let by = By { who, reason };
-                let given = Given { command, by };
-                let obeyed = match resource {
-                    Resource::Instance(id) => desk.order_instance(&id, &given).await,
-                    Resource::Binding(instance, id) => {
-                        desk.order_binding(&instance, &id, &given).await
-                    }
-                };
-                json(StatusCode::OK, &view::Obeyed::of(desk, &obeyed?))
+                obeyed(desk, resource, &Given { command, by }).await
             }
         }
     }
 
-    /// A page that is quick to make, if there is one of that name.
-    fn page(&self, name: &str) -> Option<Result<Response<Body>, Fault>> {
+    /// A page of whoever builds on the framework: one that is quick to make, or one that comes later.
+    async fn page(&self, name: String) -> Result<Response<Body>, Fault> {
         let found = self.pages.iter().find(|(it, _)| *it == name);
-        found.map(|(_, page)| json(StatusCode::OK, &page()))
+        match found {
+            Some((_, page)) => json(StatusCode::OK, &page()),
+            None => self.more(&[name]).await,
+        }
     }
 
     /// A page of whoever builds on the framework.
@@ -352,6 +345,15 @@ impl Api {
             ))
         })
     }
+}
+
+/// Has an order about one resource carried out.
+async fn obeyed(desk: &Desk, of: Resource, given: &Given) -> Result<Response<Body>, Fault> {
+    let obeyed = match of {
+        Resource::Instance(id) => desk.order_instance(&id, given).await,
+        Resource::Binding(instance, id) => desk.order_binding(&instance, &id, given).await,
+    };
+    json(StatusCode::OK, &view::Obeyed::of(desk, &obeyed?))
 }
 
 async fn read<B>(body: B) -> Result<Bytes, Fault>

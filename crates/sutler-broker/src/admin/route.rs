@@ -193,12 +193,18 @@ mod tests {
             "/v2/instances",
             "/v1",
             "/v1/instances/a/b/c",
-            "/v1/things/one",
+            "/v1/operations/a/log/b",
         ] {
             assert!(route(&Method::GET, path).is_err(), "{path}");
         }
         assert!(route(&Method::POST, "/v1/instances/a/explode").is_err());
         assert!(route(&Method::GET, "/v1/operations/not-a-uuid").is_err());
+        // Whether there is such a page is for those to say who show pages.
+        let page = vec!["things".to_owned(), "a/b".to_owned()];
+        assert_eq!(
+            route(&Method::GET, "/v1/things/a%2Fb").ok(),
+            Some(Route::More(page))
+        );
     }
 
     #[test]
