@@ -68,6 +68,6 @@ fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_nothing_ou
 #[test]
 fn a_broker_killed_at_every_step_makes_one_container_for_every_action_and_leaves_none() {
     if traced::can_trace() && redis::is_there() {
-        kill_at_every_step(Victim::Broker, 9, redis::lives);
+        kill_at_every_step(Victim::Broker, 12, redis::lives);
     }
 }

@@ -99,6 +99,8 @@ pub(super) struct Hunt {
     victim: Victim,
     /// Also during recoveries, and where nothing can differ from the step before.
     thorough: bool,
+    /// Whether questions to an engine are steps.
+    pub(super) asks: bool,
     coverage: Arc<Coverage>,
     now: Mutex<Now>,
 }
@@ -127,9 +129,16 @@ impl Hunt {
         Self {
             victim,
             thorough: is_thorough(),
+            asks: false,
             coverage,
             now: Mutex::default(),
         }
+    }
+
+    /// With an engine that is asked for containers.
+    pub(super) fn with_engine(mut self) -> Self {
+        self.asks = true;
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
@@ -194,7 +203,7 @@ impl Hunt {
             kill(&handle);
         }
         let watched = match self.victim {
-            Victim::Broker => !is_of_the_run(&step.label),
+            Victim::Broker => !is_of_the_run(&step.label) && !step.label.starts_with("ask"),
             Victim::Supervisor | Victim::Both => by_supervisor,
         };
         Some(Prey {

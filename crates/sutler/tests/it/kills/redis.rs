@@ -82,7 +82,7 @@ pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
     .expect("a file");
     let socket = keys.engine.socket.display();
     let engine = format!("  container: {{socket: '{socket}', network: host}}\n");
-    let hunt = Hunt::new(victim, coverage.clone());
+    let hunt = Hunt::new(victim, coverage.clone()).with_engine();
     let house = House::new(folder, &engine, Path::new("/usr/bin"), hunt);
     lead(house, &keys, victim);
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 pub(super) const CALLS: &str =
     "mkdir,mkdirat,mknodat,rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
 
-/// Calls by which a broker asks an engine for containers; those that go elsewhere are no steps.
-pub(super) const ASKS: &str = "sendto,writev";
+/// Calls by which a broker asks an engine for containers; those that go elsewhere are no steps. They are not held
+/// up: the engine does what it was asked for whoever is dead.
+pub(super) const ASKS: &str = "sendto";
 
 /// Where runs have their directories, below the folder of a broker: processes and containers.
 const RUNS: [&str; 2] = ["/kept/runs", "/kept/containers"];
@@ -47,7 +48,9 @@ impl Trace {
             label(rest)?
         };
         let (_, result) = rest.rsplit_once(" = ")?;
-        result.starts_with('0').then_some(Step { thread, label })
+        // What an engine is asked for has a length.
+        let asked = label.starts_with("ask") && !result.starts_with('-');
+        (asked || result.starts_with('0')).then_some(Step { thread, label })
     }
 }
 
@@ -191,6 +194,14 @@ mod tests {
                 "start supervisor",
             ),
             (
+                "7 sendto(9<socket:[1]>, \"POST /containers/create?name=x HTTP/1.1\\r\", 145, MSG_NOSIGNAL, NULL, 0) = 145".to_owned(),
+                "ask engine to create",
+            ),
+            (
+                "7 sendto(9<socket:[1]>, \"DELETE /v1.41/containers/sutler-1?v=true HTTP\", 9, 0, NULL, 0) = 9".to_owned(),
+                "ask engine to remove",
+            ),
+            (
                 "7 execve(\"/proc/self/exe\", [\"/proc/self/exe\", \"--launch\", \"1\"], 0x1) = 0"
                     .to_owned(),
                 "start launcher",
@@ -210,8 +221,7 @@ mod tests {
             format!("7 mkdir(\"{RUN}\", 0700) = -1 EEXIST (File exists)"),
             "7 mkdir(\"/tmp/y\", 0700) = 0".to_owned(),
             "7 fdatasync(13</tmp/x/one.db>) = 0".to_owned(),
-            "7 writev(9<socket:[1]>, [{iov_base=\"HTTP/1.1 200 OK\\r\", iov_len=9}], 1) = 9"
-                .to_owned(),
+            "7 sendto(9<socket:[1]>, \"HTTP/1.1 200 OK\\r\", 9, 0, NULL, 0) = 9".to_owned(),
             "7 execve(\"/usr/bin/psql\", [\"psql\"], 0x1) = 0".to_owned(),
             "7 +++ killed by SIGKILL +++".to_owned(),
             String::new(),

@@ -67,7 +67,7 @@ impl Traced {
         let boots = std::fs::read_dir(folder).expect("a folder").count();
         let log = folder.join(format!("broker-{boots}.log"));
         let (trace, tell) = std::io::pipe().expect("a pipe");
-        let mut command = under_a_tracer(folder);
+        let mut command = under_a_tracer(folder, hunt.asks);
         command
             .env("PATH", path)
             .stdin(Stdio::from(tell))
@@ -141,7 +141,11 @@ impl Traced {
     }
 }
 
-fn under_a_tracer(folder: &Path) -> Command {
+fn under_a_tracer(folder: &Path, asks: bool) -> Command {
+    let calls = match asks {
+        true => format!("{CALLS},{ASKS},execve"),
+        false => format!("{CALLS},execve"),
+    };
     let inner = sutler(folder);
     let mut command = Command::new("strace");
     command
@@ -156,11 +160,8 @@ fn under_a_tracer(folder: &Path) -> Command {
             "-e",
             "signal=none",
         ])
-        .args(["-e", &format!("trace={CALLS},{ASKS},execve")])
-        .args([
-            "-e",
-            &format!("inject={CALLS},{ASKS}:delay_exit={HELD_UP_US}"),
-        ])
+        .args(["-e", &format!("trace={calls}")])
+        .args(["-e", &format!("inject={CALLS}:delay_exit={HELD_UP_US}")])
         .args(["-o", "/dev/stdin"])
         .arg(inner.get_program())
         .args([
