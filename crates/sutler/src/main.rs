@@ -20,7 +20,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve a catalog file as a service broker, with a built-in demo service behind every plan
+    /// Serve bundles, or a catalog file with a built-in demo service behind it, as a service broker
     Broker(commands::broker::BrokerArgs),
     /// Check, show and describe configurations
     #[command(subcommand)]
