@@ -54,7 +54,8 @@ pub(super) struct Traced {
     process: Child,
     pub(super) address: String,
     log: PathBuf,
-    reader: JoinHandle<()>,
+    /// Until it is dead.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Traced {
@@ -76,14 +77,13 @@ impl Traced {
         let process = command.spawn().expect("strace runs");
         // Its end of the pipe goes with it.
         drop(command);
-        hunt.broker_started(process.id());
-        let hunt = hunt.clone();
-        let reader = std::thread::spawn(move || follow(trace, &hunt));
+        let (pid, hunt) = (process.id(), hunt.clone());
+        let reader = std::thread::spawn(move || follow(trace, pid, &hunt));
         let broker = Self {
             process,
             address: String::new(),
             log,
-            reader,
+            reader: Some(reader),
         };
         broker.until_it_listens()
     }
@@ -104,7 +104,7 @@ impl Traced {
                 return Ok(self);
             }
             if self.is_dead() {
-                return Err(self.reader);
+                return Err(self.bury());
             }
             assert!(begun.elapsed() < PATIENCE, "it does not listen: {said}");
             std::thread::sleep(LOOK);
@@ -127,8 +127,8 @@ impl Traced {
     }
 
     /// What is left when it is dead: whoever reads its trace to the end.
-    pub(super) fn bury(self) -> JoinHandle<()> {
-        self.reader
+    pub(super) fn bury(mut self) -> JoinHandle<()> {
+        self.reader.take().expect("it is buried once")
     }
 
     /// Ends it as operators do.
@@ -137,7 +137,17 @@ impl Traced {
         kill_process(pid, Signal::TERM).expect("it is ours");
         let status = self.process.wait().expect("it is ours");
         assert!(status.success(), "{status}");
-        self.reader
+        self.bury()
+    }
+}
+
+/// One that a failed test leaves must not stay.
+impl Drop for Traced {
+    fn drop(&mut self) {
+        if self.reader.is_some() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
     }
 }
 
@@ -182,10 +192,17 @@ fn under_a_tracer(folder: &Path, asks: bool) -> Command {
 }
 
 /// Reads a trace to its end; on the way somebody is killed.
-fn follow(trace: PipeReader, hunt: &Hunt) {
+fn follow(trace: PipeReader, broker: u32, hunt: &Hunt) {
     let mut steps = Trace::default();
     let mut last: Option<Prey> = None;
-    for line in BufReader::new(trace).lines().map_while(Result::ok) {
+    for (number, line) in BufReader::new(trace).lines().enumerate() {
+        let Ok(line) = line else {
+            return;
+        };
+        // Until its first call the process is the tracer's, who must not be killed half-way.
+        if number == 0 {
+            hunt.broker_started(broker);
+        }
         let Some(step) = steps.step(&line) else {
             continue;
         };
