@@ -45,6 +45,9 @@ struct Options {
     /// Lists the mutations and the lines without one; runs nothing.
     #[arg(long)]
     list: bool,
+    /// Builds the tests with the mutations in them; runs nothing. A later call finds them built.
+    #[arg(long)]
+    build: bool,
     /// Runs only the tests that hold the line, and stops at the first red one.
     #[arg(long)]
     fast: bool,
@@ -90,6 +93,9 @@ fn run(options: &Options) -> Result<bool, Fault> {
         binaries.len(),
         begun.elapsed().as_secs()
     );
+    if options.build {
+        return Ok(true);
+    }
     let mut holds = holds::read(&tree, &binaries)?;
     let green = Instant::now();
     let red = trial::without_a_mutant(&binaries, &holds)?;
