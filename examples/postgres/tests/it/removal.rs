@@ -19,7 +19,9 @@ async fn a_database_is_removed_although_sessions_are_open_and_busy() {
         .expect("it may");
     idle.run("BEGIN; LOCK TABLE t").await.expect("it may");
     let mut busy = Session::with(&credentials).await;
-    let waiting = tokio::spawn(async move { busy.run("SELECT * FROM t").await });
+    // It may be the last to be thrown out, and have its lock by then: it goes on being busy.
+    let busy_for_long = "SELECT * FROM t; SELECT pg_sleep(3600)";
+    let waiting = tokio::spawn(async move { busy.run(busy_for_long).await });
     let deprovision = timeout(PATIENCE, estate.broker.deprovision("one")).await;
     assert_eq!(deprovision.expect("it ends"), (200, json!({})));
     let thrown_out = waiting.await.expect("it ends");
