@@ -350,9 +350,19 @@ fn unknown_service(service: &ServiceId) -> Refusal {
 }
 
 fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
+    let maintenance = plan.pinned.maintenance_version();
+    asked_instance(body, plan.digest.clone(), maintenance)
+}
+
+/// What a request asks for, of this version of its plan.
+pub(super) fn asked_instance(
+    body: &ProvisionBody,
+    plan: String,
+    maintenance_version: Option<&str>,
+) -> InstanceSpec {
     InstanceSpec {
-        plan: plan.digest.clone(),
-        maintenance_version: plan.pinned.maintenance_version().map(str::to_owned),
+        plan,
+        maintenance_version: maintenance_version.map(str::to_owned),
         service_id: body.service_id.clone(),
         plan_id: body.plan_id.clone(),
         parameters: body.parameters.clone().unwrap_or_default(),

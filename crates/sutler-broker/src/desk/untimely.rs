@@ -4,11 +4,11 @@
 //! accepts incomplete operations is told 202 and the operation waits (`executor/resolve.rs`); any other
 //! waits for the answer. Both within bounds. Otherwise the plan is refused, with the reason if there is one.
 
-use super::instance::{ask, unknown_plan};
+use super::instance::{ask, asked_instance, unknown_plan};
 use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::keeper::Standing;
 use crate::lifecycle::Verb;
-use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, Thing, decide};
+use crate::lifecycle::instance::{Event, Instance, Provision, Thing, decide};
 use crate::plans::OfferedPlan;
 use crate::records::{INSTANCE, WAITS, WAITS_FOR_PLAN};
 use crate::refusal::Refusal;
@@ -120,16 +120,7 @@ impl Desk {
         body: &ProvisionBody,
         asker: &Asker,
     ) -> Result<Changed<Instance>, Problem> {
-        let wanted = InstanceSpec {
-            plan: String::new(),
-            maintenance_version: body.maintenance_version().map(str::to_owned),
-            service_id: body.service_id.clone(),
-            plan_id: body.plan_id.clone(),
-            parameters: body.parameters.clone().unwrap_or_default(),
-            organization_guid: body.organization_guid.as_str().to_owned(),
-            space_guid: body.space_guid.as_str().to_owned(),
-            context: body.context.clone(),
-        };
+        let wanted = asked_instance(body, String::new(), body.maintenance_version());
         let policy = Policy::default();
         let draft = draft(&wanted, asker);
         for _ in 0..TRIES {
