@@ -60,7 +60,9 @@ pub use reconcile::{
 pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
 #[cfg(feature = "containers")]
 pub use run::container::{ContainerRunner, ContainerSettings, Network, RegistryLogin};
-pub use run::process::{ProcessRunner, ProcessSettings, RunUser, SUPERVISOR, supervisor};
+pub use run::process::{
+    ProcessRunner, ProcessSettings, RunUser, SUPERVISOR, Supervisor, supervisor,
+};
 pub use runner::{Exit, Line, RunFault, Runner, Seen};
 pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};

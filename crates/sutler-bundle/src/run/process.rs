@@ -10,6 +10,7 @@ mod family;
 mod folder;
 mod graves;
 mod job;
+mod kin;
 mod launch;
 mod marks;
 mod supervise;
@@ -27,6 +28,7 @@ pub(crate) use marks::{sync_folder, write_durably};
 pub(crate) use supervise::hand_over;
 
 pub use job::RunUser;
+pub use kin::Supervisor;
 pub use supervise::{SUPERVISOR, supervisor};
 
 use crate::ansible;
@@ -42,7 +44,7 @@ use marks::Verdict;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
@@ -71,8 +73,8 @@ const PASSED_ON: [&str; 6] = [
 pub struct ProcessSettings {
     /// Where run directories are made. Others must be able to pass through to it.
     pub work: PathBuf,
-    /// The program that supervises, and its first words.
-    pub supervisor: Vec<String>,
+    /// The program that supervises.
+    pub supervisor: Supervisor,
     /// Who runs are.
     pub user: RunUser,
     /// How long a run has from the word to end to the blow.
@@ -92,7 +94,7 @@ impl ProcessSettings {
         environment.insert("PATH".to_owned(), path);
         Self {
             work,
-            supervisor: supervisor_beside(&own),
+            supervisor: Supervisor::of(&own),
             user: RunUser::unprivileged(),
             grace: GRACE,
             environment,
@@ -113,17 +115,6 @@ pub(crate) fn passed_on() -> BTreeMap<String, String> {
         }
     }
     all
-}
-
-/// The small executable that does nothing else, where it is installed beside the large one: a supervisor
-/// that waits then takes a tenth of the memory. Without it the large one does the same.
-fn supervisor_beside(own: &Path) -> Vec<String> {
-    let small = own.with_file_name("sutler-supervisor");
-    if small.is_file() {
-        vec![small.display().to_string()]
-    } else {
-        vec![own.display().to_string(), SUPERVISOR.to_owned()]
-    }
 }
 
 /// Runs bundles as processes of this host.
@@ -348,11 +339,6 @@ fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, Run
     let Some((folder, lock)) = made else {
         return Ok(None);
     };
-    let [program, words @ ..] = settings.supervisor.as_slice() else {
-        return Err(RunFault::Refused(
-            "No supervisor is configured: name one.".to_owned(),
-        ));
-    };
     let alive = match supervise::open_pipe(&folder.alive()) {
         Ok(alive) => alive,
         Err(fault) => {
@@ -361,8 +347,9 @@ fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, Run
             return Err(trouble_with("use", &folder.path, &fault));
         }
     };
-    let spawned = Command::new(program)
-        .args(words)
+    let spawned = settings
+        .supervisor
+        .command()
         .arg(&folder.path)
         .env_clear()
         .current_dir("/")
@@ -374,6 +361,7 @@ fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, Run
     spawned.map(Some).map_err(|fault| {
         // The lock went with the command: it never started, and says so.
         folder.take_away().unwrap_or_default();
+        let program = settings.supervisor.path().display();
         RunFault::Unavailable(format!(
             "The supervisor {program} cannot be started: {fault}. See that it is there and may be run."
         ))

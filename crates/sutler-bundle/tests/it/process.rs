@@ -11,7 +11,7 @@ use std::time::Duration;
 use sutler_bundle::conformance::Candidate;
 use sutler_bundle::{
     Action, Exit, Limits, Order, ProcessRunner, ProcessSettings, RunName, RunUser, Runnable,
-    Runner, Seen, Vars,
+    Runner, Seen, Supervisor, Vars,
 };
 use tempfile::TempDir;
 
@@ -35,7 +35,7 @@ impl Processes {
 
     fn settings(&self) -> ProcessSettings {
         let mut settings = ProcessSettings::new(self.work());
-        settings.supervisor = vec![env!("CARGO_BIN_EXE_sutler-supervisor").to_owned()];
+        settings.supervisor = Supervisor::at(env!("CARGO_BIN_EXE_sutler-supervisor").as_ref());
         settings.grace = Duration::from_millis(500);
         settings
     }
@@ -163,7 +163,7 @@ async fn a_start_that_died_before_its_supervisor_is_never_started_and_made_again
     let order = order(&processes, "exit 0");
     // Dies of what the broker would: the directory is there, and nobody supervises.
     let mut settings = processes.settings();
-    settings.supervisor = vec!["/bin/true".to_owned()];
+    settings.supervisor = Supervisor::at("/bin/true".as_ref());
     let first = ProcessRunner::open(settings).expect("opened");
     first.start(&order).await.expect("started");
     let runner = processes.runner().await;
@@ -182,7 +182,7 @@ async fn a_supervisor_that_cannot_be_started_leaves_nothing() {
     let processes = Processes::fresh();
     let order = order(&processes, "exit 0");
     let mut settings = processes.settings();
-    settings.supervisor = vec!["/not/there".to_owned()];
+    settings.supervisor = Supervisor::at("/not/there".as_ref());
     let runner = ProcessRunner::open(settings).expect("opened");
     let fault = runner.start(&order).await.expect_err("not there");
     assert!(fault.to_string().contains("/not/there"), "{fault}");

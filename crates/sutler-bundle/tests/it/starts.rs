@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use sutler_bundle::{
-    Action, Limits, Order, ProcessRunner, ProcessSettings, RunName, Runnable, Runner, Seen, Vars,
+    Action, Limits, Order, ProcessRunner, ProcessSettings, RunName, Runnable, Runner, Seen,
+    Supervisor, Vars,
 };
 use tempfile::TempDir;
 
@@ -36,7 +37,7 @@ const STEPS: [(&str, &str); 8] = [
 
 fn settings(place: &Path) -> ProcessSettings {
     let mut settings = ProcessSettings::new(place.join("work"));
-    settings.supervisor = vec![env!("CARGO_BIN_EXE_sutler-supervisor").to_owned()];
+    settings.supervisor = Supervisor::at(env!("CARGO_BIN_EXE_sutler-supervisor").as_ref());
     settings.grace = Duration::from_millis(500);
     settings
 }

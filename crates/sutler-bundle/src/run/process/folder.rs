@@ -6,6 +6,7 @@
 use super::ProcessSettings;
 use super::aside::{Aside, aside};
 use super::job::{Job, Places, ProcessLimits, command, environment};
+use super::kin::ORDERS;
 use super::marks::{self, Facts};
 use crate::order::{Order, RunName, Runnable, SecretFiles, Vars};
 use crate::runner::RunFault;
@@ -216,7 +217,8 @@ fn job_of(settings: &ProcessSettings, order: &Order, folder: &RunFolder) -> Resu
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     Ok(Job {
         run: order.name.to_string(),
-        words: settings.supervisor[1..].to_vec(),
+        orders: ORDERS,
+        words: settings.supervisor.words().to_vec(),
         program,
         arguments,
         environment: environment(order, &settings.environment, &places),

@@ -78,6 +78,9 @@ fn mapped(map: &str, first: u32, count: u32) -> bool {
 /// What a supervisor does.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
+    /// Its form.
+    #[serde(default)]
+    pub(super) orders: u32,
     /// The run's name.
     pub(super) run: String,
     /// The first words of whoever starts supervisors, without the program: it starts itself again.

@@ -8,6 +8,7 @@ use super::course::{Course, Step};
 use super::family;
 use super::folder::{RunFolder, clear};
 use super::job::{Job, RunUser};
+use super::kin::{ASKED, ORDERS, answer};
 use super::launch::{LAUNCH, launch};
 use super::marks::{Started, sync_folder, sync_results, write_durably, write_reserved};
 use crate::runner::Exit;
@@ -43,6 +44,10 @@ pub const SUPERVISOR: &str = "bundle-supervisor";
 pub fn supervisor(words: &[OsString]) -> ExitCode {
     match words {
         [word, rest @ ..] if word == LAUNCH => launch(rest),
+        [word] if word == ASKED => {
+            let said = io::stdout().write_all(answer().as_bytes());
+            said.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+        }
         [folder] => {
             let folder = RunFolder {
                 path: PathBuf::from(folder),
@@ -57,6 +62,8 @@ pub fn supervisor(words: &[OsString]) -> ExitCode {
 }
 
 fn supervise(folder: &RunFolder) -> io::Result<()> {
+    // It was started by a number, and is to be found by a name.
+    rustix::thread::set_name(c"sutler-supervis").ok();
     // Fails only for who leads a group already, and that is as good.
     rustix::process::setsid().ok();
     let _alive = open_pipe(&folder.alive())?;
@@ -98,7 +105,7 @@ fn trouble(folder: &RunFolder, sentence: &str) -> Exit {
 
 /// From the order to the end of the last process.
 fn attend(folder: &RunFolder) -> io::Result<Exit> {
-    let job: Job = serde_json::from_slice(&std::fs::read(folder.order())?)?;
+    let job = order(&std::fs::read(folder.order())?)?;
     let wake = open_pipe(&folder.wake())?;
     let user = become_of(&job.user, &folder.path, &job.run)?;
     if let Some(user) = &user {
@@ -131,6 +138,23 @@ fn attend(folder: &RunFolder) -> io::Result<Exit> {
         output,
     };
     watch.through()
+}
+
+/// What is to be done, if it is written for this version.
+fn order(bytes: &[u8]) -> io::Result<Job> {
+    #[derive(serde::Deserialize)]
+    struct Form {
+        #[serde(default)]
+        orders: u32,
+    }
+    let Form { orders } = serde_json::from_slice(bytes)?;
+    if orders == ORDERS {
+        return Ok(serde_json::from_slice(bytes)?);
+    }
+    Err(io::Error::other(format!(
+        "the broker writes orders of form {orders}, and this supervisor reads form {ORDERS}; install both of \
+         one version and restart the broker"
+    )))
 }
 
 /// Both ends, so that it neither waits for anybody nor ends when they go.
@@ -420,7 +444,7 @@ fn exit_of(status: WaitStatus) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST_READS, Output, READS, listen};
+    use super::{LAST_READS, Output, READS, listen, order};
     use std::fs::File;
     use std::io::PipeReader;
     use std::os::fd::OwnedFd;
@@ -439,5 +463,14 @@ mod tests {
         }
         let kept = std::fs::read(&path).expect("read");
         assert!((10_000..10_200).contains(&kept.len()), "{}", kept.len());
+    }
+
+    #[test]
+    fn an_order_of_another_version_is_refused_with_what_to_do() {
+        for newer in [r#"{"orders": 7, "what": "else"}"#, "{}"] {
+            let fault = order(newer.as_bytes()).expect_err("it is not understood");
+            let told = fault.to_string();
+            assert!(told.contains("install both of one version"), "{told}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sutler_broker::{Admin, Broker, BuildError, Running};
 use sutler_bundle::{
     Action, BundleService, Folders, KeptSecret, Limits, Offers, Parts, ProcessRunner,
-    ProcessSettings, Runner, Runners, Shelf, Snapshot,
+    ProcessSettings, Runner, Runners, Shelf, Snapshot, Supervisor,
 };
 use sutler_journal::conformance::{Call, Fate, Tapped};
 use sutler_journal::{KeyRing, MemoryStore};
@@ -137,7 +137,7 @@ impl House {
             return self.fake.clone();
         }
         let mut settings = ProcessSettings::new(self.root.path().join("work"));
-        settings.supervisor = vec![env!("CARGO_BIN_EXE_sutler-supervisor").to_owned()];
+        settings.supervisor = Supervisor::at(env!("CARGO_BIN_EXE_sutler-supervisor").as_ref());
         Arc::new(ProcessRunner::open(settings).expect("a runner"))
     }
 

@@ -115,7 +115,8 @@ fn program(arguments: &str) -> Option<&'static str> {
     if arguments.contains("\"--launch\"") {
         return Some("launcher");
     }
-    if after_runs(arguments, false).is_some() && path.contains("/sutler") {
+    let ours = path.contains("/sutler") || path.starts_with("/proc/self/fd/");
+    if after_runs(arguments, false).is_some() && ours {
         return Some("supervisor");
     }
     path.contains("/kept/bundles/").then_some("bundle")
@@ -189,7 +190,7 @@ mod tests {
             ),
             (
                 format!(
-                    "7 execve(\"/b/sutler-supervisor\", [\"/b/sutler-supervisor\", \"{RUN}\"], 0x1 /* 0 vars */) = 0"
+                    "7 execve(\"/proc/self/fd/9\", [\"/b/sutler-supervisor\", \"{RUN}\"], 0x1 /* 0 vars */) = 0"
                 ),
                 "start supervisor",
             ),
