@@ -39,7 +39,7 @@ pub(crate) struct Door {
 }
 
 #[derive(Clone)]
-struct Token {
+pub(crate) struct Token {
     secret: SecretString,
     until: Instant,
 }
@@ -197,7 +197,7 @@ fn wanted_by(answer: &Answer) -> Option<Challenge> {
     challenge::best(headers.iter().filter_map(|it| it.to_str().ok()))
 }
 
-fn read_token(body: &[u8]) -> Result<Token, Trouble> {
+pub(crate) fn read_token(body: &[u8]) -> Result<Token, Trouble> {
     #[derive(Deserialize)]
     struct Body {
         token: Option<SecretString>,

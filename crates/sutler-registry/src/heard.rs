@@ -3,11 +3,12 @@
 //! Each says what it made of the bytes, in a few words, or the sentence that would be told.
 
 use crate::digest::Digest;
-use crate::door::challenge;
+use crate::door::{self, challenge};
 use crate::oci::document::{self, Document};
-use crate::oci::link;
+use crate::oci::{link, names};
 use crate::openshift::shapes::{StreamImage, Streams};
-use crate::{index, web};
+use crate::trouble::Trouble;
+use crate::{hub, index, pages, quay, web};
 use reqwest::Url;
 use std::time::SystemTime;
 
@@ -40,7 +41,10 @@ pub fn header(text: &str) -> Result<String, String> {
     let later = web::pace::retry_after(text, SystemTime::UNIX_EPOCH).is_some();
     let page = Url::parse("https://registry.example/v2/_catalog?n=2");
     let page = page.map_err(|_| "there is no page to begin with".to_owned())?;
-    let next = link::next(Some(text), &page)?;
+    let next = match link::next([text])? {
+        Some(next) => Some(pages::beside(&page, next).map_err(|it| told(&it))?),
+        None => None,
+    };
     match next {
         Some(next) if next.origin() != page.origin() => {
             Err(format!("BROKEN: leads to another server: {next}"))
@@ -50,6 +54,41 @@ pub fn header(text: &str) -> Result<String, String> {
             next.is_some()
         )),
     }
+}
+
+/// A page of names: of a catalog, of Docker Hub or of Quay; or a token.
+///
+/// # Errors
+/// The sentence that would be told.
+pub fn page(bytes: &[u8]) -> Result<String, String> {
+    let url = Url::parse("https://registry.example/list?n=2");
+    let url = url.map_err(|_| "there is no page to begin with".to_owned())?;
+    let token = door::read_token(bytes).is_ok();
+    let catalog = names::read(bytes).map(|it| it.len());
+    let pages = [
+        hub::read(bytes, "org", &url),
+        quay::read(bytes, "org", &url),
+    ];
+    for page in pages.iter().flatten() {
+        let next = page.next.as_ref();
+        if let Some(next) = next.filter(|it| it.origin() != url.origin()) {
+            return Err(format!("BROKEN: leads to another server: {next}"));
+        }
+    }
+    let [hub, quay] = pages.map(|it| it.map(|it| it.names.len()));
+    match (catalog, hub, quay) {
+        (Err(why), Err(_), Err(_)) if !token => Err(why),
+        (catalog, hub, quay) => Ok(format!(
+            "catalog {:?}, hub {:?}, quay {:?}, token {token}",
+            catalog.ok(),
+            hub.ok(),
+            quay.ok()
+        )),
+    }
+}
+
+fn told(trouble: &Trouble) -> String {
+    trouble.clone().of_listing("the registry").to_string()
 }
 
 /// An index.

@@ -3,14 +3,16 @@
 //! With a user and a password it lists what is private, too: a session is begun with them for each listing.
 
 use crate::credentials::Credentials;
-use crate::oci::{NAMES_MAX, PAGE_BYTES_MAX, PAGES_MAX, too_many};
+use crate::pages::{self, PAGE_BYTES_MAX, Page, Pages};
 use crate::place::Place;
 use crate::trouble::{Trouble, judge};
-use crate::wanted::is_image;
+use crate::wanted::{Wanted, is_image};
 use crate::web::{Ask, Proof, Verb, Web};
+use async_trait::async_trait;
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where the listing is.
@@ -30,15 +32,31 @@ pub(crate) struct Hub {
     credentials: Credentials,
 }
 
+/// A page as it comes. At the end `next` is `null`: a page without it is none.
 #[derive(Deserialize)]
-struct Page {
+struct Body {
+    count: Option<u64>,
     results: Vec<Repository>,
+    #[serde(deserialize_with = "Option::deserialize")]
     next: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Repository {
     name: String,
+}
+
+/// What a page of an organisation's listing says.
+pub(crate) fn read(body: &[u8], org: &str, url: &Url) -> Result<Page, Trouble> {
+    let body: Body = serde_json::from_slice(body).map_err(|_| {
+        Trouble::Garbled("answered with something that is no listing: check its URL".to_owned())
+    })?;
+    let names = body.results.into_iter();
+    Ok(Page {
+        names: names.map(|it| format!("{org}/{}", it.name)).collect(),
+        next: body.next.map(|it| pages::beside(url, &it)).transpose()?,
+        total: body.count,
+    })
 }
 
 impl Hub {
@@ -56,49 +74,21 @@ impl Hub {
         })
     }
 
-    pub(crate) async fn names(&self) -> Result<Vec<String>, Trouble> {
-        let proof = self.session().await?;
+    pub(crate) async fn names(&self, wanted: &Wanted) -> Result<BTreeSet<String>, Trouble> {
         let org = &self.org;
-        let first = self
-            .place
-            .at(&format!("/v2/repositories/{org}/?page_size={PAGE}"));
-        let mut url = first.map_err(Trouble::Garbled)?;
-        let mut names = Vec::new();
-        for _ in 0..PAGES_MAX {
-            let mut ask = Ask::get(url.clone(), PAGE_BYTES_MAX);
-            ask.proof = proof.clone();
-            let answer = self.web.ask(&ask).await?;
-            if answer.status == 404 {
-                return Err(Trouble::Garbled(format!(
-                    "knows no organisation or user {org}: check `org`"
-                )));
-            }
-            judge(answer.status, &answer.headers, &answer.body)?;
-            let page: Page = serde_json::from_slice(&answer.body).map_err(|_| {
-                Trouble::Garbled(
-                    "answered with something that is no listing: check its URL".to_owned(),
-                )
-            })?;
-            names.extend(
-                page.results
-                    .into_iter()
-                    .map(|it| format!("{org}/{}", it.name)),
-            );
-            if names.len() > NAMES_MAX {
-                break;
-            }
-            match page.next {
-                None => return Ok(names),
-                Some(next) => url = next_page(&url, &next)?,
-            }
-        }
-        Err(too_many())
+        let path = format!("/v2/repositories/{org}/?page_size={PAGE}");
+        let first = self.place.at(&path).map_err(Trouble::Garbled)?;
+        let session = Session {
+            hub: self,
+            proof: self.session().await?,
+        };
+        pages::names(&session, first, &|it| wanted.wants(it)).await
     }
 
     /// What proves who lists.
     async fn session(&self) -> Result<Option<Proof>, Trouble> {
         #[derive(Deserialize)]
-        struct Session {
+        struct Begun {
             token: SecretString,
         }
         let (user, password) = match &self.credentials {
@@ -113,22 +103,33 @@ impl Hub {
         ask.body = Some(body.to_string().into());
         let answer = self.web.ask(&ask).await?;
         judge(answer.status, &answer.headers, &answer.body)?;
-        let session: Session = serde_json::from_slice(&answer.body)
+        let begun: Begun = serde_json::from_slice(&answer.body)
             .map_err(|_| Trouble::Garbled("began no session for us: check its URL".to_owned()))?;
-        Ok(Some(Proof::Bearer(session.token)))
+        Ok(Some(Proof::Bearer(begun.token)))
     }
 }
 
-/// The next page, which must be another one of the same server.
-pub(crate) fn next_page(page: &Url, next: &str) -> Result<Url, Trouble> {
-    let url = page.join(next).ok();
-    let fine = |it: &Url| it.origin() == page.origin() && it != page;
-    url.filter(fine).ok_or_else(|| {
-        Trouble::Garbled(
-            "names a next page that is on another server or the same again: check its URL"
-                .to_owned(),
-        )
-    })
+/// A listing under way.
+struct Session<'a> {
+    hub: &'a Hub,
+    proof: Option<Proof>,
+}
+
+#[async_trait]
+impl Pages for Session<'_> {
+    async fn page(&self, url: &Url) -> Result<Page, Trouble> {
+        let org = &self.hub.org;
+        let mut ask = Ask::get(url.clone(), PAGE_BYTES_MAX);
+        ask.proof = self.proof.clone();
+        let answer = self.hub.web.ask(&ask).await?;
+        if answer.status == 404 {
+            return Err(Trouble::Garbled(format!(
+                "knows no organisation or user {org}: check `org`"
+            )));
+        }
+        judge(answer.status, &answer.headers, &answer.body)?;
+        read(&answer.body, org, url)
+    }
 }
 
 /// The name of an organisation becomes a part of URLs.

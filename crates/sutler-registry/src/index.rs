@@ -7,10 +7,11 @@ use crate::credentials::Credentials;
 use crate::digest::Digest;
 use crate::fault::{ItemFault, ListFault};
 use crate::oci::ITEMS_MAX;
+use crate::oci::document::{is_file_name, is_runtime};
 use crate::place::Place;
 use crate::seam::{Item, Listing, Registry, Spec};
 use crate::trouble::{Trouble, judge};
-use crate::wanted::{TAG, Wanted, is_image, is_tag};
+use crate::wanted::{TAG, Wanted, is_image, is_reference, is_tag};
 use crate::web::{Ask, Proof, Reach, Web};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -87,21 +88,38 @@ impl Entry {
         Digest::of(parts.join("\0").as_bytes())
     }
 
+    /// What is wrong with it, if anything is.
+    fn fault(&self) -> Option<&'static str> {
+        let is_pinned = |it: &str| {
+            let parts = it.split_once('@');
+            parts.is_some_and(|(name, digest)| is_reference(name) && Digest::parse(digest).is_ok())
+        };
+        if !self.image.as_deref().is_none_or(is_pinned) {
+            return Some(
+                "names an image without its digest: write NAME@sha256:…, so that what is listed is what runs",
+            );
+        }
+        if !self.file.as_deref().is_none_or(is_file_name) {
+            return Some(
+                "has a `file` that is no name of one: write bundle.yml or apb.yml, or leave it out",
+            );
+        }
+        if !self.runtime.as_deref().is_none_or(is_runtime) {
+            return Some("has a `runtime` that is none: write a number in quotes, or leave it out");
+        }
+        None
+    }
+
     fn item(&self) -> Item {
         Item::new(&self.name, self.tag.as_deref().unwrap_or(TAG)).at(self.digest())
     }
 
     pub(crate) fn spec(&self, who: &str) -> Result<Spec, ItemFault> {
         let digest = self.digest();
-        let named = self.image.as_ref().and_then(|it| it.split_once('@'));
-        let pinned = named.is_some_and(|(_, it)| Digest::parse(it).is_ok());
-        if self.image.is_some() && !pinned {
+        if let Some(why) = self.fault() {
             return Err(ItemFault::Malformed {
                 digest: Some(digest),
-                sentence: format!(
-                    "{who} names an image without its digest: write NAME@sha256:…, so that what is listed is \
-                     what runs"
-                ),
+                sentence: format!("{who} {why}"),
             });
         }
         Ok(Spec {
@@ -121,7 +139,7 @@ impl IndexRegistry {
     /// # Errors
     /// A setting cannot be used; the sentence says which.
     pub fn new(settings: IndexSettings) -> Result<Self, String> {
-        let url = Place::parse(&settings.url)?.url();
+        let url = Place::file(&settings.url)?;
         let proof = match settings.credentials {
             Credentials::None => None,
             Credentials::Basic { user, password } => Some(Proof::Basic(user, password)),
@@ -148,7 +166,8 @@ impl IndexRegistry {
         ask.proof = self.proof.clone();
         ask.unless = known.as_ref().and_then(|(tag, _)| tag.clone());
         let answer = self.web.ask(&ask).await?;
-        if let (304, Some((_, entries))) = (answer.status, known) {
+        // Who was not told what is known cannot say that it is the same.
+        if let (304, Some((Some(_), entries))) = (answer.status, known) {
             return Ok(entries);
         }
         if answer.status == 404 {
@@ -242,7 +261,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Entries, Trouble> {
     if let Some(fault) = file.faults.first() {
         return Err(garbled(&fault.to_string()));
     }
-    let bundles = file.value.map(|it| it.bundles).unwrap_or_default();
+    let file = file.value.ok_or_else(|| garbled("it says nothing"))?;
+    let bundles = file.bundles;
     if bundles.len() > ITEMS_MAX {
         return Err(Trouble::TooMuch(format!(
             "lists more than {ITEMS_MAX} bundles: make several lists of it"

@@ -20,6 +20,7 @@ mod hub;
 mod index;
 mod oci;
 mod openshift;
+mod pages;
 mod place;
 mod plan;
 mod quay;

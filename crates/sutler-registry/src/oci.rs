@@ -7,20 +7,20 @@
 pub(crate) mod document;
 mod images;
 pub(crate) mod link;
-mod names;
+pub(crate) mod names;
 
 pub(crate) use document::{Labels, labelled};
 pub use names::Names;
-pub(crate) use names::{NAMES_MAX, PAGE_BYTES_MAX, PAGES_MAX, too_many};
 
 use crate::credentials::Credentials;
 use crate::digest::Digest;
 use crate::door::Door;
 use crate::fault::{ItemFault, ListFault};
 use crate::place::Place;
+use crate::quay;
 use crate::seam::{Item, Listing, Registry, Spec};
 use crate::trouble::Trouble;
-use crate::wanted::{Wanted, is_image};
+use crate::wanted::{Wanted, is_image, is_reference};
 use crate::web::{Reach, Web};
 use async_trait::async_trait;
 use images::Images;
@@ -69,7 +69,13 @@ impl ImageRegistry {
     pub fn new(settings: ImageSettings) -> Result<Self, String> {
         let web = Arc::new(Web::new(&settings.reach)?);
         let place = Place::parse(&settings.url)?;
-        let door = Door::new(web.clone(), place.url(), settings.credentials.clone());
+        let login = match settings.names {
+            Names::Quay { .. } => quay::login(&settings.credentials),
+            Names::Catalog { .. } | Names::Images(_) | Names::DockerHub { .. } => {
+                settings.credentials.clone()
+            }
+        };
+        let door = Door::new(web.clone(), place.url(), login);
         let door = Arc::new(door);
         if let Names::Images(images) = &settings.names
             && let Some(odd) = images.iter().find(|it| !is_image(it))
@@ -93,6 +99,12 @@ impl ImageRegistry {
             ));
         }
         let pull_from = settings.pull_from.unwrap_or_else(|| place.host());
+        if !is_reference(&pull_from) {
+            return Err(format!(
+                "{pull_from:?} is nothing that images can be pulled from: set `pull_from` to a host, such as \
+                 registry.example:5000"
+            ));
+        }
         Ok(Self {
             name: settings.name,
             names,
@@ -118,9 +130,7 @@ impl Registry for ImageRegistry {
         let who = format!("the registry {}", self.name);
         let names = self.names.names(&self.wanted).await;
         let names = names.map_err(|trouble| trouble.of_listing(&who))?;
-        // What is no name cannot be pulled, and leads who knows where: it is as if it were not there.
-        let names = names.iter().map(String::as_str).filter(|it| is_image(it));
-        let items = self.wanted.items(names);
+        let items = self.wanted.items(names.iter().map(String::as_str));
         if items.len() > ITEMS_MAX {
             let trouble = Trouble::TooMuch(format!(
                 "has {} images and tags that are wanted, and {ITEMS_MAX} are read at most: narrow the \

@@ -8,7 +8,8 @@ pub(crate) mod shapes;
 use crate::credentials::Credentials;
 use crate::digest::Digest;
 use crate::fault::{ItemFault, ListFault};
-use crate::oci::{ITEMS_MAX, PAGE_BYTES_MAX, PAGES_MAX, labelled, too_many};
+use crate::oci::{ITEMS_MAX, labelled};
+use crate::pages::{PAGE_BYTES_MAX, PAGES_MAX, round, too_many};
 use crate::place::Place;
 use crate::seam::{Item, Listing, Registry, Spec};
 use crate::trouble::{Trouble, judge};
@@ -22,6 +23,8 @@ use shapes::{StreamImage, Streams, is_not_found};
 const API: &str = "/apis/image.openshift.io/v1/namespaces";
 /// Where bundles are looked for if nobody says.
 pub const NAMESPACE: &str = "openshift";
+/// What a page of streams calls itself.
+const LIST_KIND: &str = "ImageStreamList";
 /// Streams of one page.
 const PAGE: usize = 200;
 /// Longest answer about one image, in bytes.
@@ -118,6 +121,9 @@ impl OpenShiftRegistry {
                 ));
             }
             let streams: Streams = understood(&answer)?;
+            if streams.kind != LIST_KIND {
+                return Err(no_streams());
+            }
             for stream in streams.items {
                 let image = format!("{namespace}/{}", stream.metadata.name);
                 if is_image(&image) && self.wanted.wants(&image) {
@@ -132,8 +138,10 @@ impl OpenShiftRegistry {
                 )));
             }
             match streams.metadata.next {
-                Some(more) if !more.is_empty() => next = more,
-                Some(_) | None => return Ok(()),
+                Some(more) if more.is_empty() => return Ok(()),
+                None => return Ok(()),
+                Some(more) if more == next => return Err(round()),
+                Some(more) => next = more,
             }
         }
         Err(too_many())
@@ -210,7 +218,7 @@ impl Registry for OpenShiftRegistry {
             digest: Some(digest.clone()),
             sentence: format!("{who} {why}"),
         };
-        let labels = labelled(&found.labels()).map_err(broken)?;
+        let labels = labelled(&found.labels()).map_err(&broken)?;
         let Some(labels) = labels else {
             return Err(ItemFault::NotABundle {
                 digest,
@@ -219,9 +227,12 @@ impl Registry for OpenShiftRegistry {
                 ),
             });
         };
+        let unnamed =
+            || broken("has no name that an engine could pull it by: push it again".to_owned());
+        let image = found.reference(&digest).ok_or_else(unnamed)?;
         Ok(Spec {
             item: item.clone().at(digest.clone()),
-            image: found.reference(&digest),
+            image: Some(image),
             digest,
             manifest: labels.manifest,
             file: labels.file,
@@ -232,10 +243,12 @@ impl Registry for OpenShiftRegistry {
 
 fn understood<T: DeserializeOwned>(answer: &Answer) -> Result<T, Trouble> {
     judge(answer.status, &answer.headers, &answer.body)?;
-    serde_json::from_slice(&answer.body).map_err(|_| {
-        Trouble::Garbled(
-            "answered with something that is no image stream: check that the URL is the API server's"
-                .to_owned(),
-        )
-    })
+    serde_json::from_slice(&answer.body).map_err(|_| no_streams())
+}
+
+fn no_streams() -> Trouble {
+    Trouble::Garbled(
+        "answered with something that is no image stream: check that the URL is the API server's"
+            .to_owned(),
+    )
 }

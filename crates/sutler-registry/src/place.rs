@@ -7,8 +7,15 @@ use reqwest::Url;
 pub(crate) struct Place(String);
 
 impl Place {
-    /// Reads a URL; one without a scheme is reached by TLS.
+    /// Reads the URL of a server; one without a scheme is reached by TLS.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let url = Self::file(text)?;
+        let base = url.as_str().trim_end_matches('/');
+        Ok(Self(base.strip_suffix("/v2").unwrap_or(base).to_owned()))
+    }
+
+    /// Reads the URL of one file, as it is.
+    pub(crate) fn file(text: &str) -> Result<Url, String> {
         let refuse = |why: &str| {
             Err(format!(
                 "the registry's URL {why}, such as https://registry.example:5000"
@@ -30,8 +37,7 @@ impl Place {
         if url.query().is_some() || url.fragment().is_some() {
             return refuse("must end with its path");
         }
-        let base = url.as_str().trim_end_matches('/');
-        Ok(Self(base.strip_suffix("/v2").unwrap_or(base).to_owned()))
+        Ok(url)
     }
 
     /// A path below it, which must be fit for a URL as it is.

@@ -1,30 +1,38 @@
 //! The listing of Quay: an API of its own, beside the distribution API that serves the images.
 //!
-//! A token, if there is one, is that of an application: it lists what is private, too.
+//! Without a token it lists what is public. A token, if there is one, is that of an application: with it, what
+//! its user sees is listed, too, and images are pulled under a name that Quay keeps for such tokens.
 
 use crate::credentials::Credentials;
 use crate::hub::organisation;
-use crate::oci::{NAMES_MAX, PAGE_BYTES_MAX, PAGES_MAX, too_many};
+use crate::pages::{self, PAGE_BYTES_MAX, Page, Pages};
 use crate::place::Place;
 use crate::trouble::{Trouble, judge};
+use crate::wanted::Wanted;
 use crate::web::{Ask, Proof, Web};
+use async_trait::async_trait;
+use reqwest::Url;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where it is.
 pub const QUAY_URL: &str = "https://quay.io";
+/// Who logs in with the token of an application as the password.
+const TOKEN_USER: &str = "$oauthtoken";
 
 /// The listing of one organisation.
 pub(crate) struct Quay {
     web: Arc<Web>,
-    place: Place,
     org: String,
+    first: Url,
     proof: Option<Proof>,
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct Body {
     repositories: Vec<Repository>,
+    /// Names the next page, if there is one.
     next_page: Option<String>,
 }
 
@@ -33,6 +41,36 @@ struct Repository {
     name: String,
     /// `image`, or what is no image; older versions do not say.
     kind: Option<String>,
+}
+
+/// What a page of an organisation's listing says. `first`: where the first page is.
+pub(crate) fn read(body: &[u8], org: &str, first: &Url) -> Result<Page, Trouble> {
+    let body: Body = serde_json::from_slice(body).map_err(|_| {
+        Trouble::Garbled("answered with something that is no listing: check its URL".to_owned())
+    })?;
+    let images = body.repositories.into_iter();
+    let images = images.filter(|it| it.kind.as_deref().is_none_or(|kind| kind == "image"));
+    let more = |token: String| {
+        let mut next = first.clone();
+        next.query_pairs_mut().append_pair("next_page", &token);
+        next
+    };
+    Ok(Page {
+        names: images.map(|it| format!("{org}/{}", it.name)).collect(),
+        next: body.next_page.filter(|it| !it.is_empty()).map(more),
+        total: None,
+    })
+}
+
+/// How images are asked for, where this is how they are listed.
+pub(crate) fn login(credentials: &Credentials) -> Credentials {
+    match credentials {
+        Credentials::Token(token) => Credentials::Basic {
+            user: TOKEN_USER.to_owned(),
+            password: token.clone(),
+        },
+        other @ (Credentials::None | Credentials::Basic { .. }) => other.clone(),
+    }
 }
 
 impl Quay {
@@ -47,50 +85,31 @@ impl Quay {
             // Users and robots are for pulling; they cannot list.
             Credentials::None | Credentials::Basic { .. } => None,
         };
+        let org = organisation(org)?;
+        let mut first = Place::parse(url)?.at("/api/v1/repository")?;
+        // Unless it is asked for what is public, it leaves that out, and nobody sees an empty list.
+        let query = [("namespace", org.as_str()), ("public", "true")];
+        first.query_pairs_mut().extend_pairs(query);
         Ok(Self {
             web,
-            place: Place::parse(url)?,
-            org: organisation(org)?,
+            org,
+            first,
             proof,
         })
     }
 
-    pub(crate) async fn names(&self) -> Result<Vec<String>, Trouble> {
-        let org = &self.org;
-        let first = self.place.at("/api/v1/repository");
-        let first = first.map_err(Trouble::Garbled)?;
-        let mut names = Vec::new();
-        let mut next: Option<String> = None;
-        for _ in 0..PAGES_MAX {
-            let mut url = first.clone();
-            url.query_pairs_mut().append_pair("namespace", org);
-            if let Some(next) = &next {
-                url.query_pairs_mut().append_pair("next_page", next);
-            }
-            let mut ask = Ask::get(url, PAGE_BYTES_MAX);
-            ask.proof = self.proof.clone();
-            let answer = self.web.ask(&ask).await?;
-            judge(answer.status, &answer.headers, &answer.body)?;
-            let page: Page = serde_json::from_slice(&answer.body).map_err(|_| {
-                Trouble::Garbled(
-                    "answered with something that is no listing: check its URL".to_owned(),
-                )
-            })?;
-            let images = page.repositories.into_iter();
-            let images = images.filter(|it| it.kind.as_deref().is_none_or(|kind| kind == "image"));
-            names.extend(images.map(|it| format!("{org}/{}", it.name)));
-            match page.next_page {
-                _ if names.len() > NAMES_MAX => break,
-                None => return Ok(names),
-                Some(again) if next.as_ref() == Some(&again) => {
-                    return Err(Trouble::Garbled(
-                        "names the same page of its listing again and again: look at its log"
-                            .to_owned(),
-                    ));
-                }
-                Some(more) => next = Some(more),
-            }
-        }
-        Err(too_many())
+    pub(crate) async fn names(&self, wanted: &Wanted) -> Result<BTreeSet<String>, Trouble> {
+        pages::names(self, self.first.clone(), &|it| wanted.wants(it)).await
+    }
+}
+
+#[async_trait]
+impl Pages for Quay {
+    async fn page(&self, url: &Url) -> Result<Page, Trouble> {
+        let mut ask = Ask::get(url.clone(), PAGE_BYTES_MAX);
+        ask.proof = self.proof.clone();
+        let answer = self.web.ask(&ask).await?;
+        judge(answer.status, &answer.headers, &answer.body)?;
+        read(&answer.body, &self.org, &self.first)
     }
 }

@@ -147,6 +147,17 @@ pub(crate) fn is_image(text: &str) -> bool {
     text.len() <= 255 && text.split('/').all(is_part)
 }
 
+/// Whether a text can be the name of an image with its host, as an engine is told it: nothing that an engine or
+/// a terminal could take for anything else.
+pub(crate) fn is_reference(text: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || b"._-/:[]".contains(&it);
+    let begins = text
+        .bytes()
+        .next()
+        .is_some_and(|it| it != b'-' && it != b'/');
+    begins && text.len() <= 512 && text.bytes().all(fits) && !text.contains("://")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +238,26 @@ mod tests {
             ..Wishes::default()
         };
         assert!(Wanted::new(&tag).is_err());
+    }
+
+    #[test]
+    fn what_an_engine_could_misunderstand_is_no_reference() {
+        for name in ["app", "registry.example:5000/org/app", "[::1]:5000/app"] {
+            assert!(is_reference(name), "{name}");
+        }
+        let long = "a".repeat(513);
+        for name in [
+            "",
+            "-v",
+            "/a",
+            "a b",
+            "a\u{1b}[2J",
+            "https://a/b",
+            "a@b",
+            &long,
+        ] {
+            assert!(!is_reference(name), "{name}");
+        }
     }
 
     #[test]

@@ -143,6 +143,12 @@ pub const TARGETS: &[Target] = &[
         registries::streams
     ),
     plain!(
+        "registry_page",
+        Json,
+        registries::PAGE_WORDS,
+        registries::page
+    ),
+    plain!(
         "registry_list",
         Lines,
         registries::LIST_WORDS,

@@ -18,8 +18,10 @@ const RUNTIME_LABELS: [&str; 2] = ["com.redhat.bundle.runtime", "com.redhat.apb.
 const FILE_LABEL: &str = "sutler.bundle.file";
 /// The file, where nothing is said.
 const FILE: &str = "apb.yml";
-/// Longest manifest of a bundle, in bytes.
-const SPEC_BYTES_MAX: usize = 1024 * 1024;
+/// Longest manifest of a bundle, in bytes: nobody reads a longer one.
+const SPEC_BYTES_MAX: usize = 256 * 1024;
+/// Longest text that says how bundle and broker talk, in bytes.
+const RUNTIME_BYTES_MAX: usize = 16;
 
 /// Names and values, of labels and annotations alike.
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -170,13 +172,13 @@ pub(crate) fn labelled(labels: &Labels) -> Result<Option<Labelled>, String> {
     let Some(encoded) = labels.get(SPEC_LABEL) else {
         return Ok(None);
     };
-    if encoded.len() / 4 * 3 > SPEC_BYTES_MAX {
+    // Tools break the lines of what they encode, and leave out what fills them up.
+    let packed: String = encoded.split_whitespace().collect();
+    if packed.len() / 4 * 3 > SPEC_BYTES_MAX {
         return Err(format!(
             "has a manifest of more than {SPEC_BYTES_MAX} bytes in its label {SPEC_LABEL}: make it shorter"
         ));
     }
-    // Tools break the lines of what they encode, and leave out what fills them up.
-    let packed: String = encoded.split_whitespace().collect();
     let indifferent = DecodePaddingMode::Indifferent;
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(indifferent);
     let decoded = GeneralPurpose::new(&STANDARD, config).decode(packed);
@@ -184,6 +186,9 @@ pub(crate) fn labelled(labels: &Labels) -> Result<Option<Labelled>, String> {
         format!("has a label {SPEC_LABEL} that is no Base64: prepare, build and push it again")
     })?;
     let runtime = RUNTIME_LABELS.iter().find_map(|it| labels.get(*it));
+    if !runtime.is_none_or(|it| is_runtime(it)) {
+        return Err("has a label that says no runtime: write a number into it".to_owned());
+    }
     let file = labels.get(FILE_LABEL).filter(|it| is_file_name(it));
     Ok(Some(Labelled {
         manifest: manifest.into(),
@@ -192,7 +197,13 @@ pub(crate) fn labelled(labels: &Labels) -> Result<Option<Labelled>, String> {
     }))
 }
 
-fn is_file_name(text: &str) -> bool {
+/// Whether a text may say how bundle and broker talk; what it says is not judged here.
+pub(crate) fn is_runtime(text: &str) -> bool {
+    text.len() <= RUNTIME_BYTES_MAX && text.bytes().all(|it| it.is_ascii_graphic())
+}
+
+/// Whether a text may be the name of a manifest's file.
+pub(crate) fn is_file_name(text: &str) -> bool {
     let allowed = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
     !text.is_empty() && text.len() <= 64 && text.bytes().all(allowed)
 }

@@ -1,83 +1,89 @@
 //! Where the next page of a listing is: the header `Link`, read. Pure.
 
-use reqwest::Url;
-
-/// The URL of the next page, if there is one; it may be given relative to this page.
+/// What the next page is called, if there is one; it may be given relative to this page.
 ///
 /// # Errors
-/// It leads to another server, or is no URL: whoever follows it would take credentials along.
-pub(crate) fn next(header: Option<&str>, page: &Url) -> Result<Option<Url>, String> {
-    let Some(target) = header.and_then(target) else {
-        return Ok(None);
-    };
-    let garbled =
-        |why: &str| format!("names a next page {why}: look at the registry, or list `images`");
-    let url = page.join(target).map_err(|_| garbled("that is no URL"))?;
-    match url.origin() == page.origin() {
-        true => Ok(Some(url)),
-        false => Err(garbled("on another server, which is not followed")),
+/// It is there and cannot be understood: whoever took that for the end would miss what comes after it.
+pub(crate) fn next<'a>(
+    headers: impl IntoIterator<Item = &'a str>,
+) -> Result<Option<&'a str>, String> {
+    let mut found = None;
+    for header in headers {
+        if let Some(target) = target(header)? {
+            found = Some(target);
+        }
     }
+    Ok(found)
 }
 
 /// `<target>; rel="next"` among others.
-fn target(header: &str) -> Option<&str> {
-    let mut rest = header;
-    while let Some((_, after)) = rest.split_once('<') {
-        let (target, after) = after.split_once('>')?;
-        let end = after.find('<').unwrap_or(after.len());
-        let parameters = after[..end].to_ascii_lowercase();
-        let mut parameters = parameters.split([';', ',']).map(str::trim);
-        let is_next = |it: &str| {
-            it.strip_prefix("rel=")
-                .is_some_and(|it| it.trim_matches('"').split(' ').any(|it| it == "next"))
-        };
-        if parameters.any(is_next) {
-            return Some(target);
+fn target(header: &str) -> Result<Option<&str>, String> {
+    let garbled = || {
+        "has a header `Link` that cannot be understood, so that nobody knows where its listing ends: look at \
+         what is in between, or list `images`"
+            .to_owned()
+    };
+    let mut rest = header.trim();
+    while !rest.is_empty() {
+        let (before, after) = rest.split_once('<').ok_or_else(garbled)?;
+        let (target, after) = after.split_once('>').ok_or_else(garbled)?;
+        if !before.trim_matches([',', ' ', '\t']).is_empty() {
+            return Err(garbled());
         }
+        let end = after.find('<').unwrap_or(after.len());
+        if after[..end].split([';', ',']).any(is_next) {
+            return Ok(Some(target));
+        }
+        // What follows a comma is the next one; what comes before it belonged to this one.
         rest = &after[end..];
     }
-    None
+    Ok(None)
+}
+
+fn is_next(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else {
+        return false;
+    };
+    let value = value.trim().trim_matches('"');
+    let mut words = value.split_ascii_whitespace();
+    name.trim().eq_ignore_ascii_case("rel") && words.any(|it| it.eq_ignore_ascii_case("next"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn followed(header: &str) -> Result<Option<String>, String> {
-        let page = Url::parse("https://registry.example/v2/_catalog?n=2").expect("a URL");
-        next(Some(header), &page).map(|it| it.map(String::from))
-    }
-
     #[test]
-    fn the_next_page_may_be_relative_or_whole() {
-        let expected = Ok(Some(
-            "https://registry.example/v2/_catalog?last=b&n=2".to_owned(),
-        ));
+    fn the_next_page_is_found_however_it_is_written() {
+        let expected = Ok(Some("/v2/_catalog?last=b&n=2"));
         for header in [
             r#"</v2/_catalog?last=b&n=2>; rel="next""#,
-            r#"<https://registry.example/v2/_catalog?last=b&n=2>; rel=next"#,
-            r#"<_catalog?last=b&n=2>;title="x";rel="prev next""#,
+            r#"</v2/_catalog?last=b&n=2>; rel=next"#,
+            r#"</v2/_catalog?last=b&n=2>; Rel = "prev next""#,
+            r#"</v2/_catalog?last=b&n=2>;title="x";rel="NEXT""#,
             r#"</first>; rel="first", </v2/_catalog?last=b&n=2>; rel="next""#,
         ] {
-            assert_eq!(followed(header), expected, "{header}");
+            assert_eq!(next([header]), expected, "{header}");
         }
+        let several = [
+            r#"</first>; rel="first""#,
+            r#"</v2/_catalog?last=b&n=2>; rel="next""#,
+        ];
+        assert_eq!(next(several), expected);
     }
 
     #[test]
     fn without_a_next_page_there_is_none() {
-        for header in ["", "<", "</x>", r#"</x>; rel="prev""#, "rel=next"] {
-            assert_eq!(followed(header), Ok(None), "{header}");
+        for header in ["", " ", "</x>", r#"</x>; rel="prev""#, "</x>; title=next"] {
+            assert_eq!(next([header]), Ok(None), "{header}");
         }
+        assert_eq!(next([]), Ok(None));
     }
 
     #[test]
-    fn a_next_page_on_another_server_is_not_followed() {
-        for header in [
-            r#"<https://other.example/v2/_catalog>; rel="next""#,
-            r#"<http://registry.example/v2/_catalog>; rel="next""#,
-            r#"<//other.example/>; rel="next""#,
-        ] {
-            assert!(followed(header).is_err(), "{header}");
+    fn what_cannot_be_understood_is_not_taken_for_the_end() {
+        for header in ["<", "rel=next", r#"</v2/_catalog; rel="next""#, "next"] {
+            assert!(next([header]).is_err(), "{header}");
         }
     }
 }

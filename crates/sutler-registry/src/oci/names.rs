@@ -4,22 +4,23 @@ use super::link;
 use crate::credentials::Credentials;
 use crate::door::Door;
 use crate::hub::Hub;
+use crate::pages::{self, PAGE_BYTES_MAX, Page, Pages, maybe_null};
 use crate::place::Place;
 use crate::quay::Quay;
 use crate::trouble::{Trouble, judge};
 use crate::wanted::Wanted;
-use crate::web::{Ask, Web};
+use crate::web::{Answer, Ask, Web};
+use async_trait::async_trait;
+use reqwest::Url;
+use reqwest::header::LINK;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Longest page, in bytes.
-pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most pages of one listing.
-pub(crate) const PAGES_MAX: usize = 1_000;
-/// Most names of one listing, wanted or not.
-pub(crate) const NAMES_MAX: usize = 200_000;
 /// How many names are asked for at once; registries may give fewer.
 const PAGE: usize = 1_000;
+/// The rights that a catalog needs.
+const SCOPE: &str = "registry:catalog:*";
 
 /// How the images of a registry are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,13 +76,16 @@ impl Asker {
         })
     }
 
-    /// All names that are wanted, and maybe others.
-    pub(super) async fn names(&self, wanted: &Wanted) -> Result<Vec<String>, Trouble> {
+    /// All names that are wanted.
+    pub(super) async fn names(&self, wanted: &Wanted) -> Result<BTreeSet<String>, Trouble> {
         match self {
             Self::Catalog(catalog) => catalog.names(wanted).await,
-            Self::Images(images) => Ok(images.clone()),
-            Self::Hub(hub) => hub.names().await,
-            Self::Quay(quay) => quay.names().await,
+            Self::Images(images) => {
+                let named = images.iter().filter(|it| wanted.wants(it));
+                Ok(named.cloned().collect())
+            }
+            Self::Hub(hub) => hub.names(wanted).await,
+            Self::Quay(quay) => quay.names(wanted).await,
         }
     }
 }
@@ -94,60 +98,60 @@ pub(super) struct Catalog {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    /// Some say `null` where they have none.
-    repositories: Option<Vec<String>>,
+struct Body {
+    /// Some say `null` where they have none. Who says nothing of it is no catalog.
+    #[serde(deserialize_with = "maybe_null")]
+    repositories: Vec<String>,
+}
+
+/// The names on a page of a catalog.
+pub(crate) fn read(body: &[u8]) -> Result<Vec<String>, String> {
+    let body: Body = serde_json::from_slice(body).map_err(|_| {
+        "answered with something that is no catalog: check that the URL is the registry's"
+            .to_owned()
+    })?;
+    Ok(body.repositories)
 }
 
 impl Catalog {
-    async fn names(&self, wanted: &Wanted) -> Result<Vec<String>, Trouble> {
+    async fn names(&self, wanted: &Wanted) -> Result<BTreeSet<String>, Trouble> {
         let first = self.place.at(&format!("/v2/_catalog?n={PAGE}"));
-        let mut url = first.map_err(Trouble::Garbled)?;
+        let first = first.map_err(Trouble::Garbled)?;
         let below = self.org.as_ref().map(|org| format!("{org}/"));
-        let (mut names, mut seen) = (Vec::new(), 0);
-        for _ in 0..PAGES_MAX {
-            let answer = self
-                .door
-                .ask(Ask::get(url.clone(), PAGE_BYTES_MAX), "registry:catalog:*");
-            let answer = answer.await.map_err(no_catalog)?;
-            judge(answer.status, &answer.headers, &answer.body).map_err(no_catalog)?;
-            let page: Page = serde_json::from_slice(&answer.body).map_err(|_| {
-                Trouble::Garbled(
-                    "answered with something that is no catalog: check that the URL is the registry's".to_owned(),
-                )
-            })?;
-            let found = page.repositories.unwrap_or_default();
-            seen += found.len();
-            let is_below = |name: &String| below.as_ref().is_none_or(|it| name.starts_with(it));
-            names.extend(
-                found
-                    .into_iter()
-                    .filter(|it| is_below(it) && wanted.wants(it)),
-            );
-            if seen > NAMES_MAX {
-                break;
-            }
-            let next = link::next(answer.header("link"), &url).map_err(Trouble::Garbled)?;
-            match next {
-                None => return Ok(names),
-                Some(next) if next == url => {
-                    return Err(Trouble::Garbled(
-                        "names the same page of its catalog again and again: look at its log"
-                            .to_owned(),
-                    ));
-                }
-                Some(next) => url = next,
-            }
-        }
-        Err(too_many())
+        let keep = |name: &str| {
+            let is_below = below.as_ref().is_none_or(|it| name.starts_with(it));
+            is_below && wanted.wants(name)
+        };
+        pages::names(self, first, &keep).await
+    }
+
+    async fn ask(&self, url: Url) -> Result<Answer, Trouble> {
+        let ask = Ask::get(url, PAGE_BYTES_MAX);
+        self.door.ask(ask, SCOPE).await.map_err(no_catalog)
     }
 }
 
-/// A listing that does not end.
-pub(crate) fn too_many() -> Trouble {
-    Trouble::TooMuch(format!(
-        "has more than {NAMES_MAX} images or {PAGES_MAX} pages of them: list `images` instead"
-    ))
+#[async_trait]
+impl Pages for Catalog {
+    async fn page(&self, url: &Url) -> Result<Page, Trouble> {
+        let mut answer = self.ask(url.clone()).await?;
+        // Some refuse to give so many at once, and say how many only by giving as many as they like.
+        if answer.status == 400 && url.query() == Some(&format!("n={PAGE}")) {
+            let mut any = url.clone();
+            any.set_query(None);
+            answer = self.ask(any).await?;
+        }
+        judge(answer.status, &answer.headers, &answer.body).map_err(no_catalog)?;
+        let links = answer.headers.get_all(LINK).iter();
+        // What is no text cannot be understood, and must not be taken for the end.
+        let links = links.map(|it| it.to_str().unwrap_or("?"));
+        let next = link::next(links).map_err(Trouble::Garbled)?;
+        Ok(Page {
+            names: read(&answer.body).map_err(Trouble::Garbled)?,
+            next: next.map(|it| pages::beside(url, it)).transpose()?,
+            total: None,
+        })
+    }
 }
 
 /// Many registries have no catalog, or not for everybody.

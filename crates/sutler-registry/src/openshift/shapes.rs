@@ -3,13 +3,17 @@
 use crate::digest::Digest;
 use crate::fault::ItemFault;
 use crate::oci::Labels;
+use crate::pages::maybe_null;
+use crate::wanted::is_reference;
 use serde::Deserialize;
 
 /// A page of streams.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Streams {
+    pub(crate) kind: String,
     #[serde(default)]
     pub(crate) metadata: PageMetadata,
+    #[serde(deserialize_with = "maybe_null")]
     pub(crate) items: Vec<Stream>,
 }
 
@@ -111,7 +115,8 @@ impl StreamImage {
         // A colon behind the last slash begins a tag; one before it, a port.
         let at = name.rfind('/').unwrap_or(0);
         let end = name[at..].find(':').map_or(name.len(), |it| at + it);
-        Some(format!("{}@{digest}", &name[..end]))
+        let name = &name[..end];
+        is_reference(name).then(|| format!("{name}@{digest}"))
     }
 }
 

@@ -168,12 +168,20 @@ async fn pages_that_make_no_sense_are_no_listing() {
     let registry = made(settings(&front.url()));
     let endless = "<_catalog?n=1000>; rel=\"next\"";
     let foreign = "<http://other.invalid/v2/_catalog>; rel=\"next\"";
+    let cut = "</v2/_catalog?last=org%2Fa";
     let fine = r#"{"repositories":["org/a"]}"#;
     let long = format!(r#"{{"repositories":["{}"]}}"#, "a".repeat(5 * 1024 * 1024));
     for (answer, kind) in [
         (Fate::text("<html>"), "malformed"),
         (Fate::text("[]"), "malformed"),
         (Fate::text(r#"{"repositories":[7]}"#), "malformed"),
+        // What says nothing of its images is no empty catalog.
+        (Fate::text("{}"), "malformed"),
+        (
+            Fate::text(r#"{"errors":[{"code":"UNKNOWN"}]}"#),
+            "malformed",
+        ),
+        (Fate::text(fine).with("Link", cut), "malformed"),
         (Fate::text(fine).with("Link", endless), "malformed"),
         (Fate::text(fine).with("Link", foreign), "malformed"),
         (Fate::text(&long), "too-much"),
@@ -186,6 +194,20 @@ async fn pages_that_make_no_sense_are_no_listing() {
         let fault = registry.list().await.expect_err("no listing");
         assert_eq!(fault.kind(), kind, "{fault}");
     }
+}
+
+#[tokio::test]
+async fn a_thousand_items_of_a_host_that_has_enough_of_us_are_given_up_together() {
+    let front = Front::alone();
+    front.when("/v2/", status(429));
+    let mut wanted = settings(&front.url());
+    let images = (0..1_000).map(|it| format!("org/image-{it}"));
+    wanted.names = Names::Images(images.collect());
+    let found = look(&made(wanted)).await;
+    let all = |it: &Found| matches!(&it.state, State::Failed(fault) if fault.kind() == "transient");
+    assert!(found.iter().all(all));
+    let asked = front.asked().len();
+    assert!(asked < 50, "{asked} questions");
 }
 
 #[tokio::test]
@@ -223,6 +245,8 @@ async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
         org: "../x".to_owned(),
     };
     let url = settings("https://user:canary@registry.example");
+    let mut pulled = settings("https://registry.example");
+    pulled.pull_from = Some("https://registry.example".to_owned());
     let mut images = settings("https://registry.example");
     images.names = Names::Images(vec!["org/a:latest".to_owned()]);
     for (wrong, word) in [
@@ -231,6 +255,7 @@ async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
         (platform, "platform"),
         (org, "organisation"),
         (images, "without a tag"),
+        (pulled, "pull_from"),
         (url, "URL"),
     ] {
         let said = sutler_registry::ImageRegistry::new(wrong)

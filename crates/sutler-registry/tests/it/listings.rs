@@ -158,9 +158,39 @@ async fn quay_is_listed_with_the_token_of_an_application() {
         org: "org".to_owned(),
     };
     wanted.credentials = Credentials::Token("application-of-tests".into());
-    let listing = made(wanted).list().await.expect("a listing");
+    let registry = made(wanted);
+    let listing = registry.list().await.expect("a listing");
     assert_eq!(listing.items(), [Item::new("org/a", "latest")]);
     let shown = quay.shown();
-    let proof = shown[0].1.as_deref();
-    assert_eq!(proof, Some("Bearer application-of-tests"));
+    // Without asking for what is public, nobody but the token's own user is shown anything.
+    assert!(shown[0].0.contains("&public=true"), "{shown:?}");
+    assert_eq!(shown[0].1.as_deref(), Some("Bearer application-of-tests"));
+
+    // Images are asked for as somebody who logs in with the token.
+    quay.demand_tokens("$oauthtoken", "application-of-tests");
+    let fault = registry.look_up(&Item::new("org/a", "latest")).await;
+    let fault = fault.expect_err("there is no image behind this front");
+    assert_ne!(fault.kind(), "denied", "{fault}");
+}
+
+#[tokio::test]
+async fn a_catalog_that_gives_fewer_at_once_is_read_to_its_end_all_the_same() {
+    let front = Front::alone();
+    let too_many = r#"{"errors":[{"code":"PAGINATION_NUMBER_INVALID"}]}"#;
+    let refused = Fate::Answer {
+        status: 400,
+        headers: Vec::new(),
+        body: too_many.to_owned(),
+    };
+    let first = Fate::text(r#"{"repositories":["org/a"]}"#)
+        .with("Link", "</v2/_catalog>; rel=\"first\"")
+        .with("Link", "</v2/_catalog?last=org%2Fa&n=1>; rel=\"next\"");
+    let second = Fate::text(r#"{"repositories":["org/b"]}"#);
+    front.say("_catalog?last=", Some(second));
+    front.say("_catalog?n=1000", Some(refused));
+    front.say("_catalog", Some(first));
+    let listing = made(settings(&front.url())).list().await;
+    let listing = listing.expect("a listing");
+    let expected = ["org/a", "org/b"].map(|it| Item::new(it, "latest"));
+    assert_eq!(listing.items(), expected);
 }

@@ -1,4 +1,4 @@
-//! What registries answer: manifests of images, headers, lists, image streams.
+//! What registries answer: manifests of images, headers, lists, pages of listings, tokens, image streams.
 
 use super::Verdict;
 use crate::properties::{kind_of, sentence};
@@ -56,12 +56,33 @@ pub(super) fn image(input: &[u8]) -> Verdict {
     told(heard::image(input))
 }
 
+pub(super) const PAGE_WORDS: &[&str] = &[
+    "repositories",
+    "results",
+    "name",
+    "kind",
+    "image",
+    "count",
+    "next",
+    "next_page",
+    "https://other.example/",
+    "?page=2",
+    "null",
+    "token",
+    "access_token",
+    "expires_in",
+];
+
 pub(super) fn list(input: &[u8]) -> Verdict {
     told(heard::list(input))
 }
 
 pub(super) fn streams(input: &[u8]) -> Verdict {
     told(heard::streams(input))
+}
+
+pub(super) fn page(input: &[u8]) -> Verdict {
+    told(heard::page(input))
 }
 
 pub(super) fn header(input: &[u8]) -> Verdict {
