@@ -8,9 +8,15 @@ use crate::fault::{ItemFault, ListFault};
 use crate::seam::{Item, Registry, Spec};
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// How many items are looked at together, where nothing else is said.
 pub const AT_ONCE: usize = 8;
+/// How long a listing may take. Pages that trickle in must not hold up what other registries have.
+const LIST_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// How long looking at all items of a listing may take; what is left then is looked at the next time.
+const ITEMS_WITHIN: Duration = Duration::from_secs(30 * 60);
 
 /// What a look at a registry found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,15 +59,37 @@ pub async fn gather(
     known: &(dyn Fn(&Item) -> Option<Digest> + Sync),
     at_once: usize,
 ) -> Result<Gathered, ListFault> {
-    let items = registry.list().await?.into_items();
+    let listed = timeout(LIST_WITHIN, registry.list()).await;
+    let listed = listed.unwrap_or_else(|_| {
+        Err(ListFault::Unreachable(format!(
+            "the registry {} gave no whole listing within {LIST_WITHIN:?}: see why it is slow, or list `images`",
+            registry.name()
+        )))
+    });
+    let items = listed?.into_items();
+    let until = Instant::now() + ITEMS_WITHIN;
     let looks = items.into_iter().enumerate();
-    let looks = looks.map(|(nth, item)| async move { (nth, look(registry, known, item).await) });
+    let looks = looks.map(|(nth, item)| async move {
+        let looked = timeout_at(until, look(registry, known, item.clone())).await;
+        (nth, looked.unwrap_or_else(|_| too_late(registry, item)))
+    });
     // One that is slow holds up nobody but itself.
     let looks = stream::iter(looks).buffer_unordered(at_once.max(1));
     let mut found: Vec<(usize, Found)> = looks.collect().await;
     found.sort_unstable_by_key(|(nth, _)| *nth);
     let found = found.into_iter().map(|(_, found)| found).collect();
     Ok(Gathered { found })
+}
+
+/// An item that nobody came to look at.
+fn too_late(registry: &dyn Registry, item: Item) -> Found {
+    let fault = ItemFault::Transient(format!(
+        "{} {item}: the registry took longer than {ITEMS_WITHIN:?} for what came before: it is looked at again \
+         at the next refresh",
+        registry.name()
+    ));
+    let state = State::Failed(fault);
+    Found { item, state }
 }
 
 async fn look(

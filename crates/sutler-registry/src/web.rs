@@ -20,8 +20,8 @@ use std::time::{Duration, SystemTime};
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// How long an unused connection is kept.
 const UNUSED_FOR: Duration = Duration::from_secs(20);
-/// After so many questions without any answer, no more are asked until the next listing: a thousand items of
-/// a host that is down must not take a thousand times as long as one.
+/// After so many questions without any answer, or with none but that there were too many, no more are asked
+/// until the next listing: a thousand items of a host that is down must not take a thousand times as long as one.
 const SILENT_MAX: u32 = 24;
 
 /// How a server is reached.
@@ -146,8 +146,8 @@ impl Web {
         loop {
             if self.silent.load(Ordering::Relaxed) >= SILENT_MAX {
                 return Err(Trouble::Silent(
-                    "stopped answering, and is not asked any more until the next refresh: see \
-                     whether it runs and can be reached"
+                    "stopped answering, or wants fewer requests, and is not asked any more until the next \
+                     refresh: see whether it runs, and what it allows"
                         .to_owned(),
                 ));
             }
@@ -155,7 +155,11 @@ impl Web {
             let outcome = self.once(ask).await;
             let after = match &outcome {
                 Ok(answer) => {
-                    self.begin();
+                    match answer.status {
+                        // It has enough of us: whoever goes on asking for thousands of items takes hours.
+                        429 => drop(self.silent.fetch_add(1, Ordering::Relaxed)),
+                        _ => self.begin(),
+                    }
                     retry_after(answer)
                 }
                 Err(Trouble::Silent(_)) => {
@@ -297,9 +301,25 @@ fn silence(error: reqwest::Error) -> Trouble {
         false => "did not answer to the end",
     };
     let why = innermost(&error);
-    Trouble::Silent(format!(
-        "{what} ({why}): see that it runs and that the way there is open"
-    ))
+    Trouble::Silent(format!("{what} ({why}): {}", advice(&why)))
+}
+
+/// What to do about a cause. Nobody types these words but the libraries below us.
+fn advice(why: &str) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|it| why.contains(it));
+    if says(&["UnknownIssuer", "CaUsedAsEndEntity", "BadSignature"]) {
+        return "name the file of its authority under `ca`";
+    }
+    if says(&["invalid peer certificate"]) {
+        return "have its certificate renewed, or use the name in it";
+    }
+    if says(&["InvalidContentType", "corrupt message"]) {
+        return "it speaks no TLS there; check the port, or write http:// if that is meant";
+    }
+    if says(&["failed to lookup address", "dns error"]) {
+        return "check the host in its URL, and how this machine finds names";
+    }
+    "see that it runs and that the way there is open"
 }
 
 /// The first cause; what lies around it names what is known.
@@ -311,4 +331,28 @@ fn innermost(error: &reqwest::Error) -> String {
         cause = inner.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::advice;
+
+    #[test]
+    fn what_is_wrong_with_tls_or_names_is_told_with_what_to_do() {
+        for (why, what) in [
+            ("invalid peer certificate: UnknownIssuer", "`ca`"),
+            ("invalid peer certificate: Expired", "renewed"),
+            (
+                "received corrupt message of type InvalidContentType",
+                "http://",
+            ),
+            (
+                "failed to lookup address information: Name or service not known",
+                "host",
+            ),
+            ("connection refused", "runs"),
+        ] {
+            assert!(advice(why).contains(what), "{why}");
+        }
+    }
 }

@@ -143,3 +143,51 @@ async fn a_look_may_go_on_in_any_thread() {
     let gathered = sent(gather(&registry, &|_| None, 2)).await;
     assert_eq!(gathered.expect("a listing").found.len(), 3);
 }
+
+/// A registry that does not come to an end.
+struct Slow {
+    lists: bool,
+}
+
+#[async_trait]
+impl Registry for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    async fn list(&self) -> Result<Listing, ListFault> {
+        if !self.lists {
+            std::future::pending::<()>().await;
+        }
+        let items = (0..4).map(|nth| Item::new(&format!("image-{nth}"), "latest"));
+        Ok(Listing::complete(items.collect()))
+    }
+
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
+        if item.image.as_str() >= "image-2" {
+            std::future::pending::<()>().await;
+        }
+        Ok(Digest::of(item.image.as_bytes()))
+    }
+
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
+        Err(ItemFault::Gone(item.to_string()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_comes_to_no_end_is_waited_for_within_bounds() {
+    let known = |item: &Item| item.digest.clone();
+    let fault = gather(&Slow { lists: false }, &known, 1).await;
+    let fault = fault.expect_err("no listing");
+    assert_eq!(fault.kind(), "unreachable", "{fault}");
+    let gathered = gather(&Slow { lists: true }, &known, 1).await;
+    let found = gathered.expect("a listing").found;
+    let kind = |found: &Found| match &found.state {
+        State::Known(_) => "known",
+        State::Read(_) => "read",
+        State::Failed(fault) => fault.kind(),
+    };
+    let kinds: Vec<&str> = found.iter().map(kind).collect();
+    assert_eq!(kinds, ["known", "known", "transient", "transient"]);
+}

@@ -47,6 +47,7 @@ async fn images_that_skopeo_copied_are_read_over_tls_with_a_password() {
     wanted.reach = hasty();
     let fault = made(wanted).list().await.expect_err("an unknown authority");
     assert_eq!(fault.kind(), "unreachable", "{fault}");
+    assert!(fault.to_string().contains("under `ca`"), "{fault}");
 }
 
 #[tokio::test]
