@@ -310,6 +310,11 @@ fn registries(config: &Config, findings: &mut Findings) {
             findings.fault(path, "is a registry's already; give each another name");
         }
     }
+    let engine = config.bundles.as_ref().map(|it| it.container.is_some());
+    if !config.registry.is_empty() && engine != Some(true) {
+        let reason = "has images, and nothing runs them: name an engine under `bundles.container`";
+        findings.warn("registry", reason);
+    }
 }
 
 fn amounts(config: &Config, findings: &mut Findings) {

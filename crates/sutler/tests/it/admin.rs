@@ -52,8 +52,8 @@ fn normal(text: &str) -> String {
         let dashes = word.matches('-').count();
         if word.len() == 36 && dashes == 4 {
             "O".repeat(36)
-        } else if word.len() == 27 && word.ends_with('Z') && dashes == 2 {
-            "T".repeat(27)
+        } else if word.len() == 20 && word.ends_with('Z') && dashes == 2 {
+            "T".repeat(20)
         } else {
             word.to_owned()
         }

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -95,7 +96,10 @@ async fn command(args: RegistryArgs) -> Result<(), Failure> {
         }
         RegistryCommand::Show { name } => {
             let path = format!("registries/{}", segment(&name));
-            let answer = client.get(&path, &[]).await?;
+            let answer = match client.get(&path, &[]).await {
+                Err(Failure::NotFound(_)) => return Err(unknown(&client, &name).await?),
+                answer => answer?,
+            };
             show(output, &answer, &SPECS, "specs", one_text)
         }
         RegistryCommand::Refresh { wait } => refresh(&client, output, wait).await,
@@ -123,6 +127,17 @@ fn show(
     }
 }
 
+/// Which registries there are, for whoever asked for another.
+async fn unknown(client: &Client, name: &str) -> Result<Failure, Failure> {
+    let answer = client.get(REGISTRIES.path, &[]).await?;
+    let names = items(&answer, "registries").iter();
+    let names: Vec<&str> = names.filter_map(|it| it["name"].as_str()).collect();
+    Ok(Failure::NotFound(format!(
+        "There is no registry {name}; there are: {}.",
+        names.join(", ")
+    )))
+}
+
 async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Failure> {
     let order = client.ask(Method::POST, "registries/refresh", &[]);
     let answer = client.json(order).await?;
@@ -136,9 +151,16 @@ async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Fail
         };
     }
     let until = Instant::now() + WAIT_MAX;
+    let watched = std::io::stderr().is_terminal();
+    let mut told = String::new();
     loop {
         let answer = client.get(REGISTRIES.path, &[]).await?;
         let refresh = &answer["refresh"];
+        let progress = refresh["progress"].as_str().unwrap_or_default();
+        if watched && !progress.is_empty() && progress != told {
+            progress.clone_into(&mut told);
+            say(progress)?;
+        }
         if refresh["served"].as_u64().unwrap_or_default() >= number {
             show(output, &answer, &REGISTRIES, "registries", all_text)?;
             return match refresh["failure"].as_str() {
@@ -203,7 +225,13 @@ fn one_text(answer: &Value) -> String {
 
 fn plan_text(answer: &Value) -> String {
     let lines = items(answer, "lines").iter().filter_map(Value::as_str);
-    lines.fold(String::new(), |text, line| format!("{text}{line}\n"))
+    let text = lines.fold(String::new(), |text, line| format!("{text}{line}\n"));
+    let changes = items(answer, "changes").iter();
+    let mut changes = changes.filter(|it| it["change"] != "listed");
+    match changes.next() {
+        Some(_) => text,
+        None => text + "\nNothing would change.\n",
+    }
 }
 
 fn items<'a>(answer: &'a Value, key: &str) -> &'a [Value] {
@@ -250,8 +278,8 @@ own: it does not answer; start it
         });
         let expected = "\
 ITEM          SERVICE  OFFERED  DIGEST
-org/a:latest  a        true     sha256:1
-org/b:latest  b        false    sha256:2
+org/a:latest  a        yes      sha256:1
+org/b:latest  b        no       sha256:2
 
 org/b:latest: withdrawn at T1 (absent), kept until T2 at least
 
@@ -262,7 +290,17 @@ org/c:latest: not offered, no manifest; add one
 
     #[test]
     fn a_plan_is_its_lines() {
-        let answer = json!({ "lines": ["add a", "keep b"] });
-        assert_eq!(plan_text(&answer), "add a\nkeep b\n");
+        let answer = json!({
+            "lines": ["listed r: 2 items", "add r/a"],
+            "changes": [{ "change": "listed" }, { "change": "add" }],
+        });
+        assert_eq!(plan_text(&answer), "listed r: 2 items\nadd r/a\n");
+    }
+
+    #[test]
+    fn a_plan_without_changes_says_so() {
+        let listed = json!({ "lines": ["listed r: 2 items"], "changes": [{ "change": "listed" }] });
+        let expected = "listed r: 2 items\n\nNothing would change.\n";
+        assert_eq!(plan_text(&listed), expected);
     }
 }

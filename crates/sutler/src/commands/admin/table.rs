@@ -133,12 +133,22 @@ fn trimmed(table: &Table) -> String {
 }
 
 fn cell(item: &Value, member: &str) -> String {
-    let text = whole(item, member);
+    let text = to_the_second(whole(item, member));
     if text.chars().count() <= CELL_CHARS_MAX {
         return text;
     }
     let kept: String = text.chars().take(CELL_CHARS_MAX - 1).collect();
     kept + "…"
+}
+
+/// A time without fractions of its second: in columns they only hide it.
+fn to_the_second(text: String) -> String {
+    match text.split_once('.') {
+        Some((time, _)) if text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok() => {
+            format!("{time}Z")
+        }
+        _ => text,
+    }
 }
 
 fn whole(item: &Value, member: &str) -> String {
@@ -151,6 +161,7 @@ fn text(value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::String(text) if text.is_empty() => "-".to_owned(),
         Value::String(text) => text.clone(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::Array(items) if items.is_empty() => "-".to_owned(),
         Value::Array(items) => {
             let texts: Vec<String> = items.iter().map(text).collect();
@@ -188,6 +199,16 @@ mod tests {
         let item = json!({ "who": "x\u{1b}[31m", "on": { "instance_id": "i" } });
         assert_eq!(cell(&item, "who"), "x [31m");
         assert!(rows(&AUDIT, &[item]).contains(" i "));
+    }
+
+    #[test]
+    fn a_time_in_a_column_has_no_fractions_and_yes_is_a_word() {
+        let item = json!({
+            "created": "2026-01-01T00:00:01.618933313Z", "id": "1.2Z", "lifecycle": true,
+        });
+        assert_eq!(cell(&item, "created"), "2026-01-01T00:00:01Z");
+        assert_eq!(cell(&item, "id"), "1.2Z");
+        assert_eq!(cell(&item, "lifecycle"), "yes");
     }
 
     #[test]

@@ -52,6 +52,16 @@ fn the_block_of_the_proposal_is_taken_as_it_stands() {
 }
 
 #[test]
+fn registries_that_nothing_runs_the_images_of_are_warned_of() {
+    let engine = "bundles: {container: {socket: /run/podman/podman.sock}}";
+    for (more, warned) in [("", true), ("bundles: {work: w}", true), (engine, false)] {
+        let draft = good(&of_file(&format!("{PROPOSED}{more}\n")));
+        let told = draft.warnings.join("\n");
+        assert_eq!(told.contains("bundles.container"), warned, "{more}: {told}");
+    }
+}
+
+#[test]
 fn every_sort_of_registry_is_made_of_its_block() {
     for block in [
         "type: oci, url: 'https://registry.example'",

@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-command -v jq >/dev/null || fail "The operator must install jq on the broker's host."
+command -v jq >/dev/null || fail "The operator must install jq where this bundle runs: on the broker's host, or in its image."
 
 # var NAME: the value of a variable, or nothing.
 var() {
