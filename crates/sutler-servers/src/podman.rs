@@ -1,6 +1,9 @@
 //! Podman behind its socket, which speaks Docker's API: with storage of its own, and one image to run.
 //!
-//! `SUTLER_TEST_ENGINE_SOCKET` names another engine's socket instead; the image is not put there.
+//! `SUTLER_TEST_ENGINE_SOCKET` names another engine's socket instead; the image is not put there. Images of
+//! bundles are made in `podman/bundles.rs`.
+
+mod bundles;
 
 use crate::find::{Missing, programs, tell_what_ran};
 use crate::home::Home;
@@ -95,6 +98,7 @@ fn start(program: PathBuf, busybox: &Path) -> Podman {
     shell.env("CONTAINERS_CONF", home.path("containers.conf"));
     shell.env("CONTAINERS_REGISTRIES_CONF", home.path("registries.conf"));
     shell.env("SOCKET", &socket);
+    shell.env("HOME", home.folder());
     let mut words = vec![program.display().to_string()];
     words.extend(storage(&home));
     let keeper = Keeper::start(shell, home.folder(), "TERM", &script, &words);
@@ -156,6 +160,7 @@ fn import(home: &Home, program: &Path, busybox: &Path) {
 fn podman(home: &Home, program: &Path) -> Command {
     let mut command = home.command(program);
     command.env("CONTAINERS_CONF", home.path("containers.conf"));
+    command.env("HOME", home.folder());
     command.args(storage(home));
     command
 }

@@ -133,6 +133,30 @@ impl Recipe for DockerRegistry {
 /// # Panics
 /// If skopeo fails; with what it said.
 pub fn copy(skopeo: &Path, server: &Server, from: &str, to: &str) {
+    let (words, at) = reached(server, "--dest-");
+    let to = format!("docker://{at}/{to}");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let rest = ["--quiet", "--src-tls-verify=false", from, &to];
+    run(skopeo, server, &[&["copy"], &words[..], &rest].concat());
+}
+
+/// Deletes a version from a registry by skopeo, and with it every tag that leads to it.
+///
+/// # Panics
+/// If skopeo fails; with what it said.
+pub fn delete(skopeo: &Path, server: &Server, name: &str, pushed: &Pushed) {
+    let (words, at) = reached(server, "--");
+    let which = format!("docker://{at}/{name}@{}", pushed.digest);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    run(
+        skopeo,
+        server,
+        &[&["delete"], &words[..], &[&which]].concat(),
+    );
+}
+
+/// The options of skopeo that a registry needs, and where it is. `side`: how the options begin.
+fn reached(server: &Server, side: &str) -> (Vec<String>, String) {
     let home = server.home();
     let place = server.place();
     let at = format!("{}:{}", place.host, place.port);
@@ -140,28 +164,24 @@ pub fn copy(skopeo: &Path, server: &Server, from: &str, to: &str) {
     let login = crate::etcd::base64(format!("{USER}:{PASSWORD}").as_bytes());
     let logins = format!(r#"{{"auths":{{"{at}":{{"auth":"{login}"}}}}}}"#);
     let logins = home.private("logins.json", &logins);
-    let to = format!("docker://{at}/{to}");
-    let mut arguments = vec![
-        "--insecure-policy",
-        "copy",
-        "--authfile",
-        &logins,
-        "--quiet",
-        "--src-tls-verify=false",
-    ];
-    let trusted = home.path("trusted");
+    let mut words = vec!["--authfile".to_owned(), logins];
     if place.scheme == "https" {
+        let trusted = home.path("trusted");
         std::fs::create_dir_all(&trusted).expect("a folder");
         let authority = &server.certificates().authority;
         std::fs::copy(authority, Path::new(&trusted).join("ca.crt")).expect("a copy");
-        arguments.extend(["--dest-cert-dir", &trusted]);
+        words.extend([format!("{side}cert-dir"), trusted]);
     } else {
-        arguments.push("--dest-tls-verify=false");
+        words.push(format!("{side}tls-verify=false"));
     }
-    arguments.extend([from, to.as_str()]);
+    (words, at)
+}
+
+fn run(skopeo: &Path, server: &Server, words: &[&str]) {
     let ended = std::process::Command::new(skopeo)
-        .args(&arguments)
-        .env("TMPDIR", home.folder())
+        .arg("--insecure-policy")
+        .args(words)
+        .env("TMPDIR", server.home().folder())
         .output()
         .expect("skopeo runs");
     let said = String::from_utf8_lossy(&ended.stderr);
