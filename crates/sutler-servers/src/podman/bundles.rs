@@ -1,7 +1,7 @@
-//! Images of bundles as their authors make them: built by podman from nothing but busybox and one script,
+//! Images of bundles as their authors make them: built by podman of busybox and one script,
 //! labelled with their manifest, and pushed to a registry. Other images: `registry/push.rs`.
 
-use super::{Own, Podman, podman};
+use super::{Own, Podman, SHELL_IMAGE, podman};
 use crate::registry::{Pushed, USER};
 use crate::server::{PASSWORD, Server};
 use std::fs;
@@ -19,18 +19,14 @@ impl Podman {
         let own = self.own.as_ref().expect("an engine of our own");
         let number = BUILT.fetch_add(1, Ordering::Relaxed);
         let folder = own.home.folder().join(format!("build-{number}"));
-        let bin = own.home.folder().join("files/bin");
         fs::create_dir(&folder).expect("a folder");
-        fs::copy(bin.join("busybox"), folder.join("busybox")).expect("busybox");
-        fs::write(
-            folder.join("entry"),
-            format!("#!/bin/busybox sh\n{script}\n"),
-        )
-        .expect("a file");
+        // A layer of its own, which nobody else's removal can take along.
+        let script = format!("#!/bin/sh\n# {number}\n{script}\n");
+        fs::write(folder.join("bundle"), script).expect("a file");
         let spec = crate::etcd::base64(manifest.as_bytes());
         let recipe = format!(
-            "FROM scratch\nCOPY --chmod=755 busybox entry /bin/\nLABEL com.redhat.apb.spec=\"{spec}\"\n\
-             ENTRYPOINT [\"/bin/entry\"]\n"
+            "FROM {SHELL_IMAGE}\nCOPY --chmod=755 bundle /bin/bundle\n\
+             LABEL com.redhat.apb.spec=\"{spec}\"\nENTRYPOINT [\"/bin/bundle\"]\n"
         );
         fs::write(folder.join("Containerfile"), recipe).expect("a file");
         let image = format!("localhost/built-{number}:latest");
@@ -39,6 +35,7 @@ impl Podman {
         own.must(&[
             "build",
             "--quiet",
+            "--layers=false",
             "--identity-label=false",
             "--tag",
             &image,

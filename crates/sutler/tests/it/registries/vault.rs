@@ -89,6 +89,7 @@ impl Vault {
         let listed = self
             .podman
             .podman(&["images", "--quiet", "--filter", &reference]);
+        assert!(!listed.is_empty(), "no image of {org} was ever run");
         for image in listed.lines() {
             self.podman.forget(image);
         }
