@@ -10,6 +10,7 @@ mod measure;
 mod records;
 mod refresh;
 mod shop;
+mod used;
 mod version;
 mod view;
 

@@ -1,17 +1,18 @@
 //! The chore that deletes what is withdrawn, past its grace, and needed by no instance.
 //!
-//! First it reads what is withdrawn, then it asks who has instances, then it deletes what is still as it was
-//! read. A provision expects its spec as it was offered, so one that was accepted is seen here, and one that
-//! comes later finds its spec gone.
+//! First it reads what is withdrawn, then it asks who has instances (`used.rs`), then it deletes what is still
+//! as it was read. A provision expects its spec as it was offered, so one that was accepted is seen here, and
+//! one that comes later finds its spec gone.
 
-use super::records::{Records, SPECS, VERSIONS, VersionRecord, id_of, in_generation};
+use super::records::{Records, SPECS, VERSIONS, id_of, in_generation};
 use super::refresh::{Source, tell};
+use super::used::{Kept, Uses};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_broker::{Chore, ChoreCx, Entry, Result, Stamp};
+use sutler_broker::{Chore, ChoreCx, Result};
 use sutler_registry::{Change, Facts, Rules, SpecName, deletions, in_question};
 
 /// The name of the chore.
@@ -22,14 +23,6 @@ pub struct Deletions {
     sources: Arc<[Source]>,
     rules: Rules,
     every: Duration,
-}
-
-/// A version, without what it says.
-struct Kept {
-    digest: String,
-    stamp: Stamp,
-    spec: SpecName,
-    plans: Vec<String>,
 }
 
 impl Deletions {
@@ -57,30 +50,11 @@ impl Chore for Deletions {
     async fn turn(&self, cx: &ChoreCx) -> Result<()> {
         let ledger = cx.ledger();
         let records = Records::read(ledger).await?;
-        let mut versions = Vec::new();
-        let keep = |it: Entry<VersionRecord>| {
-            versions.push(Kept {
-                digest: it.id,
-                stamp: it.stamp,
-                spec: it.value.spec,
-                plans: it.value.plans,
-            });
-        };
-        ledger.each(VERSIONS, keep).await?;
+        let uses = Uses::read(ledger, &records).await?;
         let known = records.known();
         let (nothing, now) = (BTreeMap::new(), Timestamp::now());
-        let mut used = BTreeSet::new();
-        for name in in_question(&known, &nothing, self.rules, now) {
-            // Instances of earlier versions count, too: their plans may have been other ones.
-            let own = records.specs.get(&name).into_iter();
-            let own = own.flat_map(|it| it.value.plans.iter());
-            let earlier = versions.iter().filter(|it| it.spec == name);
-            let plans = own.chain(earlier.flat_map(|it| it.plans.iter()));
-            let plans: BTreeSet<&str> = plans.map(String::as_str).collect();
-            if ledger.has_instance_of(plans).await? {
-                used.insert(name);
-            }
-        }
+        let names = in_question(&known, &nothing, self.rules, now);
+        let used = uses.among(ledger, names).await?;
         let names = self.sources.iter().map(|it| it.registry.name().to_owned());
         let configured: BTreeSet<String> = names.collect();
         let facts = Facts {
@@ -97,7 +71,7 @@ impl Chore for Deletions {
                 tell(&change);
             }
         }
-        self.delete_versions(cx, &records, &gone, versions).await
+        delete_versions(cx, &records, &gone, uses).await
     }
 }
 
@@ -122,40 +96,33 @@ async fn delete(cx: &ChoreCx, records: &Records, change: &Change) -> Result<bool
     cx.write(batch).await
 }
 
-impl Deletions {
-    /// Deletes versions that no spec names and of which there is no instance.
-    async fn delete_versions(
-        &self,
-        cx: &ChoreCx,
-        records: &Records,
-        gone: &BTreeSet<SpecName>,
-        versions: Vec<Kept>,
-    ) -> Result<()> {
-        // A refresh writes a version before the spec that names it. While one is in the middle, or began
-        // since, nobody can tell which versions are needed: the next turn will.
-        let generation = records.generation.as_ref().filter(|it| !it.value.dirty);
-        let Some(generation) = generation else {
-            return Ok(());
-        };
-        let specs = records
-            .specs
-            .iter()
-            .filter(|(name, _)| !gone.contains(*name));
-        let named: BTreeSet<&str> = specs.map(|(_, it)| it.value.version.as_str()).collect();
-        for version in versions {
-            if named.contains(version.digest.as_str()) {
-                continue;
-            }
-            let plans = version.plans.iter().map(String::as_str);
-            if cx.ledger().has_instance_of(plans).await? {
-                continue;
-            }
-            let batch = cx.batch().remove(VERSIONS, &version.digest, version.stamp);
-            let batch = in_generation(batch, generation.stamp);
-            if cx.write(batch).await? {
-                tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");
-            }
+/// Deletes versions that no spec names and whose spec has no instance, of whatever version: one that was moved to
+/// a plan of another version is still run by the one that made it.
+async fn delete_versions(
+    cx: &ChoreCx,
+    records: &Records,
+    gone: &BTreeSet<SpecName>,
+    uses: Uses,
+) -> Result<()> {
+    // A refresh writes a version before the spec that names it. While one is in the middle, or began
+    // since, nobody can tell which versions are needed: the next turn will.
+    let generation = records.generation.as_ref().filter(|it| !it.value.dirty);
+    let Some(generation) = generation else {
+        return Ok(());
+    };
+    let specs = records.specs.iter();
+    let specs = specs.filter(|(name, _)| !gone.contains(*name));
+    let named: BTreeSet<&str> = specs.map(|(_, it)| it.value.version.as_str()).collect();
+    let unnamed = |it: &&Kept| !named.contains(it.digest.as_str());
+    let unnamed: Vec<&Kept> = uses.versions.iter().filter(unnamed).collect();
+    let of_specs = unnamed.iter().map(|it| it.spec.clone()).collect();
+    let used = uses.among(cx.ledger(), of_specs).await?;
+    for version in unnamed.iter().filter(|it| !used.contains(&it.spec)) {
+        let batch = cx.batch().remove(VERSIONS, &version.digest, version.stamp);
+        let batch = in_generation(batch, generation.stamp);
+        if cx.write(batch).await? {
+            tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use super::records::{
     Generation, REGISTRIES, Records, SPECS, SpecRecord, VERSIONS, VersionRecord, Written, id_of,
     put_generation, without_specs,
 };
+use super::used::Uses;
 use super::version::{self, Fresh};
 use crate::registry::Offers;
 use async_trait::async_trait;
@@ -29,6 +30,10 @@ use sutler_registry::{
 pub const REFRESH: &str = "registries";
 /// Registries that are asked together.
 const REGISTRIES_AT_ONCE: usize = 4;
+/// Longest sentence that is kept of what is wrong with an item, in characters.
+const SENTENCE_CHARS_MAX: usize = 600;
+/// How often what registries said is looked at anew because somebody else wrote meanwhile.
+const TRIES: u32 = 4;
 /// Most verdicts on items that need not be read again; beyond that they are read again.
 const VERDICTS_MAX: usize = 100_000;
 
@@ -121,15 +126,12 @@ impl Refresh {
         asked: &BTreeMap<String, Asked>,
         now: Timestamp,
     ) -> Result<BTreeSet<SpecName>> {
-        let mut used = BTreeSet::new();
-        for name in in_question(known, asked, self.rules, now) {
-            let plans = records.specs.get(&name).map(|it| it.value.plans.as_slice());
-            let plans = plans.unwrap_or_default().iter().map(String::as_str);
-            if ledger.has_instance_of(plans).await? {
-                used.insert(name);
-            }
+        let names = in_question(known, asked, self.rules, now);
+        if names.is_empty() {
+            return Ok(names);
         }
-        Ok(used)
+        let uses = Uses::read(ledger, records).await?;
+        Ok(uses.among(ledger, names).await?)
     }
 
     async fn ask_all(
@@ -161,7 +163,7 @@ impl Refresh {
         let looked = match gather(source.registry.as_ref(), &known_as, source.at_once).await {
             Ok(gathered) => self.made_of(source, gathered),
             Err(fault) => Looked {
-                asked: Asked::Failed(fault.to_string()),
+                asked: Asked::Failed(sentence(&fault.to_string())),
                 fresh: BTreeMap::new(),
             },
         };
@@ -204,7 +206,7 @@ impl Refresh {
 
     /// `None`: it counts as not listed.
     fn failed(&self, name: &SpecName, fault: &ItemFault) -> Option<Seen> {
-        let why = fault.to_string();
+        let why = sentence(&fault.to_string());
         let (verdict, seen) = match fault {
             ItemFault::Gone(_) => return None,
             ItemFault::NotABundle { .. } => (Verdict::NotABundle, None),
@@ -225,7 +227,8 @@ impl Refresh {
         spec: &sutler_registry::Spec,
     ) -> std::result::Result<Fresh, String> {
         let offer = version::offer_of(&name.registry, self.offers.all.clone());
-        version::read(name, spec, &offer, source.tag_of(&name.item))
+        let read = version::read(name, spec, &offer, source.tag_of(&name.item));
+        read.map_err(|why| sentence(&why))
     }
 
     fn verdict(&self, name: &SpecName, digest: &Digest) -> Option<Verdict> {
@@ -254,6 +257,20 @@ impl Chore for Refresh {
     }
 
     async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+        for _ in 0..TRIES {
+            if self.turned(cx).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::failed(
+            "others keep writing what is known of registries; the next turn reads it again",
+        ))
+    }
+}
+
+impl Refresh {
+    /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
+    async fn turned(&self, cx: &ChoreCx) -> Result<bool> {
         let ledger = cx.ledger();
         let records = Records::read(ledger).await?;
         let known = records.known();
@@ -280,9 +297,11 @@ impl Chore for Refresh {
             after: &after,
             fresh: &fresh,
         };
-        write(cx, &records, &next).await?;
+        if !write(cx, &records, &next).await? {
+            return Ok(false);
+        }
         changes.iter().for_each(tell);
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -293,8 +312,9 @@ struct Next<'a> {
     fresh: &'a BTreeMap<SpecName, Fresh>,
 }
 
-/// Writes what is other than before, in batches, between two states of the generation.
-async fn write(cx: &ChoreCx, records: &Records, next: &Next<'_>) -> Result<()> {
+/// Writes what is other than before, in batches, between two states of the generation. `false`: somebody else
+/// wrote meanwhile.
+async fn write(cx: &ChoreCx, records: &Records, next: &Next<'_>) -> Result<bool> {
     let mut writer = Writer::begin(cx, records).await?;
     for (registry, its) in &next.after.0 {
         let was = records.registries.get(registry);
@@ -338,6 +358,19 @@ async fn write(cx: &ChoreCx, records: &Records, next: &Next<'_>) -> Result<()> {
     writer.end().await
 }
 
+/// A sentence as it is kept and told: what others wrote must fit into a record, and onto a line.
+fn sentence(said: &str) -> String {
+    let plain = |letter: char| match letter.is_control() {
+        true => ' ',
+        false => letter,
+    };
+    let mut kept: String = said.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
+    if said.chars().nth(SENTENCE_CHARS_MAX).is_some() {
+        kept.push('…');
+    }
+    kept
+}
+
 /// Tells a change, once it is written down.
 pub(super) fn tell(change: &Change) {
     measure::changed(change);
@@ -357,6 +390,8 @@ pub(super) struct Writer<'a> {
     number: u64,
     generation: Option<Stamp>,
     begun: bool,
+    /// Somebody else wrote: nothing more is written.
+    stale: bool,
     versions: BTreeSet<String>,
 }
 
@@ -370,6 +405,7 @@ impl<'a> Writer<'a> {
             generation: generation.map(|it| it.stamp),
             // Somebody died in the middle: it is ended now, whatever there is to write.
             begun: generation.is_some_and(|it| it.value.dirty),
+            stale: false,
             versions: BTreeSet::new(),
         })
     }
@@ -378,6 +414,9 @@ impl<'a> Writer<'a> {
         &mut self,
         add: impl FnOnce(Batch<'a>) -> Batch<'a> + Send,
     ) -> Result<()> {
+        if self.stale {
+            return Ok(());
+        }
         if !self.begun {
             self.flip(true).await?;
             self.begun = true;
@@ -405,13 +444,9 @@ impl<'a> Writer<'a> {
             .await
     }
 
-    async fn commit(&self, batch: Batch<'a>) -> Result<()> {
-        match self.cx.write(batch).await? {
-            true => Ok(()),
-            false => Err(Error::failed(
-                "somebody else wrote what is known of registries; the next turn reads it again",
-            )),
-        }
+    async fn commit(&mut self, batch: Batch<'a>) -> Result<()> {
+        self.stale |= !self.cx.write(batch).await?;
+        Ok(())
     }
 
     /// Begins or ends a generation.
@@ -427,13 +462,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    pub(super) async fn end(mut self) -> Result<()> {
-        if let Some(batch) = self.batch.take() {
+    /// Whether all of it was written.
+    pub(super) async fn end(mut self) -> Result<bool> {
+        if let Some(batch) = self.batch.take().filter(|_| !self.stale) {
             self.commit(batch).await?;
         }
-        if self.begun {
+        if self.begun && !self.stale {
             self.flip(false).await?;
         }
-        Ok(())
+        Ok(!self.stale)
     }
 }

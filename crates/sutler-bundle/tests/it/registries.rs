@@ -2,6 +2,7 @@
 //!
 //! The registry is played (`registries/town.rs`), so that it can fail in every way at the right moment.
 
+mod bounds;
 mod faults;
 mod races;
 mod town;

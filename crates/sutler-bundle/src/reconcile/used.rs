@@ -1,0 +1,63 @@
+//! Which specs instances were made of: by the plans of all their versions, those of today and those before.
+
+use super::records::{Records, VERSIONS, VersionRecord};
+use std::collections::{BTreeMap, BTreeSet};
+use sutler_broker::{Entry, Ledger, LedgerFault, Stamp};
+use sutler_registry::SpecName;
+
+/// A version, without what it says.
+pub(super) struct Kept {
+    pub digest: String,
+    pub stamp: Stamp,
+    pub spec: SpecName,
+}
+
+/// What instances of each spec can be known by.
+pub(super) struct Uses {
+    pub versions: Vec<Kept>,
+    plans: BTreeMap<SpecName, BTreeSet<String>>,
+}
+
+impl Uses {
+    /// Reads all versions.
+    pub(super) async fn read(ledger: &Ledger, records: &Records) -> Result<Self, LedgerFault> {
+        let specs = records.specs.iter();
+        let of_specs = specs.map(|(name, it)| {
+            let plans = it.value.plans.iter().cloned();
+            (name.clone(), plans.collect())
+        });
+        let mut plans: BTreeMap<SpecName, BTreeSet<String>> = of_specs.collect();
+        let mut versions = Vec::new();
+        let keep = |it: Entry<VersionRecord>| {
+            let of_spec = plans.entry(it.value.spec.clone()).or_default();
+            of_spec.extend(it.value.plans);
+            versions.push(Kept {
+                digest: it.id,
+                stamp: it.stamp,
+                spec: it.value.spec,
+            });
+        };
+        ledger.each(VERSIONS, keep).await?;
+        Ok(Self { versions, plans })
+    }
+
+    /// Those of some specs that have instances.
+    pub(super) async fn among(
+        &self,
+        ledger: &Ledger,
+        names: BTreeSet<SpecName>,
+    ) -> Result<BTreeSet<SpecName>, LedgerFault> {
+        let mut used = BTreeSet::new();
+        for name in names {
+            let plans = self.plans.get(&name).into_iter().flatten();
+            let mut plans: Vec<&str> = plans.map(String::as_str).collect();
+            // Plans are asked for one after the other. An instance that moves to one that was asked for already
+            // is found the second time.
+            plans.extend_from_within(..plans.len().saturating_sub(1));
+            if ledger.has_instance_of(plans).await? {
+                used.insert(name);
+            }
+        }
+        Ok(used)
+    }
+}
