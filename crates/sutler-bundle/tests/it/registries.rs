@@ -4,6 +4,8 @@
 
 mod bounds;
 mod faults;
+mod interleaved;
 mod races;
+mod steps;
 mod town;
 mod versions;

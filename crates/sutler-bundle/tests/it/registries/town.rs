@@ -1,17 +1,18 @@
 //! A registry that does as it is told, a store and a runner that stay, and brokers that come and go.
 
+use super::steps::Conductor;
 use crate::service::fake::Fake;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_broker::{Broker, Running};
+use sutler_broker::{Broker, Chore, Running};
 use sutler_bundle::{
     BundleService, DELETIONS, Deletions, Limits, Offers, Parts, REFRESH, Refresh, Runners, Shelf,
     Shop, ShopParts, Snapshot, Source,
 };
-use sutler_journal::{KeyRing, MemoryStore};
+use sutler_journal::{KeyRing, MemoryStore, Store};
 use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Rules, Spec};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -151,6 +152,8 @@ pub(crate) struct Town {
     pub(crate) registries: Vec<Arc<Played>>,
     pub(crate) fake: Arc<Fake>,
     pub(crate) rules: Rules,
+    /// Who drives the chores of brokers that are opened from now on.
+    pub(crate) conductor: Option<Arc<Conductor>>,
     store: Arc<MemoryStore>,
     ring: String,
 }
@@ -164,6 +167,7 @@ impl Town {
                 grace: Duration::ZERO,
                 failures_max: None,
             },
+            conductor: None,
             store: Arc::new(MemoryStore::new()),
             ring: KeyRing::fresh_line("first").to_string(),
         }
@@ -209,16 +213,21 @@ impl Town {
         let refresh = Arc::new(refresh);
         let deletions = Deletions::new(sources.clone(), self.rules, often);
         let empty = Snapshot::default();
+        let store: Arc<dyn Store> = match &self.conductor {
+            Some(conductor) => conductor.tap(self.store.clone()),
+            None => self.store.clone(),
+        };
+        let driven = |chore: Arc<dyn Chore>| match &self.conductor {
+            Some(conductor) => conductor.drive(chore),
+            None => chore,
+        };
         let running = Broker::new(empty.catalog().expect("an empty catalog"))
             .other_services(service.clone())
-            .shared_store(
-                self.store.clone(),
-                KeyRing::parse(&self.ring).expect("keys"),
-            )
+            .shared_store(store, KeyRing::parse(&self.ring).expect("keys"))
             .settings(|it| it.lease = Duration::from_secs(1))
             .without_auth()
-            .chore(refresh.clone())
-            .chore(Arc::new(deletions))
+            .chore(driven(refresh.clone()))
+            .chore(driven(Arc::new(deletions)))
             .start()
             .await
             .expect("the broker starts");

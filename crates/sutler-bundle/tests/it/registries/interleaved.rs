@@ -1,0 +1,256 @@
+//! Refreshes, deletions and provisions beside each other, one call of the store at a time; and chores that die
+//! before each of their calls. Whatever comes first: nothing that is named is missing, and nothing flaps.
+
+use super::steps::Conductor;
+use super::town::{Hall, Played, Town, manifest};
+use serde_json::Value;
+use std::sync::Arc;
+use sutler_broker::{Entry, Ledger};
+use sutler_bundle::{DELETIONS, REFRESH};
+
+const HELLO: &str = "org/hello:latest";
+const NOTHING: [&str; 0] = [];
+/// More calls than anybody makes.
+const ALL: usize = usize::MAX;
+
+struct Scene {
+    town: Town,
+    registry: Arc<Played>,
+    conductor: Arc<Conductor>,
+    hall: Hall,
+}
+
+impl Scene {
+    async fn open() -> Self {
+        let registry = Played::new("dh");
+        registry.push(HELLO, &manifest("1.0.0"));
+        let conductor = Arc::new(Conductor::default());
+        let mut town = Town::with(std::slice::from_ref(&registry));
+        town.conductor = Some(conductor.clone());
+        let hall = town.open().await;
+        hall.refresh().await;
+        hall.delete().await;
+        Self {
+            town,
+            registry,
+            conductor,
+            hall,
+        }
+    }
+
+    fn push(&self, version: &str) {
+        self.registry.push(HELLO, &manifest(version));
+    }
+
+    /// Both chores, the parts in this order.
+    async fn both(&self, parts: &[(&str, usize)]) {
+        self.conductor.conduct(parts);
+        tokio::join!(self.hall.refresh(), self.hall.delete());
+    }
+
+    /// The versions that are written down, by what their manifests say.
+    async fn versions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let keep = |it: Entry<Value>| {
+            let manifest = it.value["manifest"].as_str().unwrap_or_default();
+            let version = manifest.split("bundle_version: ").nth(1);
+            let version = version.and_then(|it| it.split(',').next());
+            found.push(version.unwrap_or_default().to_owned());
+        };
+        let ledger = self.ledger();
+        ledger
+            .each("version", keep)
+            .await
+            .expect("the store answers");
+        found.sort();
+        found
+    }
+
+    fn ledger(&self) -> Ledger {
+        self.hall.running.ledger().expect("there are chores")
+    }
+
+    /// Every version that a spec names is there, and nobody is in the middle of anything.
+    async fn holds(&self, when: &str) {
+        let ledger = self.ledger();
+        let mut named = Vec::new();
+        let keep = |it: Entry<Value>| named.push(it.value["version"].as_str().map(str::to_owned));
+        ledger.each("spec", keep).await.expect("the store answers");
+        for version in named {
+            let version = version.expect("a spec names its version");
+            let found = ledger.get::<Value>("version", &version).await;
+            let found = found.expect("the store answers");
+            assert!(
+                found.is_some(),
+                "{when}: {version} is named and is not there"
+            );
+        }
+        let generation = ledger.get::<Value>("registries", "generation").await;
+        let generation = generation
+            .expect("the store answers")
+            .expect("it is written");
+        assert_eq!(generation.value["dirty"], false, "{when}");
+        for chore in [REFRESH, DELETIONS] {
+            let status = self.hall.running.chore_status(chore).await;
+            let failure = status.expect("the store answers").failure;
+            assert_eq!(failure, None, "{when}: {chore}");
+        }
+    }
+
+    /// Who is first goes so far, then the other so far, then each to its end.
+    async fn every_order(&self, prepare: impl AsyncFn(), check: impl AsyncFn(&str)) {
+        for (first, second) in [(REFRESH, DELETIONS), (DELETIONS, REFRESH)] {
+            prepare().await;
+            self.both(&[(first, ALL), (second, ALL)]).await;
+            check("one after the other").await;
+            let (of_first, of_second) = (self.conductor.made(first), self.conductor.made(second));
+            assert!(
+                of_first > 3 && of_second > 3,
+                "{of_first} and {of_second} calls"
+            );
+            for one in 0..of_first {
+                // The ends of a part of nothing are the same as those of another one.
+                for two in 1..=of_second {
+                    prepare().await;
+                    let parts = [(first, one), (second, two), (first, ALL), (second, ALL)];
+                    self.both(&parts).await;
+                    check(&format!("{first} {one}, {second} {two}")).await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_spec_that_returns_while_it_is_deleted_is_offered_whoever_comes_first() {
+    let scene = Scene::open().await;
+    let prepare = async || {
+        scene.registry.remove(HELLO);
+        scene.hall.refresh().await;
+        assert_eq!(scene.hall.offers().await, NOTHING);
+        scene.push("1.0.0");
+    };
+    let check = async |when: &str| {
+        scene.holds(when).await;
+        assert_eq!(scene.hall.offers().await, ["hello"], "{when}");
+        assert_eq!(scene.hall.specs("dh").await, [HELLO], "{when}");
+    };
+    scene.every_order(prepare, check).await;
+}
+
+#[tokio::test]
+async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first() {
+    let scene = Scene::open().await;
+    let prepare = async || {
+        scene.push("1.0.0");
+        scene.hall.refresh().await;
+        scene.push("2.0.0");
+        scene.hall.refresh().await;
+        scene.push("1.0.0");
+    };
+    let check = async |when: &str| {
+        scene.holds(when).await;
+        assert!(
+            scene.versions().await.contains(&"1.0.0".to_owned()),
+            "{when}"
+        );
+        scene.hall.delete().await;
+        assert_eq!(scene.versions().await, ["1.0.0"], "{when}");
+    };
+    scene.every_order(prepare, check).await;
+}
+
+#[tokio::test]
+async fn a_provision_in_the_middle_of_a_withdrawal_is_refused_or_keeps_its_spec() {
+    let scene = Scene::open().await;
+    let (mut served, mut refused) = (0, 0);
+    for calls in 0.. {
+        let id = format!("i-{calls}");
+        scene.registry.remove(HELLO);
+        scene
+            .conductor
+            .conduct(&[(REFRESH, calls), ("me", 1), (REFRESH, ALL)]);
+        let provision = async {
+            scene.conductor.part_of("me").await;
+            let answer = scene.hall.provision(&id, "accepts_incomplete=true").await;
+            scene.conductor.done("me");
+            answer
+        };
+        let ((), (status, answer)) = tokio::join!(scene.hall.refresh(), provision);
+        let in_the_middle = scene.conductor.made(REFRESH) > calls;
+        let state = match (status, answer["operation"].as_str()) {
+            (202, Some(operation)) => scene.hall.until_done(&id, operation).await["state"].clone(),
+            _ => Value::Null,
+        };
+        scene.hall.delete().await;
+        if state == "succeeded" {
+            served += 1;
+            let specs = scene.hall.specs("dh").await;
+            assert_eq!(specs.len(), 1, "{id}: its spec is gone");
+            assert_eq!(scene.versions().await, ["1.0.0"], "{id}");
+            assert_eq!(scene.hall.deprovision(&id).await, 200, "{id}");
+            scene.hall.delete().await;
+        } else {
+            refused += 1;
+        }
+        scene.holds(&id).await;
+        assert_eq!(scene.hall.specs("dh").await, NOTHING, "{id}");
+        assert_eq!(scene.versions().await, NOTHING, "{id}");
+        scene.push("1.0.0");
+        scene.hall.refresh().await;
+        if !in_the_middle {
+            break;
+        }
+    }
+    assert!(
+        served > 3 && refused > 0,
+        "{served} served, {refused} refused"
+    );
+}
+
+#[tokio::test]
+async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
+    let scene = Scene::open().await;
+    for chore in [REFRESH, DELETIONS] {
+        for calls in 0.. {
+            let when = format!("{chore} dies before call {calls}");
+            scene.push("1.0.0");
+            scene.registry.push("org/gone:latest", &other());
+            scene.hall.refresh().await;
+            scene.registry.remove("org/gone:latest");
+            if chore == DELETIONS {
+                scene.push("2.0.0");
+                scene.hall.refresh().await;
+            }
+            scene.push("3.0.0");
+            scene.conductor.kill(chore, calls);
+            match chore {
+                REFRESH => scene.hall.refresh().await,
+                _ => scene.hall.delete().await,
+            }
+            let died = scene.conductor.made(chore) == calls + 1;
+            scene.conductor.conduct(&[]);
+            // Whatever is written: what was offered is.
+            let offers = scene.hall.offers().await;
+            assert!(offers.contains(&"hello".to_owned()), "{when}: {offers:?}");
+            scene.hall.refresh().await;
+            scene.hall.delete().await;
+            scene.holds(&when).await;
+            assert_eq!(scene.hall.offers().await, ["hello"], "{when}");
+            assert_eq!(scene.hall.specs("dh").await, [HELLO], "{when}");
+            assert_eq!(scene.versions().await, ["3.0.0"], "{when}");
+            if !died {
+                break;
+            }
+        }
+    }
+    // Another process comes to the same.
+    let other = scene.town.open().await;
+    assert_eq!(other.offers().await, ["hello"]);
+    other.close().await;
+}
+
+fn other() -> String {
+    let text = manifest("1.0.0").replace("hello", "gone");
+    text.replace(super::town::PLAN, "gone-plan")
+}
