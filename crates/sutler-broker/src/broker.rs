@@ -26,7 +26,7 @@ use crate::typed::Typed;
 use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_journal::{
     Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
@@ -337,6 +337,7 @@ impl Broker {
                 auth: platform.auth,
                 replaced: replaced.clone(),
                 turnstile: Turnstile::new(places.clone()),
+                more: OnceLock::new(),
             };
             let prefix = platform.prefix;
             Served { prefix, http }

@@ -2,13 +2,15 @@
 //!
 //! The order of checks is D-06: path, authentication, version, query, body, then the desk's. Which
 //! status a refusal has is decided in `http/error.rs` and nowhere else; paths are in `http/route.rs`,
-//! the ten endpoints in `http/endpoints.rs`.
+//! the ten endpoints in `http/endpoints.rs`, what others serve beside them in `http/more.rs`.
 
 mod endpoints;
 mod error;
+mod more;
 mod read;
 mod route;
 
+pub use more::{MoreAnswer, MorePaths, MoreRequest};
 pub use route::Endpoint;
 pub(crate) use route::PATHS;
 
@@ -25,7 +27,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::{Request, Response};
 use route::{Ids, Routed};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use sutler_osb::{
     API_VERSION_HEADER, ApiVersion, ORIGINATING_IDENTITY_HEADER, OriginatingIdentity, Query,
     REQUEST_IDENTITY_HEADER, RequestIdentity,
@@ -48,6 +50,8 @@ pub(crate) struct Http {
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
     pub turnstile: Turnstile,
+    /// Paths beside the ten endpoints, where there are any.
+    pub more: OnceLock<Arc<dyn MorePaths>>,
 }
 
 /// A request whose headers, path and query were understood.
@@ -83,6 +87,11 @@ impl Http {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
+        if let Some(found) = self.beside(&parts, at) {
+            // Boxed: what platforms ask for should not carry its size around.
+            let answered = Box::pin(self.answer_beside(found, parts, body)).await;
+            return answered.unwrap_or_else(Reply::from);
+        }
         let answered = match self.understand(&parts, at).await {
             Ok((understood, at_work)) => self.work(understood, parts, body, &at_work).await,
             Err(answer) => Err(answer),

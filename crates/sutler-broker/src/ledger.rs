@@ -1,14 +1,14 @@
 //! Records of whoever builds on this broker: sealed like all others, listed by name, written once at a time.
 //!
-//! They lie in a realm of their own, beside those of the platforms. Anybody may read them; they are written
-//! by chores (`chore.rs`) under their claim, so that a worker that was taken over writes nothing. What a
-//! record means is not known here.
+//! They lie in a realm of their own, beside those of the platforms. Anybody may read them. Chores
+//! (`chore.rs`) write them under their claim, so that a worker that was taken over writes nothing; whoever
+//! does without one stands on the states that were read. What a record means is not known here.
 
 use crate::records::{INSTANCE, PLAN_TERM, RecordError, Records};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use sutler_journal::{Commit, Key, Kind, List, Place, StoreError, Version};
+use sutler_journal::{Commit, CommitError, Key, Kind, List, Place, StoreError, Version};
 
 /// Where the records lie. No prefix of a platform makes such a name.
 pub(crate) const LEDGER_REALM: &str = "sutler:ledger";
@@ -38,7 +38,9 @@ pub struct Entry<T> {
 
 /// Why a record cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("the records of this broker cannot be read now; see whether its store answers: {0}")]
+#[error(
+    "the records of this broker cannot be read or written now; see whether its store answers: {0}"
+)]
 pub struct LedgerFault(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl From<RecordError> for LedgerFault {
@@ -136,6 +138,31 @@ impl Ledger {
         Ok(false)
     }
 
+    /// Begins to write without a claim.
+    pub fn batch(&self) -> Batch<'_> {
+        Batch::new(self)
+    }
+
+    /// Writes all of a batch, or nothing. `false`: somebody wrote first; read again and decide again.
+    ///
+    /// # Errors
+    /// The store does not answer, or takes no such batch.
+    pub async fn write(&self, batch: Batch<'_>) -> Result<bool, LedgerFault> {
+        if let Some(id) = batch.unnameable() {
+            let sentence = format!("a record cannot be named {id:?}; rename it");
+            return Err(LedgerFault(sentence.into()));
+        }
+        batch
+            .commit
+            .check()
+            .map_err(|why| LedgerFault(why.into()))?;
+        match sutler_journal::settle(self.records.store.as_ref(), &batch.commit).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Stale(_)) => Ok(false),
+            Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => Err(error.into()),
+        }
+    }
+
     pub(crate) fn key(
         &self,
         collection: &str,
@@ -201,6 +228,15 @@ impl<'a> Batch<'a> {
     pub fn unchanged(mut self, collection: &str, id: &str, was: Stamp) -> Self {
         match self.ledger.key(collection, id) {
             Ok(key) => self.commit = self.commit.unchanged(key, was.0),
+            Err(_) => self.unnameable = Some(id.to_owned()),
+        }
+        self
+    }
+
+    /// Writes only if there is still no such record.
+    pub fn absent(mut self, collection: &str, id: &str) -> Self {
+        match self.ledger.key(collection, id) {
+            Ok(key) => self.commit = self.commit.absent(key),
             Err(_) => self.unnameable = Some(id.to_owned()),
         }
         self

@@ -56,7 +56,7 @@ pub use cx::Cx;
 pub use error::{Error, Result};
 pub use examine::Opener;
 pub use fate::Fate;
-pub use http::{Endpoint, Replacement};
+pub use http::{Endpoint, MoreAnswer, MorePaths, MoreRequest, Replacement};
 pub use keeper::{Footing, Keeper, Patience, Standing};
 pub use ledger::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Entry, Ledger, LedgerFault, Stamp};
 pub use lifecycle::binding::BindingSpec;

@@ -5,6 +5,7 @@
 use super::Reply;
 use crate::auth::{Rejection, scope_challenge};
 use crate::desk::Problem;
+use crate::error::{Error, Kind};
 use crate::lifecycle::Verb;
 use crate::records::Detail;
 use crate::refusal::Refusal;
@@ -64,6 +65,10 @@ impl Answer {
 
     pub(super) fn no_such_path() -> Self {
         let sentence = "There is nothing at this path; the Open Service Broker API begins at /v2/.";
+        Self::new(StatusCode::NOT_FOUND, ErrorBody::described(sentence))
+    }
+
+    pub(super) fn absent(sentence: String) -> Self {
         Self::new(StatusCode::NOT_FOUND, ErrorBody::described(sentence))
     }
 
@@ -258,6 +263,25 @@ impl From<Problem> for Answer {
                     ErrorBody::described(sentence),
                 )
                 .with(RETRY_AFTER, "5")
+            }
+        }
+    }
+}
+
+/// Of a path beside those of the specification.
+impl From<Error> for Answer {
+    fn from(error: Error) -> Self {
+        match &error.kind {
+            Kind::Refused(refusal) => refusal.clone().into(),
+            Kind::Transient => {
+                tracing::warn!(?error, "a request could not be served for now");
+                let body = ErrorBody::described(error.message);
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "5")
+            }
+            Kind::Failed | Kind::Lost => {
+                tracing::error!(?error, "a request could not be served");
+                let body = ErrorBody::described(error.message);
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, body)
             }
         }
     }

@@ -27,6 +27,8 @@ pub enum Route {
     Unbind,
     /// The last operation of a binding
     PollBinding,
+    /// Paths beside those of the specification
+    More,
     /// Anything of the administration
     Admin,
     /// `/healthz` and `/readyz`
@@ -53,6 +55,7 @@ impl Route {
             Self::FetchBinding => "fetch_binding",
             Self::Unbind => "unbind",
             Self::PollBinding => "poll_binding",
+            Self::More => "more",
             Self::Admin => "admin",
             Self::Health => "health",
             Self::Metrics => "metrics",
@@ -74,6 +77,7 @@ impl Route {
             Self::PollBinding => {
                 "/v2/service_instances/{instance_id}/service_bindings/{binding_id}/last_operation"
             }
+            Self::More => "/v2/{…}",
             Self::Admin => "/admin/{…}",
             Self::Health => "/healthz, /readyz",
             Self::Metrics => "/metrics",

@@ -7,6 +7,7 @@ mod kit;
 
 mod admin;
 mod auth;
+mod beside;
 mod bind;
 mod catalog;
 mod concurrency;

@@ -7,10 +7,11 @@ use sutler_tidy::Repository;
 const PAGE: &str = "docs/http-status.md";
 
 /// The names of statuses in code, with their numbers.
-const NUMBERS: [(&str, u16); 20] = [
+const NUMBERS: [(&str, u16); 21] = [
     ("OK", 200),
     ("CREATED", 201),
     ("ACCEPTED", 202),
+    ("NO_CONTENT", 204),
     ("NOT_MODIFIED", 304),
     ("BAD_REQUEST", 400),
     ("UNAUTHORIZED", 401),

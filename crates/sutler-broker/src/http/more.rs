@@ -1,0 +1,180 @@
+//! Paths of whoever builds on this framework, below `/v2` and beside the ten endpoints.
+//!
+//! Behind the same authentication and the same limits. The version header is not asked for: it belongs to
+//! the specification, and these paths do not. What they mean is not known here.
+
+use super::error::{Answer, json};
+use super::route::{self, Routed};
+use super::{Http, Reply, read};
+use crate::auth::Caller;
+use crate::broker::Running;
+use crate::error::Result;
+use crate::measure::{self, Limited, Route};
+use crate::observe;
+use crate::server::Sort;
+use async_trait::async_trait;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::CONTENT_TYPE;
+use hyper::http::request::Parts;
+use hyper::{Response, StatusCode};
+use serde_json::Value;
+use std::sync::Arc;
+use sutler_osb::ServiceId;
+
+/// Most segments of such a path.
+const SEGMENTS_MAX: usize = 8;
+
+/// Paths beside those of the specification.
+#[async_trait]
+pub trait MorePaths: Send + Sync + 'static {
+    /// The methods that a path takes, such as `DELETE, POST`; `None`: there is nothing. `path`: what is
+    /// below `/v2`, in its segments.
+    fn methods(&self, path: &[String]) -> Option<&'static str>;
+
+    /// Answers a request with one of these methods.
+    ///
+    /// # Errors
+    /// Answered like the error of a hook.
+    async fn answer(&self, request: MoreRequest) -> Result<MoreAnswer>;
+}
+
+/// A request to such a path.
+#[derive(Clone, Debug)]
+pub struct MoreRequest {
+    /// What is to be done there, such as `POST`.
+    pub method: String,
+    /// What is below `/v2`, in its segments.
+    pub path: Vec<String>,
+    /// What the body says it is.
+    pub content_type: Option<String>,
+    /// Read to its end, within the limits of the broker.
+    pub body: Bytes,
+    /// Who was let in.
+    pub caller: Caller,
+}
+
+/// What is answered at such a path.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MoreAnswer {
+    /// 200, with a body.
+    Json(Value),
+    /// 204.
+    Empty,
+    /// 404: what the path names is not there; the sentence says what to do.
+    Absent(String),
+}
+
+impl Running {
+    /// Serves these paths from now on, on every platform. The first ones stay.
+    pub fn serve_more(&self, paths: Arc<dyn MorePaths>) {
+        for platform in &self.0.platforms {
+            let _ = platform.http.more.set(paths.clone());
+        }
+    }
+}
+
+/// A path that somebody serves.
+pub(super) struct Found {
+    paths: Arc<dyn MorePaths>,
+    path: Vec<String>,
+    methods: &'static str,
+}
+
+impl Http {
+    /// Whether somebody serves this path, which is this platform's from byte `at` on.
+    pub(super) fn beside(&self, parts: &Parts, at: usize) -> Option<Found> {
+        let paths = self.more.get()?;
+        let path = parts.uri.path().get(at..)?;
+        // The endpoints of the specification are nobody else's.
+        let Routed::Nowhere = route::route(&parts.method, path) else {
+            return None;
+        };
+        let path = segments(path)?;
+        let methods = paths.methods(&path)?;
+        Some(Found {
+            paths: paths.clone(),
+            path,
+            methods,
+        })
+    }
+
+    /// The same order of checks as for the ten endpoints (D-06), without the version.
+    pub(super) async fn answer_beside<B>(
+        &self,
+        found: Found,
+        parts: Parts,
+        body: B,
+    ) -> std::result::Result<Reply, Answer>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.check_size(&parts)?;
+        observe::routed(Route::More);
+        let (caller, at_work) = self.admit(&parts).await?;
+        let mut methods = found.methods.split(", ");
+        if !methods.any(|it| it == parts.method.as_str()) {
+            return Err(Answer::method_not_allowed(found.methods));
+        }
+        if self.desk.engine.is_paused() {
+            measure::limited(Limited::Draining);
+            return Err(Answer::draining());
+        }
+        let mut room = self.turnstile.room(&at_work);
+        let bytes = read::whole(body, &self.desk.stock.settings, &mut room).await?;
+        let _place = self.turnstile.enter(Sort::Change).await?;
+        let content_type = parts.headers.get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|it| Some(it.to_str().ok()?.to_owned()));
+        let request = MoreRequest {
+            method: parts.method.to_string(),
+            path: found.path,
+            content_type,
+            body: bytes,
+            caller,
+        };
+        let answered = found.paths.answer(request).await;
+        Ok(match answered.map_err(Answer::from)? {
+            MoreAnswer::Json(body) => json(StatusCode::OK, &body),
+            MoreAnswer::Empty => {
+                let mut reply = Response::new(Full::new(Bytes::new()));
+                *reply.status_mut() = StatusCode::NO_CONTENT;
+                reply
+            }
+            MoreAnswer::Absent(sentence) => return Err(Answer::absent(sentence)),
+        })
+    }
+}
+
+/// What is below `/v2`, each segment decoded; `None`: nobody could serve that.
+fn segments(path: &str) -> Option<Vec<String>> {
+    let rest = path.trim_start_matches('/').strip_prefix("v2/")?;
+    let mut found = Vec::new();
+    for segment in rest.split('/') {
+        if found.len() == SEGMENTS_MAX {
+            return None;
+        }
+        // Segments are decoded as the ids of the specification are.
+        found.push(ServiceId::from_path_segment(segment).ok()?.into());
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segments;
+
+    #[test]
+    fn segments_are_decoded_after_the_path_is_split() {
+        let found = segments("//v2/apb/a%2Fb").expect("a path");
+        assert_eq!(found, ["apb", "a/b"]);
+    }
+
+    #[test]
+    fn what_cannot_be_a_path_is_none() {
+        let deep = format!("/v2{}", "/a".repeat(9));
+        for path in ["/v2", "/v2/", "/v3/apb", "/v2/apb/", "/v2/%FF", &deep] {
+            assert_eq!(segments(path), None, "{path}");
+        }
+    }
+}
