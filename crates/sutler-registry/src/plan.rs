@@ -5,15 +5,17 @@
 //! deleted only when its grace is over and no instance was made of it. So nothing goes because of a
 //! failure, and nothing flaps. No I/O, no clock: who lists and fetches is `gather.rs`; what is
 //! known is in `plan/known.rs`, changes in words in `plan/change.rs`, who wins where two want the same in
-//! `plan/offered.rs`.
+//! `plan/offered.rs`, what developers push in `plan/pushed.rs`.
 
 mod change;
 mod known;
 mod offered;
+mod pushed;
 
 pub use change::Change;
 pub use known::{Held, Known, Mark, Reason, Registries, SpecName, UNREAD_KEPT_MAX};
 pub use offered::{Conflict, Offered, offered};
+pub use pushed::{PUSHED, push, unpush};
 
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,6 +118,7 @@ pub fn refresh(known: &Registries, facts: &Facts<'_>) -> Vec<Change> {
             of.mark_all(Reason::NotConfigured, |_| true, &mut changes);
         }
     }
+    changes.extend(pushed::taken_again(known, facts.configured));
     changes
 }
 
@@ -186,56 +189,11 @@ impl Of<'_> {
             items: items.len(),
             at: self.facts.now,
         });
-        for (item, seen) in items {
-            self.seen(item, seen, changes);
+        for (item, is) in items {
+            seen(self.name(item), self.known.specs.get(item), is, changes);
         }
         let absent = |item: &str| !items.contains_key(item);
         self.mark_all(Reason::Absent, absent, changes);
-    }
-
-    fn seen(&self, item: &str, seen: &Seen, changes: &mut Vec<Change>) {
-        let spec = self.name(item);
-        match (self.known.specs.get(item), seen) {
-            (None, Seen::Good { digest, wants }) => changes.push(Change::Add {
-                spec,
-                digest: digest.clone(),
-                wants: wants.clone(),
-            }),
-            (None, Seen::Faulty(why)) => changes.push(Change::Skip {
-                spec,
-                why: why.clone(),
-            }),
-            // Nothing is known of it, so it cannot be the same: whoever says so has forgotten something.
-            (None, Seen::Same) => changes.push(Change::Skip {
-                spec,
-                why: "it was not fetched; refresh again".to_owned(),
-            }),
-            (Some(held), seen) => self.seen_again(spec, held, seen, changes),
-        }
-    }
-
-    /// It is there, so a mark goes, whatever else is known of it.
-    fn seen_again(&self, spec: SpecName, held: &Held, seen: &Seen, changes: &mut Vec<Change>) {
-        if held.mark.is_some() {
-            changes.push(Change::Unmark { spec: spec.clone() });
-        }
-        let mended = held.fault.is_some();
-        match seen {
-            Seen::Good { digest, wants } if *digest != held.digest => {
-                changes.push(Change::Replace {
-                    spec,
-                    from: held.digest.clone(),
-                    to: digest.clone(),
-                    wants: wants.clone(),
-                });
-            }
-            Seen::Good { .. } | Seen::Same if mended => changes.push(Change::Mend { spec }),
-            Seen::Good { .. } | Seen::Same => {}
-            Seen::Faulty(why) => changes.push(Change::Keep {
-                spec,
-                why: why.clone(),
-            }),
-        }
     }
 
     fn failed(&self, why: &str, changes: &mut Vec<Change>) {
@@ -254,22 +212,69 @@ impl Of<'_> {
 
     /// Marks what is not marked yet: a mark keeps its first reason and its time.
     fn mark_all(&self, reason: Reason, which: impl Fn(&str) -> bool, changes: &mut Vec<Change>) {
-        let now = self.facts.now;
-        let until = now
-            .checked_add(self.facts.rules.grace)
-            .unwrap_or(Timestamp::MAX);
+        let mark = marked(reason, self.facts.rules, self.facts.now);
         for (item, held) in &self.known.specs {
             if held.mark.is_none() && which(item) {
                 changes.push(Change::Mark {
                     spec: self.name(item),
-                    mark: Mark {
-                        reason,
-                        at: now,
-                        until,
-                    },
+                    mark: mark.clone(),
                 });
             }
         }
+    }
+}
+
+fn marked(reason: Reason, rules: Rules, now: Timestamp) -> Mark {
+    let until = now.checked_add(rules.grace).unwrap_or(Timestamp::MAX);
+    Mark {
+        reason,
+        at: now,
+        until,
+    }
+}
+
+/// What changes by an item that is there.
+fn seen(spec: SpecName, held: Option<&Held>, seen: &Seen, changes: &mut Vec<Change>) {
+    match (held, seen) {
+        (None, Seen::Good { digest, wants }) => changes.push(Change::Add {
+            spec,
+            digest: digest.clone(),
+            wants: wants.clone(),
+        }),
+        (None, Seen::Faulty(why)) => changes.push(Change::Skip {
+            spec,
+            why: why.clone(),
+        }),
+        // Nothing is known of it, so it cannot be the same: whoever says so has forgotten something.
+        (None, Seen::Same) => changes.push(Change::Skip {
+            spec,
+            why: "it was not fetched; refresh again".to_owned(),
+        }),
+        (Some(held), seen) => seen_again(spec, held, seen, changes),
+    }
+}
+
+/// It is there, so a mark goes, whatever else is known of it.
+fn seen_again(spec: SpecName, held: &Held, seen: &Seen, changes: &mut Vec<Change>) {
+    if held.mark.is_some() {
+        changes.push(Change::Unmark { spec: spec.clone() });
+    }
+    let mended = held.fault.is_some();
+    match seen {
+        Seen::Good { digest, wants } if *digest != held.digest => {
+            changes.push(Change::Replace {
+                spec,
+                from: held.digest.clone(),
+                to: digest.clone(),
+                wants: wants.clone(),
+            });
+        }
+        Seen::Good { .. } | Seen::Same if mended => changes.push(Change::Mend { spec }),
+        Seen::Good { .. } | Seen::Same => {}
+        Seen::Faulty(why) => changes.push(Change::Keep {
+            spec,
+            why: why.clone(),
+        }),
     }
 }
 

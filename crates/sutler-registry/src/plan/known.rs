@@ -48,6 +48,8 @@ pub enum Reason {
     },
     /// Its registry is not configured any more.
     NotConfigured,
+    /// The developer who pushed it deleted it.
+    Deleted,
 }
 
 impl fmt::Display for Reason {
@@ -61,6 +63,7 @@ impl fmt::Display for Reason {
                 )
             }
             Self::NotConfigured => f.write_str("its registry is not configured any more"),
+            Self::Deleted => f.write_str("its developer deleted it"),
         }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Items appear, vanish, change and fail; hosts fail; refreshes break off in the middle; two replicas
 //! provision from what they have seen last, also between the question who uses a spec and its deletion.
+//! Developers push and delete beside all of it, and pushes are allowed or not.
 //! Held against: no instance ever lacks what made it, and nothing is withdrawn because of a failure.
 
 use super::{
-    Asked, Change, Facts, Reason, Registries, Rules, Seen, SpecName, deletions, in_question,
-    offered, refresh,
+    Asked, Change, Facts, PUSHED, Reason, Registries, Rules, Seen, SpecName, deletions,
+    in_question, offered, push, refresh, unpush,
 };
 use jiff::Timestamp;
 use proptest::prelude::{Strategy, any};
@@ -30,6 +31,10 @@ enum Step {
     Break(usize, usize, bool),
     /// A host is there, or not.
     Host(usize, bool),
+    /// A developer pushes a version, or deletes what was pushed.
+    Develop(usize, Option<u8>),
+    /// Pushes are taken from now on, or not.
+    TakePushes(bool),
     /// A registry is refreshed; the worker may die after so many changes.
     Refresh(usize, Option<usize>),
     /// The background task asks who uses what is withdrawn.
@@ -57,8 +62,8 @@ struct Truth {
 struct Uses {
     used: BTreeSet<SpecName>,
     pinned: BTreeSet<String>,
-    /// The contents there were then: no others are deleted.
-    contents: BTreeSet<String>,
+    /// The contents as they were then: no others are deleted.
+    contents: BTreeMap<String, u64>,
     /// The specs as they were then: a deletion expects them so.
     seen: Registries,
 }
@@ -66,9 +71,13 @@ struct Uses {
 struct World {
     truth: BTreeMap<SpecName, Truth>,
     up: [bool; 2],
-    /// What is in the store: specs, and the contents by their names.
+    /// What developers have pushed and not deleted.
+    pushed: BTreeMap<SpecName, u8>,
+    takes_pushes: bool,
+    /// What is in the store: specs, and the contents by their names, each with its last write.
     store: Registries,
-    contents: BTreeSet<String>,
+    contents: BTreeMap<String, u64>,
+    writes: u64,
     replicas: [Registries; 2],
     /// The spec that each instance was made of, and the content it is bound to.
     instances: Vec<(SpecName, String)>,
@@ -82,8 +91,11 @@ impl World {
         Self {
             truth: BTreeMap::new(),
             up: [true; 2],
+            pushed: BTreeMap::new(),
+            takes_pushes: true,
             store: Registries::default(),
-            contents: BTreeSet::new(),
+            contents: BTreeMap::new(),
+            writes: 0,
             replicas: Default::default(),
             instances: Vec::new(),
             uses: None,
@@ -139,7 +151,7 @@ impl World {
         used: &BTreeSet<SpecName>,
         then: impl FnOnce(&Facts<'_>) -> T,
     ) -> T {
-        let configured = REGISTRIES.map(str::to_owned).into();
+        let configured = self.order().into_iter().collect();
         then(&Facts {
             configured: &configured,
             asked,
@@ -147,6 +159,59 @@ impl World {
             rules: self.rules,
             now: self.now(),
         })
+    }
+
+    /// The registries that are configured.
+    fn order(&self) -> Vec<String> {
+        let pushed = self.takes_pushes.then_some(PUSHED);
+        let all = REGISTRIES.into_iter().chain(pushed);
+        all.map(str::to_owned).collect()
+    }
+
+    /// One commit: the content and all that changes of the spec.
+    fn write(&mut self, change: &Change) {
+        if let Change::Add { digest, .. } | Change::Replace { to: digest, .. } = change {
+            self.writes += 1;
+            self.contents.insert(digest.clone(), self.writes);
+        }
+        self.store.apply(change);
+    }
+
+    fn develop(&mut self, item: usize, version: Option<u8>) {
+        if !self.takes_pushes {
+            return;
+        }
+        let spec = SpecName::new(PUSHED, &item_name(ITEMS + item));
+        let held = self.store.spec(&spec);
+        let changes = match (version, held) {
+            (Some(version), held) => {
+                let wants = BTreeSet::from([format!("the id of {}", spec.item)]);
+                push(&spec.item, held, &format!("{spec}@{version}"), &wants)
+            }
+            (None, Some(held)) => {
+                let change = unpush(&spec.item, held, self.rules, self.now());
+                change.into_iter().collect()
+            }
+            (None, None) => Vec::new(),
+        };
+        changes.iter().for_each(|change| self.write(change));
+        match version {
+            Some(version) => self.pushed.insert(spec, version),
+            None => self.pushed.remove(&spec),
+        };
+    }
+
+    /// After a refresh that came to its end, what developers pushed is offered as they pushed it.
+    fn is_as_pushed(&self) -> Result<(), TestCaseError> {
+        for (spec, held) in self.store.specs().filter(|(it, _)| it.registry == PUSHED) {
+            let version = self.pushed.get(&spec).filter(|_| self.takes_pushes);
+            let expected = version.map(|version| format!("{spec}@{version}"));
+            let offered = held.mark.is_none().then(|| held.digest.clone());
+            prop_assert_eq!(offered, expected, "{} after a refresh", spec);
+        }
+        let lost = self.pushed.keys().find(|it| self.store.spec(it).is_none());
+        prop_assert!(lost.is_none(), "{lost:?} was pushed and is lost");
+        Ok(())
     }
 
     fn refresh(&mut self, registry: usize, dies_after: Option<usize>) -> Result<(), TestCaseError> {
@@ -157,10 +222,10 @@ impl World {
         let before = self.store.clone();
         for change in changes.iter().take(dies_after.unwrap_or(usize::MAX)) {
             self.may_be(registry, change)?;
-            if let Change::Add { digest, .. } | Change::Replace { to: digest, .. } = change {
-                self.contents.insert(digest.clone());
-            }
-            self.store.apply(change);
+            self.write(change);
+        }
+        if dies_after.is_none() {
+            self.is_as_pushed()?;
         }
         if dies_after.is_none() && self.up[registry] {
             self.is_as_listed(registry, &before)?;
@@ -199,7 +264,11 @@ impl World {
                     "{spec} is withdrawn though it is used"
                 );
             }
-            Reason::NotConfigured => prop_assert!(false, "all are configured"),
+            Reason::NotConfigured => {
+                let may = spec.registry == PUSHED && !self.takes_pushes;
+                prop_assert!(may, "all others are configured");
+            }
+            Reason::Deleted => prop_assert!(false, "only its developer deletes {}", spec),
         }
         Ok(())
     }
@@ -240,9 +309,9 @@ impl World {
         });
     }
 
-    fn delete(&mut self) {
+    fn delete(&mut self) -> Result<(), TestCaseError> {
         let Some(uses) = self.uses.take() else {
-            return;
+            return Ok(());
         };
         let Uses {
             used,
@@ -253,23 +322,31 @@ impl World {
         let changes = self.with_facts(&BTreeMap::new(), &used, |facts| deletions(&seen, facts));
         for change in &changes {
             // The commit expects the spec as it was when it was asked who uses it.
-            let same = |spec: &SpecName| self.store.spec(spec) == seen.spec(spec);
-            if change.spec().is_some_and(same) {
-                self.store.apply(change);
+            let same = |spec: &&SpecName| self.store.spec(spec) == seen.spec(spec);
+            let Some(spec) = change.spec().filter(same) else {
+                continue;
+            };
+            if self.pushed.contains_key(spec) {
+                let mark = seen.spec(spec).and_then(|it| it.mark.as_ref());
+                let reason = mark.map(|it| it.reason);
+                prop_assert_eq!(reason, Some(Reason::NotConfigured), "of {}", spec);
+                self.pushed.remove(spec);
             }
+            self.store.apply(change);
         }
-        let named = |of: &Registries, it: &String| of.specs().any(|(_, held)| held.digest == *it);
-        let store = &self.store;
-        self.contents.retain(|it| {
-            // A content that a spec named when it was asked may have got an instance since.
-            let in_question = contents.contains(it) && !pinned.contains(it);
-            !in_question || named(store, it) || named(&seen, it)
+        let named = |it: &String| seen.specs().any(|(_, held)| held.digest == *it);
+        self.contents.retain(|it, written| {
+            // A content that a spec named when it was asked may have got an instance since; one that was
+            // written since may be about to be named.
+            let in_question = contents.get(it) == Some(written) && !pinned.contains(it);
+            !in_question || named(it)
         });
+        Ok(())
     }
 
     /// A replica offers what it saw last; the commit expects the spec to be still so.
     fn provision(&mut self, replica: usize, item: usize) {
-        let order = REGISTRIES.map(str::to_owned);
+        let order = self.order();
         let view = &self.replicas[replica];
         let item = item_name(item);
         let seen = offered(view, &order);
@@ -289,9 +366,11 @@ impl World {
             Step::Push(registry, item, version) => self.item(registry, item).version = version,
             Step::Break(registry, item, broken) => self.item(registry, item).broken = broken,
             Step::Host(registry, up) => self.up[registry] = up,
+            Step::Develop(item, version) => self.develop(item, version),
+            Step::TakePushes(taken) => self.takes_pushes = taken,
             Step::Refresh(registry, dies_after) => self.refresh(registry, dies_after)?,
             Step::AskUses => self.ask_uses(),
-            Step::Delete => self.delete(),
+            Step::Delete => self.delete()?,
             Step::Provision(replica, item) => self.provision(replica, item),
             Step::Deprovision(nth) => {
                 if nth < self.instances.len() {
@@ -308,7 +387,7 @@ impl World {
         }
         for (spec, digest) in &self.instances {
             prop_assert!(
-                self.contents.contains(digest),
+                self.contents.contains_key(digest),
                 "an instance of {spec} lost {digest}"
             );
             prop_assert!(
@@ -327,13 +406,14 @@ impl World {
     /// In the end, when everything is quiet, what nobody has and nobody uses is gone.
     fn settle(&mut self) -> Result<(), TestCaseError> {
         self.up = [true; 2];
+        self.takes_pushes = true;
         self.truth.values_mut().for_each(|it| it.broken = false);
         for registry in 0..REGISTRIES.len() {
             self.refresh(registry, None)?;
         }
         self.now += 1_000;
         self.ask_uses();
-        self.delete();
+        self.delete()?;
         let used = self.used();
         for (spec, held) in self.store.specs() {
             let kept = held.mark.is_none() || used.contains(&spec);
@@ -357,7 +437,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(r, dies)| Step::Refresh(r, dies)),
         2 => proptest::strategy::Just(Step::AskUses),
         3 => proptest::strategy::Just(Step::Delete),
-        5 => (0usize..2, 0..ITEMS).prop_map(|(replica, item)| Step::Provision(replica, item)),
+        3 => (0..ITEMS, option::weighted(0.6, 0u8..3)).prop_map(|(i, v)| Step::Develop(i, v)),
+        1 => any::<bool>().prop_map(Step::TakePushes),
+        5 => (0usize..2, 0..2 * ITEMS).prop_map(|(replica, item)| Step::Provision(replica, item)),
         1 => (0usize..4).prop_map(Step::Deprovision),
         3 => (0usize..2).prop_map(Step::CatchUp),
         3 => any::<u8>().prop_map(Step::Pass),
