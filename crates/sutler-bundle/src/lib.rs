@@ -54,8 +54,8 @@ pub use pack::{
 };
 pub use page::page;
 pub use reconcile::{
-    DELETIONS, Deletions, REFRESH, REGISTRY_METRICS, Refresh, RegistriesView, RegistryView, Shop,
-    ShopFault, ShopParts, Source, SpecView,
+    DELETIONS, Deletions, OldPaths, Pushes, REFRESH, REGISTRY_METRICS, Refresh, RegistriesView,
+    RegistryView, Shop, ShopFault, ShopParts, Source, SpecView,
 };
 pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
 #[cfg(feature = "containers")]

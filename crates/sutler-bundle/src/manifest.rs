@@ -54,6 +54,10 @@ const RUNTIME: u64 = 2;
 /// Longest name of a bundle, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
+/// Longest reference of an image, in bytes.
+const IMAGE_BYTES_MAX: usize = 512;
+const NO_REFERENCE: &str = "must be a reference such as `registry.example.com/name@sha256:…`";
+
 const KEYS: [&str; 27] = [
     "version",
     "name",
@@ -154,6 +158,18 @@ impl Manifest {
                 faults,
                 warnings,
             }),
+        }
+    }
+
+    /// The image that a manifest names, also one that is passed over because its file was called `apb.yml`.
+    pub(crate) fn image_of(bytes: &[u8]) -> Result<Option<String>, String> {
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let documents = sutler_yaml::parse(text).unwrap_or_default();
+        let image = documents.first().and_then(|it| it.get("image"));
+        match image.map(|node| node.text().unwrap_or_default()) {
+            None => Ok(None),
+            Some(image) if is_reference(&image) => Ok(Some(image)),
+            Some(_) => Err(format!("image {NO_REFERENCE}")),
         }
     }
 
@@ -316,12 +332,15 @@ fn image(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
         );
         return None;
     }
-    let fits = |c: char| c.is_ascii_graphic();
-    if image.is_empty() || image.len() > 512 || !image.chars().all(fits) {
-        let reason = "must be a reference such as `registry.example.com/name@sha256:…`";
-        findings.fault(place, "image", reason);
+    if !is_reference(&image) {
+        findings.fault(place, "image", NO_REFERENCE);
     }
     Some(image)
+}
+
+fn is_reference(image: &str) -> bool {
+    let fits = |c: char| c.is_ascii_graphic();
+    (1..=IMAGE_BYTES_MAX).contains(&image.len()) && image.chars().all(fits)
 }
 
 fn runtime(top: &Fields<'_>, findings: &mut Findings) -> u8 {

@@ -3,10 +3,12 @@
 //! What changes is decided by `sutler-registry`, purely. Here: what is written down (`reconcile/records.rs`),
 //! what is made of an item that was read (`reconcile/version.rs`), the chore that asks registries
 //! (`reconcile/refresh.rs`), the one that deletes what nobody needs (`reconcile/delete.rs`), what this
-//! process offers of it (`reconcile/shop.rs`), and what operators are shown (`reconcile/view.rs`).
+//! process offers of it (`reconcile/shop.rs`), what operators are shown (`reconcile/view.rs`), and the paths
+//! that Automation Broker had for it (`reconcile/old_paths.rs`).
 
 mod delete;
 mod measure;
+mod old_paths;
 mod records;
 mod refresh;
 mod shop;
@@ -16,6 +18,7 @@ mod view;
 
 pub use delete::{DELETIONS, Deletions};
 pub use measure::REGISTRY_METRICS;
+pub use old_paths::OldPaths;
 pub use refresh::{REFRESH, Refresh, Source};
-pub use shop::{Shop, ShopFault, ShopParts};
+pub use shop::{Pushes, Shop, ShopFault, ShopParts};
 pub use view::{RegistriesView, RegistryView, SpecView};

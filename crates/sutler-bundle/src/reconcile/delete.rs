@@ -4,8 +4,9 @@
 //! as it was read. A provision expects its spec as it was offered, so one that was accepted is seen here, and
 //! one that comes later finds its spec gone.
 
-use super::records::{Records, SPECS, VERSIONS, id_of, in_generation};
+use super::records::{Records, SPECS, VERSIONS, id_of};
 use super::refresh::{Source, tell};
+use super::shop::Pushes;
 use super::used::{Kept, Uses};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -23,6 +24,7 @@ pub struct Deletions {
     sources: Arc<[Source]>,
     rules: Rules,
     every: Duration,
+    pushes: Pushes,
 }
 
 impl Deletions {
@@ -33,7 +35,15 @@ impl Deletions {
             sources,
             rules,
             every,
+            pushes: Pushes::default(),
         }
+    }
+
+    /// Whether developers may push; if so, what they pushed is of a registry that is configured.
+    #[must_use]
+    pub fn pushes(mut self, pushes: Pushes) -> Self {
+        self.pushes = pushes;
+        self
     }
 }
 
@@ -56,7 +66,7 @@ impl Chore for Deletions {
         let names = in_question(&known, &nothing, self.rules, now);
         let used = uses.among(ledger, names).await?;
         let names = self.sources.iter().map(|it| it.registry.name().to_owned());
-        let configured: BTreeSet<String> = names.collect();
+        let configured: BTreeSet<String> = names.chain(self.pushes.registry()).collect();
         let facts = Facts {
             configured: &configured,
             asked: &nothing,
@@ -104,12 +114,12 @@ async fn delete_versions(
     gone: &BTreeSet<SpecName>,
     uses: Uses,
 ) -> Result<()> {
-    // A refresh writes a version before the spec that names it. While one is in the middle, or began
-    // since, nobody can tell which versions are needed: the next turn will.
-    let generation = records.generation.as_ref().filter(|it| !it.value.dirty);
-    let Some(generation) = generation else {
+    // A refresh writes a version before the spec that names it. While one is in the middle, or began or
+    // somebody pushed since, nobody can tell which versions are needed: the next turn will.
+    let generation = records.generation.as_ref();
+    if generation.is_some_and(|it| it.value.dirty) {
         return Ok(());
-    };
+    }
     let specs = records.specs.iter();
     let specs = specs.filter(|(name, _)| !gone.contains(*name));
     let named: BTreeSet<&str> = specs.map(|(_, it)| it.value.version.as_str()).collect();
@@ -119,7 +129,7 @@ async fn delete_versions(
     let used = uses.among(cx.ledger(), of_specs).await?;
     for version in unnamed.iter().filter(|it| !used.contains(&it.spec)) {
         let batch = cx.batch().remove(VERSIONS, &version.digest, version.stamp);
-        let batch = in_generation(batch, generation.stamp);
+        let batch = records.undisturbed(batch);
         if cx.write(batch).await? {
             tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");
         }

@@ -13,8 +13,9 @@ pub(super) const REGISTRIES: &str = "registry";
 pub(super) const SPECS: &str = "spec";
 pub(super) const VERSIONS: &str = "version";
 const STATE: &str = "registries";
-/// The one record of the collection above.
+/// The records of the collection above.
 const GENERATION: &str = "generation";
+const PUSHES: &str = "pushes";
 
 /// A spec as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,13 @@ pub(super) struct Generation {
     pub dirty: bool,
 }
 
+/// How often developers pushed or deleted. Refreshes take long and write in the end, so what developers do
+/// meanwhile is counted apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PushCount {
+    pub number: u64,
+}
+
 /// A record and the state it was in.
 #[derive(Clone, Debug)]
 pub(super) struct Written<T> {
@@ -66,13 +74,16 @@ pub(super) struct Records {
     pub registries: BTreeMap<String, Written<Known>>,
     pub specs: BTreeMap<SpecName, Written<SpecRecord>>,
     pub generation: Option<Written<Generation>>,
+    pub pushes: Option<Stamp>,
 }
 
 impl Records {
     pub(super) async fn read(ledger: &Ledger) -> Result<Self, LedgerFault> {
         let generation = generation(ledger).await?;
+        let pushes = pushes(ledger).await?;
         let mut records = Self {
             generation,
+            pushes: pushes.map(|it| it.stamp),
             ..Self::default()
         };
         let registries = &mut records.registries;
@@ -104,6 +115,21 @@ impl Records {
         known
     }
 
+    /// Has a batch hold only if nobody began another state of all records, or pushed, since these were read.
+    pub(super) fn undisturbed<'a>(
+        &self,
+        batch: sutler_broker::Batch<'a>,
+    ) -> sutler_broker::Batch<'a> {
+        let generation = self.generation.as_ref().map(|it| it.stamp);
+        let states = [(GENERATION, generation), (PUSHES, self.pushes)];
+        states
+            .into_iter()
+            .fold(batch, |batch, (id, stamp)| match stamp {
+                Some(stamp) => batch.unchanged(STATE, id, stamp),
+                None => batch.absent(STATE, id),
+            })
+    }
+
     pub(super) fn number(&self) -> u64 {
         self.generation.as_ref().map_or(0, |it| it.value.number)
     }
@@ -120,6 +146,25 @@ pub(super) async fn generation(
     }))
 }
 
+/// How often developers pushed or deleted.
+pub(super) async fn pushes(ledger: &Ledger) -> Result<Option<Written<PushCount>>, LedgerFault> {
+    let found = ledger.get::<PushCount>(STATE, PUSHES).await?;
+    Ok(found.map(|it| Written {
+        value: it.value,
+        stamp: it.stamp,
+    }))
+}
+
+/// Counts one more.
+pub(super) fn put_pushes(
+    batch: sutler_broker::Batch<'_>,
+    was: Option<Written<PushCount>>,
+) -> sutler_broker::Batch<'_> {
+    let number = was.as_ref().map_or(0, |it| it.value.number) + 1;
+    let next = PushCount { number };
+    batch.put(STATE, PUSHES, was.map(|it| it.stamp), &next)
+}
+
 /// Adds the next state of all records to a batch.
 pub(super) fn put_generation<'a>(
     batch: sutler_broker::Batch<'a>,
@@ -127,14 +172,6 @@ pub(super) fn put_generation<'a>(
     next: Generation,
 ) -> sutler_broker::Batch<'a> {
     batch.put(STATE, GENERATION, was, &next)
-}
-
-/// Has a batch hold only while nobody began or ended another state of all records.
-pub(super) fn in_generation(
-    batch: sutler_broker::Batch<'_>,
-    stamp: Stamp,
-) -> sutler_broker::Batch<'_> {
-    batch.unchanged(STATE, GENERATION, stamp)
 }
 
 /// The name of a spec's record. Registries have no slash in their names.

@@ -9,6 +9,7 @@ use super::records::{
     Generation, REGISTRIES, Records, SPECS, SpecRecord, VERSIONS, VersionRecord, Written, id_of,
     put_generation, without_specs,
 };
+use super::shop::Pushes;
 use super::used::Uses;
 use super::version::{self, Fresh};
 use crate::registry::Offers;
@@ -22,8 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_broker::{Batch, Chore, ChoreCx, Error, Ledger, Result, Stamp};
 use sutler_registry::{
-    Asked, Change, Digest, Facts, Gathered, Item, ItemFault, Registries, Registry, Rules, Seen,
-    SpecName, State, gather, in_question, refresh,
+    Asked, Change, Digest, Facts, Gathered, Item, ItemFault, PUSHED, Registries, Registry, Rules,
+    Seen, SpecName, State, gather, in_question, refresh,
 };
 
 /// The name of the chore.
@@ -69,6 +70,7 @@ pub struct Refresh {
     offers: Offers,
     rules: Rules,
     every: Duration,
+    pushes: Pushes,
     verdicts: Mutex<HashMap<SpecName, (Digest, Verdict)>>,
 }
 
@@ -87,8 +89,20 @@ impl Refresh {
             offers,
             rules,
             every,
+            pushes: Pushes::default(),
             verdicts: Mutex::default(),
         }
+    }
+
+    /// Whether developers may push; if not, what they pushed is withdrawn.
+    #[must_use]
+    pub fn pushes(mut self, pushes: Pushes) -> Self {
+        self.pushes = pushes;
+        self
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        self.rules
     }
 
     /// What would change if registries were asked now. Nothing is written.
@@ -114,7 +128,7 @@ impl Refresh {
 
     fn configured(&self) -> BTreeSet<String> {
         let names = self.sources.iter().map(|it| it.registry.name().to_owned());
-        names.collect()
+        names.chain(self.pushes.registry()).collect()
     }
 
     /// The specs that instances were made of, as far as it matters.
@@ -319,7 +333,8 @@ async fn write(cx: &ChoreCx, records: &Records, next: &Next<'_>) -> Result<bool>
     for (registry, its) in &next.after.0 {
         let was = records.registries.get(registry);
         let its = without_specs(its);
-        if was.is_none_or(|was| was.value != its) {
+        // What was pushed is of no registry that is asked.
+        if registry != PUSHED && was.is_none_or(|was| was.value != its) {
             let stamp = was.map(|it| it.stamp);
             writer
                 .put(|batch| batch.put(REGISTRIES, registry, stamp, &its))
@@ -333,14 +348,7 @@ async fn write(cx: &ChoreCx, records: &Records, next: &Next<'_>) -> Result<bool>
         let was = records.specs.get(&name);
         let fresh = next.fresh.get(&name);
         let record = match (fresh, was) {
-            (Some(fresh), _) => SpecRecord {
-                name: name.clone(),
-                held: held.clone(),
-                version: fresh.digest.clone(),
-                service_id: fresh.service_id.clone(),
-                service_name: fresh.service_name.clone(),
-                plans: fresh.record.plans.clone(),
-            },
+            (Some(fresh), _) => fresh.named(&name, held),
             (None, Some(was)) => SpecRecord {
                 held: held.clone(),
                 ..was.value.clone()

@@ -3,10 +3,15 @@
 //! Every replica follows what is written, whoever wrote it, and replaces its catalog as a whole. Each
 //! offering of a registry stands on its spec's record: a provision is accepted only while that is as it was
 //! offered. Folders come first; of two that want the same name or id the first is offered, and both are told.
+//! What developers push is in `shop/push.rs`.
+
+mod push;
+
+pub use push::Pushes;
 
 use super::measure;
 use super::records::{
-    Records, SPECS, SpecRecord, VERSIONS, VersionRecord, Written, generation, id_of,
+    Records, SPECS, SpecRecord, VERSIONS, VersionRecord, Written, generation, id_of, pushes,
 };
 use super::refresh::{REFRESH, Refresh, Source};
 use super::version;
@@ -38,6 +43,8 @@ pub struct ShopParts {
     pub service: Arc<BundleService>,
     /// Who asks registries.
     pub refresh: Arc<Refresh>,
+    /// Whether developers may push services.
+    pub pushes: Pushes,
 }
 
 /// Why nothing else can be offered now. What was offered stays.
@@ -73,6 +80,8 @@ struct Window {
     folders: Arc<Snapshot>,
     /// The state of all records that is offered.
     generation: Option<Stamp>,
+    /// What developers had pushed by then.
+    pushes: Option<Stamp>,
     /// What was made of each spec, by the state of its record.
     made: BTreeMap<SpecName, (Stamp, Listed)>,
     /// What is wrong with those of which nothing could be made.
@@ -168,7 +177,13 @@ impl Shop {
 
     fn order(&self) -> Vec<String> {
         let sources = self.parts.sources.iter();
-        sources.map(|it| it.registry.name().to_owned()).collect()
+        let names = sources.map(|it| it.registry.name().to_owned());
+        names.chain(self.parts.pushes.registry()).collect()
+    }
+
+    /// Whether there is any registry that could be asked.
+    pub(super) fn has_registry(&self) -> bool {
+        !self.parts.sources.is_empty()
     }
 
     /// Takes in every version, those that only instances still need, too.
@@ -191,7 +206,8 @@ impl Shop {
     async fn catch_up_with(&self, haste: Haste) -> Result<(), ShopFault> {
         let mut window = self.window.lock().await;
         let now = generation(&self.ledger).await?;
-        let same = now.as_ref().map(|it| it.stamp) == window.generation;
+        let pushed = pushes(&self.ledger).await?.map(|it| it.stamp);
+        let same = now.as_ref().map(|it| it.stamp) == window.generation && pushed == window.pushes;
         let whole = now.as_ref().is_none_or(|it| !it.value.dirty);
         let reads = match haste {
             Haste::WhenWhole => !same && whole,
@@ -239,6 +255,7 @@ impl Shop {
         faults.extend(offered.conflicts.iter().map(ToString::to_string));
         window.made = made;
         window.generation = records.generation.as_ref().map(|it| it.stamp);
+        window.pushes = records.pushes;
         changed |= window.faults != faults;
         window.faults = faults;
         *self.read.write().unwrap_or_else(PoisonError::into_inner) = records;

@@ -1,6 +1,6 @@
 //! What is made of an item that was read: a version that can be offered and run, or a sentence why not. Pure.
 
-use super::records::VersionRecord;
+use super::records::{SpecRecord, VersionRecord};
 use crate::catalog::{Offer, offering, wanted};
 use crate::ids::IdScheme;
 use crate::manifest::Manifest;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use sutler_osb::ServiceSpec;
-use sutler_registry::{Spec, SpecName};
+use sutler_registry::{Held, Spec, SpecName};
 
 /// A version that was read just now.
 #[derive(Clone, Debug)]
@@ -21,6 +21,20 @@ pub(super) struct Fresh {
     pub wants: BTreeSet<String>,
     pub service_id: String,
     pub service_name: String,
+}
+
+impl Fresh {
+    /// The record of a spec that names this version.
+    pub(super) fn named(&self, name: &SpecName, held: &Held) -> SpecRecord {
+        SpecRecord {
+            name: name.clone(),
+            held: held.clone(),
+            version: self.digest.clone(),
+            service_id: self.service_id.clone(),
+            service_name: self.service_name.clone(),
+            plans: self.record.plans.clone(),
+        }
+    }
 }
 
 /// Makes sense of an item that was read. `offer`: how it is to be offered; `tag`: the tag that its name

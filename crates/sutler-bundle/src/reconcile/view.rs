@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_broker::ChoreStatus;
-use sutler_registry::{Known, Mark, Offered, Registries, SpecName, offered};
+use sutler_registry::{Known, Mark, Offered, PUSHED, Registries, SpecName, offered};
 
 /// All registries, without their specs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +135,10 @@ fn registry(
         listed: its.listed,
         failures: its.failures,
         fault: its.fault.clone(),
-        items: its.items,
+        items: match name.as_str() {
+            PUSHED => its.specs.len(),
+            _ => its.items,
+        },
         offered: of_it.count(),
         withdrawn: specs().filter(|it| it.mark.is_some()).count(),
         faulty: specs().filter(|it| it.fault.is_some()).count() + its.unread.len(),

@@ -5,6 +5,7 @@
 mod bounds;
 mod faults;
 mod interleaved;
+mod pushes;
 mod races;
 mod steps;
 mod town;

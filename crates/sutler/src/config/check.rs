@@ -268,7 +268,8 @@ fn refresh(config: &Config, findings: &mut Findings) {
 }
 
 fn bundles(config: &Config, bundles: &Bundles, findings: &mut Findings) {
-    if bundles.all_folders().next().is_none() && config.registry.is_empty() {
+    let pushed = bundles.compat.dev_broker;
+    if bundles.all_folders().next().is_none() && config.registry.is_empty() && !pushed {
         let reason = "needs `folder` or `folders`, where bundles are, or a `registry`";
         findings.fault("bundles", reason);
     }
@@ -304,6 +305,10 @@ fn registries(config: &Config, findings: &mut Findings) {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !(1..=32).contains(&name.len()) || !name.chars().all(fits) {
             let reason = "must be of small letters, digits and `-`, from 1 to 32 of them";
+            findings.fault(&path, reason);
+        }
+        if name == sutler_registry::PUSHED {
+            let reason = "is the name of what developers push; give it another";
             findings.fault(&path, reason);
         }
         if !names.insert(name) {

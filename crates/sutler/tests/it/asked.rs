@@ -63,6 +63,12 @@ impl Ask {
         self.header("Content-Type", "application/json")
     }
 
+    /// A body that says it is a form.
+    pub(crate) fn form(mut self, body: &str) -> Self {
+        body.clone_into(&mut self.body);
+        self.header("Content-Type", "application/x-www-form-urlencoded")
+    }
+
     /// Sends it and reads to the end.
     pub(crate) fn send(&self, address: &str) -> Answer {
         self.try_send(address).expect("it answers")

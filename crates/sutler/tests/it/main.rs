@@ -13,6 +13,7 @@ mod hosts;
 mod kills;
 mod lives;
 mod process;
+mod pushes;
 mod readme;
 mod registries;
 mod reload;

@@ -3,14 +3,16 @@
 use super::steps::Conductor;
 use crate::service::fake::Fake;
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{Broker, Chore, Running};
 use sutler_bundle::{
-    BundleService, DELETIONS, Deletions, Limits, Offers, Parts, REFRESH, Refresh, Runners, Shelf,
-    Shop, ShopParts, Snapshot, Source,
+    BundleService, DELETIONS, Deletions, Limits, Offers, OldPaths, Parts, Pushes, REFRESH, Refresh,
+    Runners, Shelf, Shop, ShopParts, Snapshot, Source,
 };
 use sutler_journal::{KeyRing, MemoryStore, Store};
 use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Rules, Spec};
@@ -154,6 +156,7 @@ pub(crate) struct Town {
     pub(crate) rules: Rules,
     /// Who drives the chores of brokers that are opened from now on.
     pub(crate) conductor: Option<Arc<Conductor>>,
+    pub(crate) pushes: Pushes,
     store: Arc<MemoryStore>,
     ring: String,
 }
@@ -168,6 +171,7 @@ impl Town {
                 failures_max: None,
             },
             conductor: None,
+            pushes: Pushes::Refused,
             store: Arc::new(MemoryStore::new()),
             ring: KeyRing::fresh_line("first").to_string(),
         }
@@ -183,19 +187,21 @@ impl Town {
         (town, registry, hall)
     }
 
+    fn sources(&self) -> Arc<[Source]> {
+        let registries = self.registries.iter();
+        let sources = registries.map(|registry| Source {
+            registry: registry.clone(),
+            default_tag: "latest".to_owned(),
+            at_once: 4,
+        });
+        sources.collect()
+    }
+
     /// A broker over all of it.
     pub(crate) async fn open(&self) -> Hall {
         let work = tempfile::tempdir().expect("a folder");
         let shelf = Arc::new(Shelf::open(work.path()).expect("a shelf"));
-        let sources: Arc<[Source]> = self
-            .registries
-            .iter()
-            .map(|registry| Source {
-                registry: registry.clone(),
-                default_tag: "latest".to_owned(),
-                at_once: 4,
-            })
-            .collect();
+        let sources = self.sources();
         let service = Arc::new(BundleService::new(Parts {
             shelf: shelf.clone(),
             runners: Arc::new(Runners {
@@ -210,8 +216,8 @@ impl Town {
         let often = Duration::from_secs(3600);
         let offers = Offers::default();
         let refresh = Refresh::new(sources.clone(), offers.clone(), self.rules, often);
-        let refresh = Arc::new(refresh);
-        let deletions = Deletions::new(sources.clone(), self.rules, often);
+        let refresh = Arc::new(refresh.pushes(self.pushes));
+        let deletions = Deletions::new(sources.clone(), self.rules, often).pushes(self.pushes);
         let empty = Snapshot::default();
         let store: Arc<dyn Store> = match &self.conductor {
             Some(conductor) => conductor.tap(self.store.clone()),
@@ -237,9 +243,11 @@ impl Town {
             shelf,
             service,
             refresh,
+            pushes: self.pushes,
         };
         let shop = Shop::open(parts, running.clone(), Arc::new(empty)).await;
         let shop = shop.expect("what is known is offered");
+        running.serve_more(Arc::new(OldPaths::new(Some(shop.clone()))));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let served = running.clone();
@@ -308,6 +316,20 @@ impl Hall {
             request = request.json(&body);
         }
         let answer = request.send().await.expect("an answer");
+        let status = answer.status().as_u16();
+        (status, answer.json().await.unwrap_or_default())
+    }
+
+    /// Pushes a bundle as developers do, without any header of the specification.
+    pub(crate) async fn push(&self, manifest: &str) -> (u16, Value) {
+        let encoded = STANDARD.encode(manifest).replace('+', "%2B");
+        let answer = reqwest::Client::new()
+            .post(format!("{}/v2/apb", self.url))
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .body(format!("apbSpec={encoded}"))
+            .send()
+            .await
+            .expect("an answer");
         let status = answer.status().as_u16();
         (status, answer.json().await.unwrap_or_default())
     }

@@ -15,8 +15,8 @@ use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
 use sutler_broker::Running;
 use sutler_bundle::{
     BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
-    Offers, Parts, ProcessRunner, ProcessSettings, RegistryLogin, RunUser, Runner, Runners, Shelf,
-    Shop, Snapshot, Work,
+    Offers, OldPaths, Parts, ProcessRunner, ProcessSettings, RegistryLogin, RunUser, Runner,
+    Runners, Shelf, Shop, Snapshot, Work,
 };
 use sutler_osb::Catalog;
 
@@ -40,6 +40,8 @@ pub(super) struct Bundles {
     pub(super) registries: Option<Registries>,
     /// What is offered of registries too, once the broker runs.
     shop: Option<Arc<Shop>>,
+    /// Whether the paths of Automation Broker are served.
+    compatible: bool,
     /// Held for as long as the broker runs.
     work: Work,
 }
@@ -87,6 +89,7 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
         shelf,
         registries: registries::open(config, offers(configured))?,
         shop: None,
+        compatible: configured.compat.is_on(),
         work,
     }))
 }
@@ -110,6 +113,9 @@ impl Bundles {
             let folders = self.offered.clone();
             let shop = registries.open_shop(running, shelf, service, folders);
             self.shop = Some(shop.await?);
+        }
+        if self.compatible {
+            running.serve_more(Arc::new(OldPaths::new(self.shop.clone())));
         }
         Ok(())
     }

@@ -146,7 +146,7 @@ pub struct SecretKey {
     pub value: Secret,
 }
 
-/// What Automation Broker did.
+/// What Automation Broker did. If any of it is wanted, `POST /v2/bootstrap` asks registries, as it did there.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BundleCompat {
@@ -155,4 +155,14 @@ pub struct BundleCompat {
     pub registry: Option<String>,
     /// Whether every binding gets what the provision gave, and no bundle is asked for a binding.
     pub share_provision_credentials: bool,
+    /// Whether developers may push services: `POST /v2/apb` and `DELETE /v2/apb`. Whoever may ask for a
+    /// service may then have any image run, so this is for development only.
+    pub dev_broker: bool,
+}
+
+impl BundleCompat {
+    /// Whether anything of it is wanted.
+    pub fn is_on(&self) -> bool {
+        self.registry.is_some() || self.share_provision_credentials || self.dev_broker
+    }
 }

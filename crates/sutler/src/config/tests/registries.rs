@@ -148,6 +148,10 @@ fn names_of_registries_are_their_own() {
             format!("registry: [{{name: '', {block}}}]"),
             "small letters",
         ),
+        (
+            format!("registry: [{{name: apb-push, {block}}}]"),
+            "what developers push",
+        ),
         ("registry: [{name: a, type: helm}]".to_owned(), "`oci`"),
         (
             "registry: [{name: a, type: oci, tag: {nmed: []}}]".to_owned(),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use sutler::{Config, open_registry};
 use sutler_broker::{Chore, Error, Pages, Result, Running};
 use sutler_bundle::{
-    BundleService, Deletions, Offers, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot, Source,
+    BundleService, Deletions, Offers, Pushes, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot,
+    Source,
 };
 use sutler_registry::{Rules, TAG};
 
@@ -14,16 +15,21 @@ use sutler_registry::{Rules, TAG};
 pub(in crate::commands::broker) struct Registries {
     sources: Arc<[Source]>,
     offers: Offers,
+    pushes: Pushes,
     refresh: Arc<Refresh>,
     deletions: Arc<Deletions>,
 }
 
-/// Opens what is configured; asks nobody. `None`: there is no registry.
+/// Opens what is configured; asks nobody. `None`: there is no registry, and developers may not push.
 pub(super) fn open(
     config: &Config,
     offers: Offers,
 ) -> std::result::Result<Option<Registries>, String> {
-    if config.registry.is_empty() {
+    let pushes = match &config.bundles {
+        Some(bundles) if bundles.compat.dev_broker => Pushes::Taken,
+        Some(_) | None => Pushes::Refused,
+    };
+    if config.registry.is_empty() && pushes == Pushes::Refused {
         return Ok(None);
     }
     let variable = |name: &str| std::env::var(name).ok();
@@ -49,8 +55,9 @@ pub(super) fn open(
     Ok(Some(Registries {
         sources,
         offers,
-        refresh: Arc::new(refresh),
-        deletions: Arc::new(deletions),
+        pushes,
+        refresh: Arc::new(refresh.pushes(pushes)),
+        deletions: Arc::new(deletions.pushes(pushes)),
     }))
 }
 
@@ -74,6 +81,7 @@ impl Registries {
             shelf,
             service,
             refresh: self.refresh.clone(),
+            pushes: self.pushes,
         };
         let shop = Shop::open(parts, running.clone(), folders).await?;
         running.show(Arc::new(Shown(shop.clone())));
