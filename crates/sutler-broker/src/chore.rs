@@ -18,11 +18,12 @@ use crate::stock::{Stock, queue_of};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::{
     Commit, CommitError, Due, Ended, Key, KeyRing, Lost, NewOperation, Next, OperationId, Outcome,
-    Realm, Run, Start, Store, Term, Unwritten, Write,
+    Realm, Run, Start, Stopped, Store, Term, Unwritten, Write,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const VERB: &str = "chore";
 /// How often it is tried to ask for one before the store is taken to be too busy.
 const TRIES: u32 = 8;
+/// How long after a turn that failed the next one is, where that is sooner than its usual time.
+const AGAIN: Duration = Duration::from_secs(60);
 /// Longest text of progress or failure that is kept, in characters.
 const TEXT_CHARS_MAX: usize = 1000;
 
@@ -53,6 +56,8 @@ pub trait Chore: Send + Sync + 'static {
 pub struct ChoreCx {
     run: Arc<Run>,
     ledger: Ledger,
+    /// How long a store is waited for that takes no write.
+    patience: Duration,
 }
 
 impl ChoreCx {
@@ -76,18 +81,17 @@ impl ChoreCx {
     /// Writes all of a batch, or nothing. `false`: somebody wrote first; read again and decide again.
     ///
     /// # Errors
-    /// The claim was lost, or no store would take this.
+    /// The claim was lost, the store takes no write, or no store would take this.
     pub async fn write(&self, batch: Batch<'_>) -> Result<bool> {
         if let Some(id) = batch.unnameable() {
             return Err(Error::failed(format!(
                 "a record cannot be named {id:?}; rename it"
             )));
         }
-        match self.run.commit(batch.commit).await {
-            Err(Lost) => Err(Error::lost()),
-            Ok(Ok(())) => Ok(true),
-            Ok(Err(Unwritten::Stale(_))) => Ok(false),
-            Ok(Err(Unwritten::TooLarge(why))) => {
+        match self.commit(batch.commit).await? {
+            Ok(()) => Ok(true),
+            Err(Unwritten::Stale(_)) => Ok(false),
+            Err(Unwritten::TooLarge(why)) => {
                 Err(Error::failed("a record is too large to be kept; make it smaller").because(why))
             }
         }
@@ -96,15 +100,26 @@ impl ChoreCx {
     /// Says how far it is, to whoever asks.
     ///
     /// # Errors
-    /// The claim was lost.
+    /// The claim was lost, or the store takes no write.
     pub async fn progress(&self, text: &str) -> Result<()> {
         let detail = Detail {
             description: Some(text.chars().take(TEXT_CHARS_MAX).collect()),
             ..Detail::default()
         };
         let sealed = self.ledger.records.seal_detail(self.run.id(), &detail);
-        let noted = self.run.note(Some(sealed), None).await;
-        noted.map_err(|Lost| Error::lost())
+        let noted = Commit::new().advance(self.run.id(), Next::Same, Some(sealed), None);
+        // Without other expectations only the end of the turn itself can come first.
+        self.commit(noted).await?.map_err(|_| Error::lost())
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<std::result::Result<(), Unwritten>> {
+        let committed = self.run.commit_within(commit, self.patience).await;
+        committed.map_err(|stopped| match stopped {
+            Stopped::Lost => Error::lost(),
+            Stopped::Refused(why) => Error::failed(format!(
+                "the store takes no write: {why}; see to it, the next turn does what this one could not"
+            )),
+        })
     }
 }
 
@@ -202,6 +217,8 @@ pub(crate) struct Chores {
     /// What their realm has besides them: scheduled clean-up.
     pub stock: Arc<Stock>,
     all: Vec<Arc<dyn Chore>>,
+    /// Why turns failed here that are not written down as failed yet, by name: the store may take no write.
+    failing: Mutex<BTreeMap<String, String>>,
 }
 
 /// Opens the realm of chores, and plans them. `platforms`: whose instances count.
@@ -229,7 +246,12 @@ pub(crate) async fn open(
     });
     let platforms = platforms.iter().map(|it| it.records.clone()).collect();
     let ledger = Ledger { records, platforms };
-    let chores = Chores { ledger, stock, all };
+    let chores = Chores {
+        ledger,
+        stock,
+        all,
+        failing: Mutex::default(),
+    };
     let unwritten = |error: CommitError| BuildError::Store(error.into());
     cleanup::plan_all(&chores.stock).await.map_err(unwritten)?;
     chores.plan_all().await.map_err(unwritten)?;
@@ -315,6 +337,8 @@ impl Chores {
             let detail = records.open_detail(id, &operation.row.detail)?;
             status.progress = detail.description;
         }
+        let here = self.failing().get(name).cloned();
+        status.failure = here.or(status.failure);
         Ok(status)
     }
 
@@ -355,6 +379,8 @@ impl Chores {
         let cx = ChoreCx {
             run: run.clone(),
             ledger: self.ledger.clone(),
+            // It must be told before the claim is lost, too.
+            patience: self.stock.settings.lease / 2,
         };
         let turned = sutler_journal::catch_panic(chore.turn(&cx)).await;
         let turned = turned.unwrap_or_else(|()| {
@@ -367,10 +393,14 @@ impl Chores {
             Err(error) if error.kind == Kind::Lost => return Err(Lost),
             Err(error) => {
                 tracing::error!(chore = %name, ?error, "a chore failed; it is done again at its next turn");
-                Some(error.message.chars().take(TEXT_CHARS_MAX).collect())
+                let failure: String = error.message.chars().take(TEXT_CHARS_MAX).collect();
+                self.failing().insert(name.to_owned(), failure.clone());
+                Some(failure)
             }
         };
-        self.end(&run, &key, chore, failure).await
+        let ended = self.end(&run, &key, chore, failure).await;
+        self.failing().remove(name);
+        ended
     }
 
     /// Ends a turn that was taken over too often.
@@ -382,6 +412,10 @@ impl Chores {
             None => self.end_unknown(&run).await,
         }?;
         Ok(())
+    }
+
+    fn failing(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn named(&self, key: &Key) -> Option<&Arc<dyn Chore>> {
@@ -433,6 +467,7 @@ impl Chores {
             };
             let due = match turn.status.asked > turn.status.served {
                 true => Due::Now,
+                false if failure.is_some() => Due::In(chore.every().min(AGAIN)),
                 false => Due::In(chore.every()),
             };
             let commit = self.next_turn(commit, key, &was, turn, chore, due);

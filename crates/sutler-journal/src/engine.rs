@@ -7,7 +7,7 @@
 mod run;
 mod work;
 
-pub use run::{Lost, Run, Unwritten};
+pub use run::{Lost, Run, Stopped, Unwritten};
 pub use work::catch_panic;
 
 use crate::operation::{Fence, Operation, OperationId, Queue, WorkerId};

@@ -30,8 +30,8 @@ pub use commit::{
 };
 pub use document::{Document, Filed, TERMS_MAX, Term, Version};
 pub use engine::{
-    Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run, Unwritten,
-    catch_panic,
+    Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run, Stopped,
+    Unwritten, catch_panic,
 };
 pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};
 pub use key_file::KeyFileError;

@@ -9,9 +9,12 @@ const WITHDRAWN: &str = "sutler_registry_withdrawn_specs";
 const FAULTY: &str = "sutler_registry_faulty_items";
 const FAILURES: &str = "sutler_registry_failed_refreshes";
 const CHANGES: &str = "sutler_registry_changes_total";
+const UNWRITTEN: &str = "sutler_registry_unwritten_refreshes_total";
 
 /// The names of everything that is counted of registries.
-pub const REGISTRY_METRICS: [&str; 6] = [LISTED, ITEMS, WITHDRAWN, FAULTY, FAILURES, CHANGES];
+pub const REGISTRY_METRICS: [&str; 7] = [
+    LISTED, ITEMS, WITHDRAWN, FAULTY, FAILURES, CHANGES, UNWRITTEN,
+];
 
 /// Tells the recorder what each of them means.
 pub(super) fn describe() {
@@ -30,6 +33,16 @@ pub(super) fn describe() {
         CHANGES,
         "Changes by refreshes and deletions, what could not be read included."
     );
+    describe_counter!(
+        UNWRITTEN,
+        "Refreshes by this process whose findings could not be written down."
+    );
+    counter!(UNWRITTEN).absolute(0);
+}
+
+/// What a refresh found could not be written down.
+pub(super) fn unwritten() {
+    counter!(UNWRITTEN).increment(1);
 }
 
 /// A change was written down.

@@ -311,7 +311,8 @@ impl Refresh {
             after: &after,
             fresh: &fresh,
         };
-        if !write(cx, &records, &next).await? {
+        let written = write(cx, &records, &next).await;
+        if !written.inspect_err(|_| measure::unwritten())? {
             return Ok(false);
         }
         changes.iter().for_each(tell);

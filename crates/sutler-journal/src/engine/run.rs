@@ -9,6 +9,7 @@ use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// First wait before a commit that could not be made is tried again; doubles up to the last.
@@ -19,6 +20,15 @@ const AGAIN_LAST: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the claim was lost")]
 pub struct Lost;
+
+/// Why nothing more is tried under a claim.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The claim is gone.
+    Lost,
+    /// The store took no write for as long as it was waited for. Whether the last try was written is not known.
+    Refused(StoreError),
+}
 
 /// Why a commit under a claim was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +105,31 @@ impl Run {
     /// `Ok(Err(unwritten))`: somebody wrote first, or no store would take it; decide again.
     /// `Err(Lost)`: stop.
     pub async fn commit(&self, commit: Commit) -> Result<Result<(), Unwritten>, Lost> {
+        match self.commit_until(commit, None).await {
+            Ok(committed) => Ok(committed),
+            Err(Stopped::Lost | Stopped::Refused(_)) => Err(Lost),
+        }
+    }
+
+    /// Commits like [`Run::commit`], but waits no longer than this for a store that takes no writes.
+    ///
+    /// # Errors
+    /// `Ok(Err(unwritten))`: somebody wrote first, or no store would take it; decide again.
+    /// `Err(stopped)`: stop, and say that the store refuses if it does.
+    pub async fn commit_within(
+        &self,
+        commit: Commit,
+        within: Duration,
+    ) -> Result<Result<(), Unwritten>, Stopped> {
+        self.commit_until(commit, Some(Instant::now() + within))
+            .await
+    }
+
+    async fn commit_until(
+        &self,
+        commit: Commit,
+        until: Option<Instant>,
+    ) -> Result<Result<(), Unwritten>, Stopped> {
         let commit = commit.fenced(self.id(), self.fence());
         if let Err(why) = commit.check() {
             return Ok(Err(Unwritten::TooLarge(why)));
@@ -109,11 +144,15 @@ impl Run {
                     return Ok(Ok(()));
                 }
                 Err(CommitError::Stale(Which::Expect(n))) if n == fence_at => {
-                    return Err(Lost);
+                    return Err(Stopped::Lost);
                 }
                 Err(CommitError::Stale(which)) => return Ok(Err(Unwritten::Stale(which))),
                 Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
-                    self.wait_for_store(&cause, wait).await?;
+                    if until.is_some_and(|until| Instant::now() >= until) {
+                        return Err(Stopped::Refused(cause));
+                    }
+                    let waited = self.wait_for_store(&cause, wait).await;
+                    waited.map_err(|Lost| Stopped::Lost)?;
                 }
             }
             wait = (wait * 2).min(AGAIN_LAST);

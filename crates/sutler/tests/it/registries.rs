@@ -9,7 +9,11 @@ mod failing;
 mod harbour;
 mod looked_after;
 mod old_images;
+#[cfg(feature = "postgres")]
+mod shared;
 mod site;
 mod untimely;
+#[cfg(feature = "postgres")]
+mod unwritten;
 mod vault;
 mod withdrawn;

@@ -41,6 +41,14 @@ impl Site {
         self
     }
 
+    /// Over a store that several brokers share. One that is not heard of for two seconds counts as dead.
+    #[cfg(feature = "postgres")]
+    pub(super) fn over(self, store: &sutler_servers::Place) -> Self {
+        let store = json!({ "url": store.url(), "key_file": "store.key" });
+        let site = self.set("/store", store);
+        site.set("/timeouts", json!({ "lease": "2s" }))
+    }
+
     /// Starts the broker.
     pub(super) fn broker(&self) -> House {
         self.replica("work")
@@ -120,6 +128,13 @@ impl Counter {
     #[track_caller]
     pub(super) fn refreshed(&self) -> Value {
         self.json(&["registry", "refresh", "--wait"])
+    }
+
+    /// How registries stand.
+    #[cfg(feature = "postgres")]
+    #[track_caller]
+    pub(super) fn listed(&self) -> Value {
+        self.json(&["registry", "list"])
     }
 
     /// One registry.

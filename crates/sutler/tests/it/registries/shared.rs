@@ -1,0 +1,162 @@
+//! Two brokers over one PostgreSQL and one registry: one refresh at a time, and no instance without its
+//! service.
+
+use super::harbour::Harbour;
+use super::site::{Counter, Ids, Site};
+use super::vault::engine;
+use serde_json::json;
+use std::thread;
+use sutler_servers::{podman, postgres, until};
+
+/// How many provisions are asked of each broker while their service goes.
+const PROVISIONS: usize = 3;
+
+#[track_caller]
+fn until_offered(house: &Counter, offers: &[&str]) {
+    until("both offer the same", || {
+        (house.offers() == offers).then_some(())
+    });
+}
+
+/// Regression: R23.
+#[test]
+fn refreshes_that_are_asked_for_at_two_brokers_are_done_one_after_the_other() {
+    let (Some(harbour), Some(store)) = (Harbour::open_to_all(), postgres::shared()) else {
+        return;
+    };
+    harbour.push("hello-apb", "1.0.0");
+    let mut block = harbour.block("own");
+    block["answer_within"] = json!("60s");
+    let site = Site::new(&[block]).over(&store.fresh());
+    let (one, two) = (site.replica("one"), site.replica("two"));
+    one.refreshed();
+    two.refreshed();
+    let asked = |house: &Counter| house.listed()["refresh"]["asked"].as_u64();
+    let before = asked(&one).expect("a number");
+
+    harbour.push("hello-apb", "2.0.0");
+    harbour.hold_lists();
+    one.done(&["registry", "refresh"]);
+    until("a list is asked for", || {
+        (harbour.listed() == 1).then_some(())
+    });
+    let (first, second): (&Counter, &Counter) = (&one, &two);
+    thread::scope(|scope| {
+        for house in [first, second, first, second] {
+            scope.spawn(|| house.refreshed());
+        }
+        until("all have asked", || {
+            (asked(second) == Some(before + 5)).then_some(())
+        });
+        assert_eq!(harbour.listed(), 0, "nobody begins while one is under way");
+        harbour.front.mend();
+    });
+    let asked = harbour.front.asked();
+    let count = |part: &str| asked.iter().filter(|it| it.contains(part)).count();
+    assert_eq!(
+        count("_catalog"),
+        1,
+        "one more for the four that came meanwhile"
+    );
+    assert_eq!(count("GET /v2/org/hello-apb/manifests/"), 1, "read once");
+    until_offered(first, &["hello-apb 2.0.0"]);
+    until_offered(second, &["hello-apb 2.0.0"]);
+}
+
+/// Asks for instances until one is refused; those that were accepted.
+fn provision(house: &Counter, name: &str, ids: &Ids) -> Vec<String> {
+    let mut accepted = Vec::new();
+    for nth in 0..PROVISIONS {
+        let instance = format!("{name}-{nth}");
+        let path = format!("{instance}?accepts_incomplete=true");
+        let (status, answer) = house.ask("PUT", &path, ids);
+        match status {
+            202 => accepted.push(instance),
+            _ => {
+                assert_eq!(status, 400, "{answer}");
+                let told = answer["description"].as_str().unwrap_or_default();
+                assert!(told.contains("was withdrawn at"), "{told}");
+                // Nothing was made of it.
+                house.asked(404, "GET", &instance, ids);
+                break;
+            }
+        }
+    }
+    accepted
+}
+
+/// What was accepted was made, or refused when it was looked at again; either way it can be removed, by
+/// either broker, and by what made it.
+fn is_removed_wherever(house: &Counter, other: &Counter, instance: &str, ids: &Ids, log: &str) {
+    let ended = house.until_ended(instance, ids);
+    if ended["state"] == "succeeded" {
+        other.asked(200, "DELETE", instance, ids);
+        assert_eq!(other.log_of("deprovision", instance), log);
+    } else {
+        let told = ended["description"].as_str().unwrap_or_default();
+        assert!(told.contains("was withdrawn at"), "{ended}");
+    }
+}
+
+/// Regression: R20.
+#[test]
+fn provisions_beside_the_deletion_of_their_service_are_served_or_refused_on_two_brokers() {
+    let podman = podman::shared().filter(|it| it.is_own());
+    let (Some(podman), Some(harbour)) = (podman, Harbour::open()) else {
+        return;
+    };
+    let Some(store) = postgres::shared() else {
+        return;
+    };
+    let mut block = harbour.block("own");
+    block["answer_within"] = json!("60s");
+    let site = Site::new(&[block]).over(&store.fresh());
+    let site = site.set("/bundles/container", engine(podman));
+    let site = site.set("/refresh/grace", json!("1ms"));
+    let site = site.set("/refresh/delete_every", json!("1s"));
+    let (one, two) = (site.replica("one"), site.replica("two"));
+    let houses: [&Counter; 2] = [&one, &two];
+    for version in ["1.0.0", "2.0.0"] {
+        let pushed = harbour.build(podman, "racing-apb", version);
+        // The engine has it already, so that what is accepted can be run.
+        let image = format!("{}/org/racing-apb:latest", harbour.server.address());
+        let _ = podman.podman(&["pull", "--tls-verify=false", &image]);
+        one.refreshed();
+        let offered = format!("racing-apb {version}");
+        for house in houses {
+            until_offered(house, &[&offered]);
+        }
+        let ids = one.ids("racing-apb");
+
+        harbour.hold_lists();
+        one.done(&["registry", "refresh"]);
+        harbour.until_held();
+        harbour.delete("racing-apb", &pushed);
+        let accepted = thread::scope(|scope| {
+            let asks = ["a", "b"].into_iter().zip(houses);
+            let asks = asks.map(|(name, house)| {
+                let (name, ids) = (format!("{name}-{version}"), &ids);
+                scope.spawn(move || provision(house, &name, ids))
+            });
+            let asks: Vec<_> = asks.collect();
+            harbour.front.mend();
+            let joined = asks.into_iter().map(|it| it.join().expect("no panic"));
+            joined.collect::<Vec<_>>()
+        });
+        let log = format!("deprovision by {version}\n");
+        for (instances, (house, other)) in accepted
+            .iter()
+            .zip([(houses[0], houses[1]), (houses[1], houses[0])])
+        {
+            for instance in instances {
+                is_removed_wherever(house, other, instance, &ids, &log);
+            }
+        }
+        until("nothing is left of it", || {
+            one.items("own").is_empty().then_some(())
+        });
+        for house in houses {
+            house.asked(400, "PUT", "late", &ids);
+        }
+    }
+}
