@@ -10,6 +10,7 @@ mod instance;
 mod order;
 mod poll;
 mod untimely;
+mod update;
 mod wait;
 
 pub(crate) use instance::unknown_plan;

@@ -71,8 +71,8 @@ pub use server::{
     raise_descriptor_limit,
 };
 pub use service::{
-    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService,
-    Update, Updated,
+    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
+    UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
 pub use trace::{Propagation, TraceParent, propagate_with};

@@ -21,7 +21,7 @@ pub struct Unread(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl Running {
     /// Goes through all instances that are not gone, of every platform: the plan of each, and what its
-    /// service remembers of it.
+    /// service remembers of it. One that is being given another plan, or another copy of it, is seen with both.
     ///
     /// # Errors
     /// The store does not answer, or a record cannot be opened: then not all were seen.
@@ -51,8 +51,15 @@ async fn each_of(
             let (instance, _) = records.open::<Instance>(place, &document.body)?;
             // Without a copy of a plan nothing was begun yet.
             if let Some(thing) = instance.thing().filter(|it| !it.spec.plan.is_empty()) {
-                let plan = stock.plans.pinned(records, &thing.spec.plan).await?;
-                see(&plan.pinned, thing.state.as_ref());
+                // One that is being updated may come to need another, and still need its own.
+                let next = match &instance {
+                    Instance::Updating { change, .. } => change.plan.as_ref().map(|it| &it.1),
+                    _ => None,
+                };
+                for copy in [Some(&thing.spec.plan), next].into_iter().flatten() {
+                    let plan = stock.plans.pinned(records, copy).await?;
+                    see(&plan.pinned, thing.state.as_ref());
+                }
             }
         }
         at = page.next;

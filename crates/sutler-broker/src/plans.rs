@@ -102,6 +102,21 @@ impl Plans {
         service_of(&self.services, plan)
     }
 
+    /// The service of a plan by ids, as far as it can be told without the copy of it.
+    pub(crate) fn service_named(
+        &self,
+        service: &ServiceId,
+        plan: &PlanId,
+    ) -> Option<&Arc<dyn UntypedService>> {
+        match self.offer().plan(service, plan) {
+            Some(offered) => self.service(&offered.pinned),
+            None => {
+                let own = self.services.get(service.as_str());
+                own.or_else(|| self.services.get(OTHERS))
+            }
+        }
+    }
+
     /// Has this process offer what is written down now, where somebody keeps the catalog.
     pub(crate) async fn catch_up(&self) {
         if let Some(keeper) = self.keeper.get() {

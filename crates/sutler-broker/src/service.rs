@@ -205,6 +205,11 @@ pub trait UntypedService: Send + Sync + 'static {
         there.same_request(wanted)
     }
 
+    /// What runs an instance, by what is remembered of it. Pure; only operators are shown it.
+    fn provenance(&self, _state: Option<&AuthorState>) -> Option<Provenance> {
+        None
+    }
+
     /// Answers a fetch of an instance; `stored` is what the framework would say.
     async fn fetch_instance(
         &self,
@@ -224,6 +229,17 @@ pub trait UntypedService: Send + Sync + 'static {
     ) -> Result<FetchBindingResponse> {
         Ok(stored)
     }
+}
+
+/// The version of a program that runs an instance, such as a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Its name.
+    pub name: String,
+    /// Its version, in words of whoever wrote it.
+    pub version: Option<String>,
+    /// Names its very content.
+    pub digest: String,
 }
 
 /// Schemas derived from types.
@@ -250,6 +266,8 @@ pub enum Asked<'a> {
         to: &'a PinnedPlan,
         /// The parameters that the change names.
         parameters: Option<&'a Parameters>,
+        /// Whether it is told to move on to the maintenance version of that plan, and has another.
+        upgrades: bool,
     },
     /// An instance that is to leave its plan for another.
     Move {
@@ -350,8 +368,19 @@ pub struct Update<P> {
     pub previous_plan: PinnedPlan,
     /// The maintenance version to move to: the one named, or that of a new plan.
     pub maintenance_version: Option<String>,
+    /// The maintenance version that the instance has.
+    pub previous_maintenance_version: Option<String>,
     /// Whether nothing but the context changes.
     pub context_only: bool,
+}
+
+impl<P> Update<P> {
+    /// Whether the instance moves on to another maintenance version; the plan of the context is then what the
+    /// catalog had when that was asked for. If it fails, the instance stays as it is.
+    pub fn upgrades(&self) -> bool {
+        let version = &self.maintenance_version;
+        version.is_some() && *version != self.previous_maintenance_version
+    }
 }
 
 /// The binding that a rotation succeeds.

@@ -75,6 +75,7 @@ impl<S: Service> UntypedService for Typed<S> {
             sent: update.sent,
             previous_plan: update.previous_plan,
             maintenance_version: update.maintenance_version,
+            previous_maintenance_version: update.previous_maintenance_version,
             context_only: update.context_only,
         };
         write_state(self.0.update(cx, state, update).await?)

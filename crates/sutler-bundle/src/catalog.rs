@@ -7,6 +7,7 @@ use crate::form;
 use crate::ids::IdScheme;
 use crate::manifest::{Manifest, Occasion, Parameter, PlanEntry};
 use crate::schema::{Dialect, schema};
+use crate::upgrade;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -88,6 +89,7 @@ fn plan_spec(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> PlanSpec {
         plan_updateable: stays.then_some(false),
         schemas: Some(schemas(manifest, plan, offer)),
         maximum_polling_duration: polling.and_then(|seconds| i64::try_from(seconds).ok()),
+        maintenance_info: upgrade::maintenance(manifest),
         ..PlanSpec::default()
     }
 }

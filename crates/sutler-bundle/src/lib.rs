@@ -15,6 +15,7 @@ mod catalog;
 mod form;
 mod ids;
 mod schema;
+mod upgrade;
 
 mod folder;
 mod inspect;
@@ -45,8 +46,8 @@ pub use inspect::{Finding, Inspection, Severity, inspect};
 pub use manifest::{
     ActionRules, Bound, Condition, Dashboard, DashboardOf, Entry, Example, ExampleUpdate, Faults,
     Form, InlineVars, Kind, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestFault, Occasion,
-    OnLost, Parameter, Pattern, PlanEntry, Range, SecretWish, Shape, accepts, accepts_change,
-    duration_text, refuse_reserved, with_defaults,
+    OnLost, Parameter, Pattern, PlanEntry, Range, SecretWish, Shape, Upgrade, accepts,
+    accepts_change, duration_text, refuse_reserved, with_defaults,
 };
 pub use order::{Limits, NoRunName, Order, RunName, Runnable, SecretFiles, Vars};
 pub use pack::{

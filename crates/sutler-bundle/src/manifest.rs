@@ -28,7 +28,7 @@ pub use parameter::{Condition, Parameter};
 pub use pattern::Pattern;
 pub use plan::PlanEntry;
 pub use reserved::refuse_reserved;
-pub use settings::{ActionRules, Entry, InlineVars, OnLost, SecretWish};
+pub use settings::{ActionRules, Entry, InlineVars, OnLost, SecretWish, Upgrade};
 pub use shape::{Bound, Kind, Range, Shape};
 pub use words::duration_text;
 
@@ -58,11 +58,12 @@ const NAME_BYTES_MAX: usize = 128;
 const IMAGE_BYTES_MAX: usize = 512;
 const NO_REFERENCE: &str = "must be a reference such as `registry.example.com/name@sha256:…`";
 
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 28] = [
     "version",
     "name",
     "id",
     "bundle_version",
+    "upgrade",
     "description",
     "bindable",
     "async",
@@ -99,6 +100,8 @@ pub struct Manifest {
     pub id: Option<String>,
     /// The author's own version: pinned in instances, and given to every later action.
     pub bundle_version: Option<String>,
+    /// Whether instances of other versions can be moved on to this one.
+    pub upgrade: Upgrade,
     /// For the user.
     pub description: String,
     /// Whether instances can be bound, unless a plan says otherwise.
@@ -220,6 +223,7 @@ fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
         form: findings.form,
         id: top.text("id", findings).filter(|id| !id.trim().is_empty()),
         bundle_version: bundle_version(&top, findings),
+        upgrade: settings::upgrade(&top, findings),
         description: plan::described(&top, "A service without a description.", findings),
         bindable: top.boolean("bindable", findings).unwrap_or(false),
         tags: top.texts("tags", findings).unwrap_or_default(),

@@ -8,7 +8,9 @@
 mod known;
 mod look;
 
+use crate::action::Action;
 use crate::catalog::{Collision, Offer, offering, side_by_side};
+use crate::service::runnable;
 use crate::shelf::{Bundle, Shelf};
 use known::{Known, contained};
 use look::Listing;
@@ -208,7 +210,7 @@ impl Folders {
         good.sort_by_key(|(folder, _)| folders.iter().position(|it| it == *folder));
         let specs = good.iter().map(|(folder, bundle)| {
             let offer = self.offers.of(&bundle.manifest.name);
-            let spec = with_origin(offering(&bundle.manifest, &offer), &bundle.digest);
+            let spec = with_origin(offering(&bundle.manifest, &offer), bundle);
             (folder.display().to_string(), spec)
         });
         let (kept, collisions) = side_by_side(specs);
@@ -235,10 +237,13 @@ impl Folders {
     }
 }
 
-/// Every plan says which version of the bundle it comes from.
-pub(crate) fn with_origin(mut spec: ServiceSpec, digest: &str) -> ServiceSpec {
+/// Every plan says which version of the bundle it comes from. What has nothing to run for an update is offered
+/// to nobody as an upgrade.
+pub(crate) fn with_origin(mut spec: ServiceSpec, bundle: &Bundle) -> ServiceSpec {
+    let updates = runnable(bundle, Action::Update).is_some();
     for plan in spec.plans.iter_mut().flatten() {
-        plan.origin = Some(digest.to_owned());
+        plan.origin = Some(bundle.digest.clone());
+        plan.maintenance_info = plan.maintenance_info.take().filter(|_| updates);
     }
     spec
 }

@@ -28,6 +28,7 @@ mod witness;
 
 pub use local::{Local, LocalFault, LocalGift, LocalRequest};
 pub use order::KeptSecret;
+pub(crate) use order::runnable;
 pub use outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
 pub use reap::Fates;
 pub use redact::{Redaction, Secrets};

@@ -50,6 +50,7 @@ pub(crate) async fn instances(desk: &Desk, query: &Query) -> Result<Items<Instan
     let lifecycle = query.word("lifecycle", &LIFECYCLES)?;
     let plan = query.filter("plan");
     let order = query.word("order", &INSTANCE_ORDERS)?;
+    let upgradable = query.word("upgradable", &["true", "false"])?;
     let list = match (order, lifecycle, plan) {
         // When they went: the only order that those have.
         (_, Some("gone"), _) => in_order(desk, INSTANCE, GONE),
@@ -65,10 +66,12 @@ pub(crate) async fn instances(desk: &Desk, query: &Query) -> Result<Items<Instan
         query.position()?,
         query.limit,
         |key, at: &Instance| {
-            let line = InstanceLine::of(key, at);
+            let line = InstanceLine::of(&desk.stock.plans, key, at);
             let passes = lifecycle.map_or(line.lifecycle != "gone", |word| word == line.lifecycle)
                 && same(plan, line.plan_id.as_deref())
-                && same(query.filter("service"), line.service_id.as_deref());
+                && same(query.filter("service"), line.service_id.as_deref())
+                && same(query.filter("version"), line.version.as_deref())
+                && upgradable.is_none_or(|word| (word == "true") == line.upgrade_to.is_some());
             passes.then_some(line)
         },
     )
@@ -204,7 +207,7 @@ pub(crate) async fn instance(desk: &Desk, id: &InstanceId) -> Result<InstanceVie
     if at == Instance::Absent {
         return Err(Refusal::NotFound(Resource::Instance).into());
     }
-    let mut view = InstanceView::of(&key, &at);
+    let mut view = InstanceView::of(&desk.stock.plans, &key, &at);
     view.executing = found(desk, at.executing()).await?;
     view.waiting = found(desk, at.waiting()).await?;
     view.last = found(desk, at.last()).await?;

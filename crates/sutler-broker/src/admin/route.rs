@@ -63,7 +63,14 @@ impl Route {
     /// The parameters its query may have, besides those of every list.
     pub(crate) fn parameters(&self) -> Vec<&'static str> {
         let own: &[&'static str] = match self {
-            Self::Instances => &["service", "plan", "lifecycle", "order"],
+            Self::Instances => &[
+                "service",
+                "plan",
+                "lifecycle",
+                "order",
+                "version",
+                "upgradable",
+            ],
             Self::Bindings => &["service", "plan", "lifecycle", "instance", "order"],
             Self::Operations => &["instance", "binding", "state", "verb", "outcome"],
             Self::Audit => &["instance", "verb", "who", "outcome"],

@@ -7,7 +7,9 @@ use crate::desk::{self, Desk};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::{Binding, Bond};
 use crate::lifecycle::instance::{Instance, Thing};
+use crate::plans::Plans;
 use crate::records::{BINDING, INSTANCE, RecordError};
+use crate::service::Provenance;
 use serde::Serialize;
 use serde_json::Value;
 use sutler_journal::{
@@ -32,24 +34,46 @@ pub(crate) struct InstanceLine {
     pub service_id: Option<String>,
     pub plan_id: Option<String>,
     pub lifecycle: &'static str,
+    /// What runs it, where the service says so; otherwise its maintenance version.
+    pub version: Option<String>,
+    /// The maintenance version that the catalog has, if it is another: an update can ask for it.
+    pub upgrade_to: Option<String>,
     /// When it was first asked for.
     pub created: Option<String>,
     pub last_operation: Option<OperationId>,
 }
 
 impl InstanceLine {
-    pub(crate) fn of(key: &Key, at: &Instance) -> Self {
+    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
         let thing = at.thing();
+        let made = thing.and_then(|it| provenance(plans, it));
+        let maintained = || thing.and_then(|it| it.spec.maintenance_version.clone());
         Self {
             id: key.id(0).to_owned(),
             realm: key.realm().to_owned(),
             service_id: thing.map(|it| it.spec.service_id.as_str().to_owned()),
             plan_id: thing.map(|it| it.spec.plan_id.as_str().to_owned()),
             lifecycle: at.lifecycle(),
+            version: made.map_or_else(maintained, |it| it.version),
+            upgrade_to: thing.and_then(|it| upgrade_to(plans, it)),
             created: thing.and_then(|it| born(it.made)),
             last_operation: at.last(),
         }
     }
+}
+
+fn provenance(plans: &Plans, thing: &Thing) -> Option<Provenance> {
+    let service = plans.service_named(&thing.spec.service_id, &thing.spec.plan_id)?;
+    service.provenance(thing.state.as_ref())
+}
+
+/// The maintenance version of the catalog, where the instance has another.
+fn upgrade_to(plans: &Plans, thing: &Thing) -> Option<String> {
+    let offer = plans.offer();
+    let plan = offer.plan(&thing.spec.service_id, &thing.spec.plan_id)?;
+    let version = plan.pinned.maintenance_version()?;
+    let has = thing.spec.maintenance_version.as_deref();
+    (has != Some(version)).then(|| version.to_owned())
 }
 
 /// An instance by itself.
@@ -59,6 +83,9 @@ pub(crate) struct InstanceView {
     pub line: InstanceLine,
     pub organization_guid: Option<String>,
     pub space_guid: Option<String>,
+    /// The name of what runs it, where the service says so.
+    pub bundle: Option<String>,
+    pub bundle_digest: Option<String>,
     pub maintenance_version: Option<String>,
     pub dashboard_url: Option<String>,
     /// Names only.
@@ -72,11 +99,14 @@ pub(crate) struct InstanceView {
 }
 
 impl InstanceView {
-    pub(crate) fn of(key: &Key, at: &Instance) -> Self {
+    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
         let thing = at.thing();
         let text = |it: fn(&Thing) -> String| thing.map(it);
+        let made = thing.and_then(|it| provenance(plans, it));
         Self {
-            line: InstanceLine::of(key, at),
+            line: InstanceLine::of(plans, key, at),
+            bundle: made.as_ref().map(|it| it.name.clone()),
+            bundle_digest: made.map(|it| it.digest),
             organization_guid: text(|it| it.spec.organization_guid.clone()),
             space_guid: text(|it| it.spec.space_guid.clone()),
             maintenance_version: thing.and_then(|it| it.spec.maintenance_version.clone()),

@@ -1,10 +1,8 @@
-//! Provision, update, deprovision and fetch of an instance.
+//! Provision, deprovision and fetch of an instance. Updates are in `update.rs`.
 
 use super::untimely::Untimely;
 use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
-use crate::lifecycle::instance::{
-    Change, Event, Instance, InstanceSpec, Provision, Thing, Update, UpdateFacts, decide, fetch,
-};
+use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, Thing, decide, fetch};
 use crate::lifecycle::{Ask, Asynchrony, Verb};
 use crate::plans::OfferedPlan;
 use crate::records::Loaded;
@@ -14,7 +12,6 @@ use std::sync::Arc;
 use sutler_journal::{Key, OperationId, Version};
 use sutler_osb::{
     FetchInstanceResponse, InstanceId, MaintenanceInfo, PlanId, ProvisionBody, Query, ServiceId,
-    UpdateBody,
 };
 
 /// How often a plan is looked up again because what it stands on has changed.
@@ -124,96 +121,6 @@ impl Desk {
     async fn stands(&self, key: &Key, version: Version) -> Result<bool, Problem> {
         let found = self.stock.records.store.get(key).await?;
         Ok(found.is_some_and(|it| it.version == version))
-    }
-
-    /// PATCH: B-160 to B-173.
-    pub(crate) async fn update(
-        &self,
-        id: &InstanceId,
-        body: UpdateBody,
-        asker: &Asker,
-    ) -> Result<Changed<Instance>, Problem> {
-        let key = self.stock.records.instance_key(id);
-        for _ in 0..TRIES {
-            let was = self.stock.records.load::<Instance>(&key).await?;
-            let (update, policy) = self.update_event(id, &was, &body, asker).await?;
-            let draft = draft(&update.change, asker).paced(&policy);
-            let decision = decide(was.state.clone(), Event::Update(Box::new(update)))?;
-            if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
-                return self
-                    .answer(&key, applied, asker, &policy, Verb::Update)
-                    .await;
-            }
-        }
-        Err(crowded())
-    }
-
-    /// Gathers what a PATCH is judged by.
-    async fn update_event(
-        &self,
-        id: &InstanceId,
-        was: &Loaded<Instance>,
-        body: &UpdateBody,
-        asker: &Asker,
-    ) -> Result<(Update, Policy), Problem> {
-        let offer = self.stock.plans.offer();
-        let offered = |plan_id: &PlanId| offer.plan(&body.service_id, plan_id).cloned();
-        let Some(thing) = was.state.thing() else {
-            match &body.plan_id {
-                Some(plan_id) if offered(plan_id).is_none() => {
-                    return Err(unknown_plan(&body.service_id, plan_id).into());
-                }
-                None if !offer.has_service(&body.service_id) => {
-                    return Err(unknown_service(&body.service_id).into());
-                }
-                Some(_) | None => {}
-            }
-            return Err(Refusal::NotFound(Resource::Instance).into());
-        };
-        let (present, service) = self.stock.served(&thing.spec.plan).await?;
-        let target = match &body.plan_id {
-            // Staying on a plan that was withdrawn meanwhile is no change.
-            Some(plan_id) if *plan_id == thing.spec.plan_id => present.clone(),
-            Some(plan_id) => {
-                offered(plan_id).ok_or_else(|| unknown_plan(&body.service_id, plan_id))?
-            }
-            None => present.clone(),
-        };
-        if let Some(parameters) = &body.parameters {
-            target
-                .schemas
-                .check_update(parameters)
-                .map_err(Refusal::Invalid)?;
-        }
-        let (from, to) = (&*present.pinned, &*target.pinned);
-        service.check(&Asked::Update {
-            there: &thing.spec,
-            to,
-            parameters: body.parameters.as_ref(),
-        })?;
-        if from.plan_id != to.plan_id && from.plan_updateable {
-            service.check(&Asked::Move { from, to })?;
-        }
-        // The catalog's version counts, not the copy's: that is how an instance is moved on.
-        let current = offer.plan(&target.pinned.service_id, &target.pinned.plan_id);
-        let version = current.unwrap_or(&target).pinned.maintenance_version();
-        let asked = body.maintenance_version();
-        let change = change_of(body, thing, &target);
-        let changed = thing.spec.changed_by(&change);
-        let policy = self.stock.policy(Verb::Update, &target.pinned);
-        let update = Update {
-            service_id: body.service_id.clone(),
-            facts: UpdateFacts {
-                offered: service.updates(),
-                plan_updateable: present.pinned.plan_updateable,
-                context_updates: present.pinned.allow_context_updates,
-                maintenance_conflict: asked.is_some() && asked != version,
-            },
-            change,
-            dashboard_url: service.dashboard_url(id, &changed),
-            ask: ask(asker, policy.asynchrony),
-        };
-        Ok((update, policy))
     }
 
     /// DELETE: B-250 to B-258.
@@ -342,13 +249,6 @@ pub(crate) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {
     ))
 }
 
-fn unknown_service(service: &ServiceId) -> Refusal {
-    Refusal::Invalid(format!(
-        "The catalog has no service {:?}; fetch the catalog and use its ids.",
-        service.as_str()
-    ))
-}
-
 fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
     let maintenance = plan.pinned.maintenance_version();
     asked_instance(body, plan.digest.clone(), maintenance)
@@ -369,20 +269,5 @@ pub(super) fn asked_instance(
         organization_guid: body.organization_guid.as_str().to_owned(),
         space_guid: body.space_guid.as_str().to_owned(),
         context: body.context.clone(),
-    }
-}
-
-fn change_of(body: &UpdateBody, thing: &Thing, target: &OfferedPlan) -> Change {
-    let moves = body
-        .plan_id
-        .as_ref()
-        .is_some_and(|plan_id| *plan_id != thing.spec.plan_id);
-    let of_plan = target.pinned.maintenance_version().filter(|_| moves);
-    let version = body.maintenance_version().or(of_plan);
-    Change {
-        plan: moves.then(|| (target.pinned.plan_id.clone(), target.digest.clone())),
-        parameters: body.parameters.clone(),
-        context: body.context.clone(),
-        maintenance_version: version.map(str::to_owned),
     }
 }

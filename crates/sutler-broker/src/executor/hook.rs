@@ -246,6 +246,7 @@ async fn update_of(
         sent: change.parameters.clone().unwrap_or_default(),
         previous_plan: previous.pinned.as_ref().clone(),
         maintenance_version: change.maintenance_version.clone(),
+        previous_maintenance_version: thing.spec.maintenance_version.clone(),
         context_only: change.is_context_only(),
     })
 }

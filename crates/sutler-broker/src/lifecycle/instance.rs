@@ -83,7 +83,7 @@ impl InstanceSpec {
 /// What a PATCH asks to be different. What it does not name stays (B-161).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The new plan, and the name of its copy.
+    /// The new plan, and the name of its copy; the same plan, if the instance moves on to another version.
     #[serde(default)]
     pub plan: Option<(PlanId, String)>,
     /// The parameters the user named.
@@ -101,6 +101,26 @@ impl Change {
     /// Whether nothing but the context changes.
     pub fn is_context_only(&self) -> bool {
         self.plan.is_none() && self.parameters.is_none() && self.maintenance_version.is_none()
+    }
+
+    /// Whether it moves an instance on to another maintenance version.
+    pub fn upgrades(&self, there: &InstanceSpec) -> bool {
+        let version = &self.maintenance_version;
+        version.is_some() && *version != there.maintenance_version
+    }
+
+    /// Whether another PATCH of the same instance asks for the same. Which copy of a plan it would be given
+    /// does not count: the catalog may have moved on since.
+    pub(crate) fn same_request(&self, other: &Self, there: &InstanceSpec) -> bool {
+        let plan_id = |it: &Self| {
+            it.plan
+                .as_ref()
+                .map_or_else(|| there.plan_id.clone(), |it| it.0.clone())
+        };
+        plan_id(self) == plan_id(other)
+            && self.parameters == other.parameters
+            && self.context == other.context
+            && self.maintenance_version == other.maintenance_version
     }
 }
 
@@ -303,7 +323,9 @@ fn on_update(at: Instance, asked: Update) -> Result<Decision<Instance>, Refusal>
             ref change,
             given_up: false,
             ..
-        } if *change == asked.change && thing.spec.service_id == asked.service_id => {
+        } if change.same_request(&asked.change, &thing.spec)
+            && thing.spec.service_id == asked.service_id =>
+        {
             let reply = asked.ask.join(thing.last)?;
             return Ok(Decision::stay(at, reply));
         }

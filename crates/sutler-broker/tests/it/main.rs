@@ -31,4 +31,5 @@ mod secured;
 mod unbind;
 mod untimely;
 mod update;
+mod upgrade;
 mod withdrawn;

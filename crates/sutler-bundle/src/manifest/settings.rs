@@ -15,6 +15,9 @@ const DEADLINE_DEFAULT: Duration = Duration::from_secs(3600);
 /// Most secrets of one bundle.
 const SECRETS_MAX: usize = 32;
 
+/// Longest text about upgrades, in characters.
+const IMPACT_CHARS_MAX: usize = 1_000;
+
 /// Most words of an entry point.
 const WORDS_MAX: usize = 64;
 
@@ -47,6 +50,18 @@ pub struct ActionRules {
     pub deadline: Duration,
     /// What is done about a lost run.
     pub on_lost: OnLost,
+}
+
+/// Whether instances that other versions have made can be moved on to this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// By an update, where the bundle's version is a semantic one.
+    Offered {
+        /// What that means for the user, e.g. that it restarts something.
+        impact: Option<String>,
+    },
+    /// They stay at the version that made them.
+    Never,
 }
 
 /// What is started for an action.
@@ -127,6 +142,35 @@ fn one(node: &Node, path: &str, rules: ActionRules, findings: &mut Findings) -> 
         on_lost: fields
             .word("on_lost", &ON_LOST, findings)
             .unwrap_or(rules.on_lost),
+    }
+}
+
+/// `upgrade`: what an upgrade means for the user, or whether there is one.
+pub(super) fn upgrade(top: &Fields<'_>, findings: &mut Findings) -> Upgrade {
+    let without = Upgrade::Offered { impact: None };
+    let place = top.place_of("upgrade");
+    match top.get("upgrade").map(|node| &node.kind) {
+        None | Some(Yaml::Bool(true)) => return without,
+        Some(Yaml::Bool(false)) => return Upgrade::Never,
+        Some(_) => {}
+    }
+    let impact = top.text("upgrade", findings).unwrap_or_default();
+    let impact = impact.trim();
+    if impact.is_empty() || impact.chars().count() > IMPACT_CHARS_MAX {
+        let reason = format!(
+            "must say what an upgrade means for users, in at most {IMPACT_CHARS_MAX} characters, or be \
+             `false` where there is none"
+        );
+        findings.fault(place, "upgrade", reason);
+    }
+    let version = top.get("bundle_version").and_then(Node::text);
+    if !version.is_some_and(|version| crate::upgrade::is_semantic(&version)) {
+        let reason = "has no effect: upgrades are offered where `bundle_version` is a semantic version such \
+                      as `1.4.2`";
+        findings.warn(place, "upgrade", reason);
+    }
+    Upgrade::Offered {
+        impact: Some(impact.to_owned()),
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn offered(bundle: &Bundle, offer: &Offer, tag: Option<&str>) -> Serv
         None => offering(&bundle.manifest, offer),
         Some(tag) => offering(&tagged(&bundle.manifest, tag), offer),
     };
-    with_origin(spec, &bundle.digest)
+    with_origin(spec, bundle)
 }
 
 /// An offering of its own beside the one under the default tag: other names, so other ids.

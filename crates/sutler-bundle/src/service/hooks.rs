@@ -3,20 +3,22 @@
 use super::BundleService;
 use super::accept::{fits, leads_to, whole};
 use super::call::{by, pin, remembered, remembered_binding, told, unsuccessful};
+use super::order::all_secret_names;
 use super::outcome::Outcome;
-use super::state::{BindingState, InstanceState, TooMuch};
+use super::state::{BindingState, InstanceState, Pin, TooMuch};
 use super::vars::Told;
 use crate::action::Action;
 use crate::given::Given;
 use crate::manifest::{DashboardOf, Manifest, refuse_reserved};
 use crate::order::Vars;
 use crate::shelf::Bundle;
+use crate::upgrade::{Way, is_open};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use sutler_broker::{
-    Asked, AuthorState, Bound, Cx, Error, InstanceSpec, Policy, Predecessor, Provisioned, Refusal,
-    Result, UntypedService, Update, Updated,
+    Asked, AuthorState, Bound, Cx, Error, InstanceSpec, Policy, Predecessor, Provenance,
+    Provisioned, Refusal, Result, UntypedService, Update, Updated,
 };
 use sutler_osb::{FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan};
 
@@ -95,12 +97,18 @@ impl UntypedService for BundleService {
         if update.context_only {
             return Ok(Updated::new(state.kept()));
         }
-        let bundle = self.bundle(cx, Some(&state)).await?;
+        // An upgrade runs the version that the catalog had when it was asked for.
+        let upgrades = update.upgrades();
+        let pinned = (!upgrades).then_some(&state);
+        let bundle = self.bundle(cx, pinned).await?;
         let before = state.told();
         let previous = update.previous_plan.plan_name.as_str();
+        let earlier = self.secrets_before(&state, upgrades);
         let told = Told {
             parameters: Some(&update.params.0),
             previous: Some((&cx.instance_parameters().0, previous)),
+            previous_version: upgrades.then(|| state.bundle.version.as_deref().unwrap_or_default()),
+            also_secret: &earlier,
             state: before.as_ref(),
             ..told(cx, &bundle)
         };
@@ -112,6 +120,9 @@ impl UntypedService for BundleService {
                 if let Err(fault) = take_over(&mut state, &given, cx, Action::Update) {
                     cx.save_state(&state).await?;
                     return Err(Error::failed(fault.to_string()));
+                }
+                if upgrades {
+                    state.bundle = pin(&bundle);
                 }
                 Ok(Updated::new(state.kept()))
             }
@@ -199,15 +210,32 @@ impl UntypedService for BundleService {
                 there,
                 to,
                 parameters,
+                upgrades,
             } => {
                 let change = parameters.map_or(&none, |it| &it.0);
                 self.check_change(&there.parameters.0, to, change)?;
+                if *upgrades {
+                    self.check_upgrade(there, to, change)?;
+                }
                 change
             }
             Asked::Bind(spec) => &spec.parameters.0,
             Asked::Move { from, to } => return self.check_move(from, to),
         };
         refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(whole(&sentence)))
+    }
+
+    fn provenance(&self, state: Option<&AuthorState>) -> Option<Provenance> {
+        let Pin {
+            name,
+            version,
+            digest,
+        } = InstanceState::read(state?).ok()?.bundle;
+        (!digest.is_empty()).then_some(Provenance {
+            name,
+            version,
+            digest,
+        })
     }
 
     async fn fetch_instance(
@@ -320,6 +348,40 @@ impl BundleService {
         let origin = to.origin.as_ref();
         let judged = origin.and_then(|it| self.parts.shelf.glance(it, read));
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
+    }
+
+    /// Not every version leads to every other (`upgrade.rs`).
+    fn check_upgrade(
+        &self,
+        there: &InstanceSpec,
+        to: &PinnedPlan,
+        change: &Map<String, Value>,
+    ) -> std::result::Result<(), Refusal> {
+        let mut parameters = there.parameters.0.clone();
+        parameters.extend(change.clone());
+        let judge = |manifest: &Manifest| {
+            let secrets = self.parts.secrets.iter();
+            let named = secrets.filter(|it| it.bundles.contains(&manifest.name));
+            is_open(&Way {
+                from: there.maintenance_version.as_deref(),
+                to: manifest,
+                plan: to.plan_name.as_str(),
+                parameters: &parameters,
+                answered: &named.flat_map(|it| it.keys.keys().cloned()).collect(),
+            })
+        };
+        let origin = to.origin.as_ref();
+        let judged = origin.and_then(|it| self.parts.shelf.glance(it, judge));
+        judged.unwrap_or(Ok(()))
+    }
+
+    /// The names of what was secret in the version before an upgrade: the new one may not know them any more,
+    /// and is told their values all the same.
+    fn secrets_before(&self, state: &InstanceState, upgrades: bool) -> Vec<String> {
+        let shelf = &self.parts.shelf;
+        let digest = Some(&state.bundle.digest).filter(|_| upgrades);
+        let names = digest.and_then(|it| shelf.glance(it, all_secret_names));
+        names.unwrap_or_default()
     }
 
     /// Only the ways that the manifest names lead from plan to plan.

@@ -60,7 +60,7 @@ fn secrets_for(manifest: &Manifest, kept: &[KeptSecret]) -> Result<Vec<SecretFil
 }
 
 /// What is run for an action; `None`: the bundle has no such action.
-pub(super) fn runnable(bundle: &Bundle, action: Action) -> Option<Runnable> {
+pub(crate) fn runnable(bundle: &Bundle, action: Action) -> Option<Runnable> {
     let manifest = &bundle.manifest;
     if !manifest.rules(action).offered {
         return None;
@@ -173,7 +173,7 @@ fn as_variables<'a>(
 }
 
 /// What must not be read in the log of a run, whether or not it could be ordered today.
-pub(super) fn hidden(manifest: &Manifest, told: &Told<'_>, kept: &[KeptSecret]) -> Secrets {
+pub(super) fn hidden<'a>(manifest: &'a Manifest, told: &Told<'a>, kept: &[KeptSecret]) -> Secrets {
     let mut hidden = Secrets::default();
     let kept = meant(manifest, kept);
     hidden.all_of(&as_variables(kept.iter().map(|it| &it.keys)));
@@ -181,7 +181,7 @@ pub(super) fn hidden(manifest: &Manifest, told: &Told<'_>, kept: &[KeptSecret]) 
     for credentials in [told.provision_credentials, told.bind_credentials] {
         credentials.into_iter().for_each(|it| hidden.all_of(it));
     }
-    let known = secret_names(manifest, told.plan_name);
+    let known = secret_names(manifest, told);
     let previous = told.previous.map(|(parameters, _)| parameters);
     for told in [Some(&parameters), Some(&bind_parameters), previous] {
         told.into_iter()
@@ -196,22 +196,31 @@ pub(super) fn hidden(manifest: &Manifest, told: &Told<'_>, kept: &[KeptSecret]) 
     hidden
 }
 
-/// The names of a plan's secret parameters.
-fn secret_names<'a>(manifest: &'a Manifest, plan: &str) -> BTreeSet<&'a str> {
-    let plans = manifest.plan(plan).into_iter();
+/// The names of secret parameters: those of the plan, and those of the version before an upgrade.
+fn secret_names<'a>(manifest: &'a Manifest, told: &Told<'a>) -> BTreeSet<&'a str> {
+    let plans = manifest.plan(told.plan_name).into_iter();
+    let parameters = plans.flat_map(|it| it.parameters.iter().chain(&it.bind_parameters));
+    let own = parameters.filter(|it| it.secret).map(|it| it.name.as_str());
+    let others = told.also_secret.iter().map(String::as_str);
+    own.chain(others).collect()
+}
+
+/// The names of all secret parameters of a bundle, whatever the plan.
+pub(super) fn all_secret_names(manifest: &Manifest) -> Vec<String> {
+    let plans = manifest.plans.iter();
     let parameters = plans.flat_map(|it| it.parameters.iter().chain(&it.bind_parameters));
     parameters
         .filter(|it| it.secret)
-        .map(|it| it.name.as_str())
+        .map(|it| it.name.clone())
         .collect()
 }
 
 /// A command line is read by everybody on the host: nothing secret may stand on it, unless its author says
 /// so by name.
-fn inline_is_allowed(
-    manifest: &Manifest,
+fn inline_is_allowed<'a>(
+    manifest: &'a Manifest,
     runnable: &Runnable,
-    told: &Told<'_>,
+    told: &Told<'a>,
 ) -> Result<(), String> {
     let inline = matches!(
         runnable,
@@ -227,7 +236,7 @@ fn inline_is_allowed(
         return Ok(());
     }
     let mut secret: BTreeSet<&str> = told.secrets.keys().map(String::as_str).collect();
-    let known = secret_names(manifest, told.plan_name);
+    let known = secret_names(manifest, told);
     let given = [told.parameters, told.bind_parameters];
     let names = given.into_iter().flatten().flat_map(|it| it.keys());
     secret.extend(

@@ -40,6 +40,10 @@ pub struct Told<'a> {
     pub parameters: Option<&'a Map<String, Value>>,
     /// The binding's parameters.
     pub bind_parameters: Option<&'a Map<String, Value>>,
+    /// The version before an upgrade; empty if that had none.
+    pub previous_version: Option<&'a str>,
+    /// Names of parameters that are secret although this version does not say so.
+    pub also_secret: &'a [String],
     /// The instance's parameters and plan before an update.
     pub previous: Option<(&'a Map<String, Value>, &'a str)>,
     /// What the provision gave.
@@ -105,6 +109,9 @@ fn ours(action: Action, told: &Told<'_>) -> Map<String, Value> {
     if let (Action::Update, Some((parameters, plan))) = (action, told.previous) {
         tell("_apb_previous_parameters", json!(parameters));
         tell("_apb_previous_plan_id", json!(plan));
+    }
+    if let (Action::Update, Some(version)) = (action, told.previous_version) {
+        tell("_apb_previous_bundle_version", json!(version));
     }
     match (action, told.provision_credentials) {
         (Action::Provision | Action::Update, _) => {}
@@ -180,6 +187,8 @@ mod tests {
             binding_id: matches!(action, Action::Bind | Action::Unbind).then_some("b-1"),
             predecessor: None,
             bundle_version: Some("1.2.3"),
+            previous_version: Some("1.0.0"),
+            also_secret: &[],
             identity: Some(&identity),
             context: Some(&context),
             parameters: Some(&parameters),
@@ -209,7 +218,7 @@ mod tests {
             (
                 Action::Update,
                 json!({ "size": 2, "state_db": "d1", "_apb_previous_parameters": { "size": 1 },
-                    "_apb_previous_plan_id": "small" }),
+                    "_apb_previous_plan_id": "small", "_apb_previous_bundle_version": "1.0.0" }),
             ),
             (
                 Action::Deprovision,

@@ -12,4 +12,5 @@ mod local;
 mod real;
 mod regressions;
 mod states;
+mod upgrades;
 mod versions;

@@ -1,7 +1,8 @@
 //! Lists and single things: filters, pages, and what is never shown.
 
 use super::{get, on_each, order};
-use crate::kit::Kit;
+use crate::kit::fixture::{self, LARGE, MAINTENANCE};
+use crate::kit::{Kit, catalog_of};
 use serde_json::{Value, json};
 use sutler_osb::OperationKind::Provision;
 
@@ -48,6 +49,39 @@ async fn instances_are_found_by_plan_service_and_lifecycle() {
             .send()
             .await
             .is(400);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn instances_say_which_version_they_are_at_and_whether_there_is_another() {
+    on_each(async |kit| {
+        kit.has_instance_of("old", LARGE).await;
+        kit.has_instance("none").await;
+        let line = async |id: &str| {
+            let shown = get(kit, &format!("instances/{id}")).send().await.is(200);
+            (
+                shown.json["version"].clone(),
+                shown.json["upgrade_to"].clone(),
+            )
+        };
+        assert_eq!(line("old").await, (json!(MAINTENANCE), Value::Null));
+        let mut newer = fixture::catalog();
+        newer["services"][0]["plans"][1]["maintenance_info"]["version"] = json!("2.0.0");
+        let replaced = kit.running.replace_catalog(catalog_of(newer)).await;
+        replaced.expect("it is valid");
+        kit.has_instance_of("new", LARGE).await;
+        assert_eq!(line("old").await, (json!(MAINTENANCE), json!("2.0.0")));
+        assert_eq!(line("new").await, (json!("2.0.0"), Value::Null));
+        assert_eq!(line("none").await, (Value::Null, Value::Null));
+        let at = [("version", MAINTENANCE)];
+        assert_eq!(ids(kit, "instances", &at).await, ["old"]);
+        assert_eq!(
+            ids(kit, "instances", &[("upgradable", "true")]).await,
+            ["old"]
+        );
+        let others = [("upgradable", "false")];
+        assert_eq!(ids(kit, "instances", &others).await, ["new", "none"]);
     })
     .await;
 }

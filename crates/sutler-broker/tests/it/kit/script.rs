@@ -315,6 +315,9 @@ impl UntypedService for Script {
             "params": update.params, "sent": update.sent,
             "previous_plan": update.previous_plan.plan_id,
             "maintenance_version": update.maintenance_version,
+            "previous_maintenance_version": update.previous_maintenance_version,
+            "upgrades": update.upgrades(),
+            "runs_with": cx.plan().maintenance_version(),
             "context_only": update.context_only,
         }));
         self.play(cx, call).await?;

@@ -130,6 +130,19 @@ fn plans_parameters_and_examples_are_read() {
 }
 
 #[test]
+fn what_is_said_of_upgrades_is_held_against_the_version() {
+    let with = |more: &str| bundle(&format!("{SMALLEST}{more}"));
+    let silent = with("bundle_version: 1.0.0\nupgrade: It restarts.\n");
+    assert_eq!(silent.warnings, []);
+    let idle = with("bundle_version: '1.0'\nupgrade: It restarts.\n");
+    let warned = idle.warnings.first().map(ToString::to_string);
+    assert!(warned.is_some_and(|it| it.contains("1.4.2")));
+    let text = format!("{SMALLEST}upgrade: [a]\n");
+    let said = Manifest::load(text.as_bytes(), "bundle.yml").expect_err("no text");
+    assert!(said.to_string().contains("upgrade"), "{said}");
+}
+
+#[test]
 fn json_with_its_own_spelling_is_a_manifest_too() {
     let manifest = json!({
         "name": "in-json",

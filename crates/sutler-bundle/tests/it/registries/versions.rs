@@ -1,7 +1,8 @@
 //! Which version is offered, and which one runs (R21), named tags, and plans that are only looked at.
 
-use super::town::{Played, Town, manifest};
-use serde_json::Value;
+use super::town::{Hall, Played, SERVICE, Town, manifest};
+use crate::service::fake::Play;
+use serde_json::{Value, json};
 use sutler_bundle::{Action, Runnable};
 
 fn image(town: &Town, action: Action) -> String {
@@ -35,6 +36,61 @@ async fn r21_an_instance_keeps_the_version_that_made_it() {
     hall.delete().await;
     assert_eq!(hall.deprovision("old").await, 200);
     assert_eq!(image(&town, Action::Deprovision), made_by);
+}
+
+#[tokio::test]
+async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_told_to() {
+    let (town, registry, hall) = Town::with_hello().await;
+    assert_eq!(hall.provision("i", "").await.0, 201);
+    let made_by = image(&town, Action::Provision);
+    registry.push("org/hello:latest", &manifest("2.0.0"));
+    hall.refresh().await;
+    let offered = async || {
+        let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+        catalog["services"][0]["plans"][0]["maintenance_info"].clone()
+    };
+    let fetched = async |hall: &Hall| {
+        let (_, instance) = hall
+            .send("GET", "/v2/service_instances/i", Value::Null)
+            .await;
+        instance["maintenance_info"]["version"].clone()
+    };
+    assert_eq!(offered().await, json!({ "version": "2.0.0" }));
+    assert_eq!(fetched(&hall).await, "1.0.0");
+    let upgrade = async |hall: &Hall, version: &str| {
+        let info = json!({ "version": version });
+        let body = json!({ "service_id": SERVICE, "maintenance_info": info });
+        let (status, answer) = hall.send("PATCH", "/v2/service_instances/i", body).await;
+        (status, answer["error"].clone())
+    };
+    let conflict = (422, json!("MaintenanceInfoConflict"));
+    assert_eq!(upgrade(&hall, "1.0.0").await, conflict);
+    town.fake.plays(Action::Update, Play::exits(1));
+    assert_eq!(upgrade(&hall, "2.0.0").await.0, 500);
+    assert_eq!(fetched(&hall).await, "1.0.0");
+    town.fake.plays(Action::Update, Play::well());
+    assert_eq!(upgrade(&hall, "2.0.0").await.0, 200);
+    let moved_by = image(&town, Action::Update);
+    assert_ne!(moved_by, made_by);
+    assert_eq!(
+        town.fake.last_vars()["_apb_previous_bundle_version"],
+        "1.0.0"
+    );
+    assert_eq!(fetched(&hall).await, "2.0.0");
+    // The registry moves on and loses it; the instance stays what it is, after a restart too.
+    registry.push("org/hello:latest", &manifest("3.0.0"));
+    hall.refresh().await;
+    hall.delete().await;
+    assert_eq!(upgrade(&hall, "2.0.0").await, conflict);
+    registry.remove("org/hello:latest");
+    hall.close().await;
+    let hall = town.open().await;
+    hall.refresh().await;
+    hall.delete().await;
+    assert_eq!(fetched(&hall).await, "2.0.0");
+    assert_eq!(hall.deprovision("i").await, 200);
+    assert_eq!(image(&town, Action::Deprovision), moved_by);
+    assert_eq!(town.fake.last_vars()["_apb_bundle_version"], "2.0.0");
 }
 
 #[tokio::test]

@@ -248,6 +248,13 @@ impl Reply {
 }
 
 impl Ask {
+    /// An operator's order.
+    pub(crate) fn order(room: &Room, path: &str) -> Self {
+        let mut ask = room.ask("POST", path.to_owned(), json!({ "reason": "a test" }));
+        ask.query.clear();
+        ask
+    }
+
     pub(crate) fn with(mut self, field: &str, value: Value) -> Self {
         self.request[field] = value;
         self

@@ -158,6 +158,7 @@ async fn a_fetch_shows_real_ids_the_dashboard_and_nothing_internal() {
     let expected = json!({
         "service_id": "db-id", "plan_id": "small-id", "parameters": {},
         "dashboard_url": "https://db.example.com/i",
+        "maintenance_info": { "version": "1.2.3" },
     });
     assert_eq!(there, expected);
     house.fake.plays(

@@ -37,6 +37,12 @@ pub(super) struct InstanceFilters {
     /// Only in this state: creating, create_failed, live, updating, deleting, gone
     #[arg(long, value_name = "STATE")]
     lifecycle: Option<String>,
+    /// Only at this version, of its bundle or of its maintenance
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// Only those that the catalog offers another version for, or only the others
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    upgradable: Option<String>,
     /// In which order pages come: id, plan, lifecycle [default: id]
     #[arg(long, value_name = "MEMBER")]
     order: Option<String>,
@@ -116,6 +122,8 @@ impl InstanceFilters {
             ("service", &self.service),
             ("plan", &self.plan),
             ("lifecycle", &self.lifecycle),
+            ("version", &self.version),
+            ("upgradable", &self.upgradable),
             ("order", &self.order),
         ])
     }

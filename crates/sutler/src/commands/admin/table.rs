@@ -20,6 +20,8 @@ pub(super) const INSTANCES: Listed = Listed {
         ("LIFECYCLE", "lifecycle"),
         ("SERVICE", "service_id"),
         ("PLAN", "plan_id"),
+        ("VERSION", "version"),
+        ("UPGRADE", "upgrade_to"),
         ("CREATED", "created"),
         ("LAST OPERATION", "last_operation"),
     ],

@@ -1,0 +1,203 @@
+//! From one version of a bundle to another: when it is offered, and which ways are closed. Pure.
+//!
+//! A version can be offered as an upgrade where it is a semantic one, so that platforms can compare. The
+//! upgrade itself is an update that runs the new version: `service/hooks.rs`.
+
+use crate::action::Action;
+use crate::manifest::{Manifest, Upgrade};
+use semver::Version;
+use serde_json::{Map, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use sutler_broker::Refusal;
+use sutler_osb::MaintenanceInfo;
+
+/// What the catalog says of a bundle's version: `None` where instances cannot be moved on to it.
+pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
+    let version = manifest.bundle_version.as_deref()?;
+    let impact = match &manifest.upgrade {
+        Upgrade::Offered { impact } => impact.clone(),
+        Upgrade::Never => return None,
+    };
+    let can = manifest.rules(Action::Update).offered && is_semantic(version);
+    can.then(|| MaintenanceInfo {
+        description: impact,
+        ..MaintenanceInfo::of_version(version)
+    })
+}
+
+/// Whether platforms can compare it with others.
+pub(crate) fn is_semantic(version: &str) -> bool {
+    Version::parse(version).is_ok()
+}
+
+/// An upgrade that is asked for.
+pub(crate) struct Way<'a> {
+    /// The version that the instance has.
+    pub(crate) from: Option<&'a str>,
+    /// The bundle it is to have.
+    pub(crate) to: &'a Manifest,
+    /// The name of the plan it is to have.
+    pub(crate) plan: &'a str,
+    /// Its parameters, with those of the request.
+    pub(crate) parameters: &'a Map<String, Value>,
+    /// Parameters that the operator answers.
+    pub(crate) answered: &'a BTreeSet<String>,
+}
+
+/// Whether an instance can go there.
+///
+/// # Errors
+/// Why not, for the user; it names no value.
+pub(crate) fn is_open(way: &Way<'_>) -> Result<(), Refusal> {
+    let version = way.to.bundle_version.as_deref().unwrap_or_default();
+    if is_back(way.from, version) {
+        let from = way.from.unwrap_or_default();
+        return Err(Refusal::Unsupported(format!(
+            "This service instance is at version {from}, and the catalog has {version}: what was written \
+             before does not know what came after it, so instances are never taken back. Wait until the \
+             catalog has a later version."
+        )));
+    }
+    let plan = way.to.plan(way.plan).into_iter();
+    let mut missing = plan.flat_map(|it| &it.parameters).filter(|it| {
+        let unconditional = it.is_demanded() && it.conditions.is_empty();
+        let known = way.parameters.contains_key(&it.name) || way.answered.contains(&it.name);
+        unconditional && !known
+    });
+    match missing.next() {
+        None => Ok(()),
+        Some(parameter) if parameter.updatable => Err(Refusal::Invalid(format!(
+            "Version {version} needs the parameter {:?}, which this service instance does not have: send it \
+             with this update.",
+            parameter.name
+        ))),
+        Some(parameter) => Err(Refusal::Unsupported(format!(
+            "Version {version} needs the parameter {:?}, which this service instance does not have and no \
+             update can give it. Its bundle's author must give it a default.",
+            parameter.name
+        ))),
+    }
+}
+
+/// Whether the new version comes before the old one. Builds of the same version do not.
+fn is_back(from: Option<&str>, to: &str) -> bool {
+    let parsed = from.map(Version::parse).and_then(Result::ok);
+    match (parsed, Version::parse(to)) {
+        (Some(from), Ok(to)) => to.cmp_precedence(&from) == Ordering::Less,
+        (None, _) | (_, Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Way, is_open, maintenance};
+    use crate::manifest::Manifest;
+    use serde_json::{Map, Value, json};
+    use std::collections::BTreeSet;
+    use sutler_broker::Refusal;
+
+    fn manifest(more: &str) -> Manifest {
+        let text = format!(
+            "{{name: db, description: d, plans: [{{name: p, description: d, parameters: [
+                {{name: size, type: int, required: true, updatable: true}},
+                {{name: place, type: string, required: true}},
+                {{name: colour, type: string, required: true, default: red}}]}}], {more}}}"
+        );
+        Manifest::load(text.as_bytes(), "bundle.yml").unwrap_or_else(|faults| panic!("{faults}"))
+    }
+
+    #[test]
+    fn an_upgrade_is_offered_where_the_version_is_semantic_and_nobody_says_otherwise() {
+        let table = [
+            ("bundle_version: 1.2.3", Some(("1.2.3", None))),
+            ("bundle_version: 1.0.0-rc.1+7", Some(("1.0.0-rc.1+7", None))),
+            (
+                "bundle_version: 1.2.3, upgrade: Restarts it.",
+                Some(("1.2.3", Some("Restarts it."))),
+            ),
+            (
+                "bundle_version: 1.2.3, upgrade: true",
+                Some(("1.2.3", None)),
+            ),
+            ("bundle_version: 1.2.3, upgrade: false", None),
+            ("bundle_version: 1.2.3, actions: {update: false}", None),
+            ("bundle_version: '1.2'", None),
+            ("bundle_version: v1.2.3", None),
+            ("bundle_version: 01.2.3", None),
+            ("tags: []", None),
+        ];
+        for (more, expected) in table {
+            let info = maintenance(&manifest(more));
+            let said = info.as_ref().map(|it| {
+                (
+                    it.version.as_deref().unwrap_or("-"),
+                    it.description.as_deref(),
+                )
+            });
+            assert_eq!(said, expected, "{more}");
+        }
+    }
+
+    fn judged(from: Option<&str>, to: &str, parameters: Value, answered: &[&str]) -> String {
+        let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
+        let answered: BTreeSet<String> = answered.iter().map(|it| (*it).to_owned()).collect();
+        let way = Way {
+            from,
+            to: &manifest(&format!("bundle_version: {to}")),
+            plan: "p",
+            parameters: &parameters,
+            answered: &answered,
+        };
+        match is_open(&way) {
+            Ok(()) => String::new(),
+            Err(Refusal::Invalid(sentence)) => format!("invalid: {sentence}"),
+            Err(other) => format!("unsupported: {other}"),
+        }
+    }
+
+    #[test]
+    fn instances_go_forward_and_never_back() {
+        let whole = || json!({ "size": 1, "place": "here" });
+        for (from, to) in [
+            (Some("1.0.0"), "1.0.1"),
+            (Some("1.9.0"), "1.10.0"),
+            (Some("1.0.0-rc.1"), "1.0.0"),
+            (Some("1.0.0+1"), "1.0.0+2"),
+            (Some("1.0.0+2"), "1.0.0+1"),
+            (None, "0.0.1"),
+            (Some("next"), "0.0.1"),
+        ] {
+            assert_eq!(judged(from, to, whole(), &[]), "", "{from:?} to {to}");
+        }
+        for (from, to) in [
+            ("1.0.1", "1.0.0"),
+            ("1.10.0", "1.9.0"),
+            ("1.0.0", "1.0.0-rc.1"),
+        ] {
+            let said = judged(Some(from), to, whole(), &[]);
+            assert!(
+                said.starts_with("unsupported: ") && said.contains(from),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_new_version_cannot_do_without_must_be_there_or_be_sent() {
+        let said = judged(Some("1.0.0"), "2.0.0", json!({ "place": "here" }), &[]);
+        assert!(
+            said.starts_with("invalid: ") && said.contains("\"size\""),
+            "{said}"
+        );
+        let said = judged(Some("1.0.0"), "2.0.0", json!({ "size": 1 }), &[]);
+        assert!(
+            said.starts_with("unsupported: ") && said.contains("\"place\""),
+            "{said}"
+        );
+        assert_eq!(
+            judged(Some("1.0.0"), "2.0.0", json!({ "size": 1 }), &["place"]),
+            ""
+        );
+    }
+}
