@@ -4,7 +4,7 @@
 //! (`chore.rs`) write them under their claim, so that a worker that was taken over writes nothing; whoever
 //! does without one stands on the states that were read. What a record means is not known here.
 
-use crate::records::{INSTANCE, PLAN_TERM, RecordError, Records};
+use crate::records::{INSTANCE, NEXT_PLAN_TERM, PLAN_TERM, RecordError, Records};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -118,7 +118,8 @@ impl Ledger {
         }
     }
 
-    /// Whether any platform has an instance of one of these plans, in whatever state.
+    /// Whether any platform has an instance of one of these plans, in whatever state, or one that is being
+    /// moved to one of them.
     ///
     /// # Errors
     /// The store does not answer.
@@ -128,10 +129,12 @@ impl Ledger {
     ) -> Result<bool, LedgerFault> {
         for plan in plans {
             for records in self.platforms.iter() {
-                let list = List::term(&records.realm, INSTANCE, PLAN_TERM, plan.as_bytes());
-                let page = records.store.list(&list, None, 1).await?;
-                if !page.documents.is_empty() {
-                    return Ok(true);
+                for term in [PLAN_TERM, NEXT_PLAN_TERM] {
+                    let list = List::term(&records.realm, INSTANCE, term, plan.as_bytes());
+                    let page = records.store.list(&list, None, 1).await?;
+                    if !page.documents.is_empty() {
+                        return Ok(true);
+                    }
                 }
             }
         }

@@ -33,6 +33,8 @@ pub(crate) const BUSY: &str = "busy";
 /// When something went; tombstones are swept by it.
 pub(crate) const GONE: &str = "gone";
 pub(crate) const PLAN_TERM: &str = "plan";
+/// The plan that an instance is being moved to, if that is another.
+pub(crate) const NEXT_PLAN_TERM: &str = "next_plan";
 pub(crate) const LIFECYCLE: &str = "lifecycle";
 /// Accepted before its plan was offered; the value is always the same.
 pub(crate) const WAITS: &str = "waits";
@@ -158,6 +160,9 @@ impl Kept for Instance {
                     Term::new(PLAN_TERM, thing.spec.plan_id.as_str()),
                     Term::new(LIFECYCLE, self.lifecycle()),
                 ];
+                if let Some(next) = self.next_plan() {
+                    terms.push(Term::new(NEXT_PLAN_TERM, next.as_str()));
+                }
                 if thing.spec.waits_for_plan() {
                     terms.push(Term::new(WAITS, WAITS_FOR_PLAN));
                 }

@@ -5,6 +5,7 @@ use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::Parent;
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
+use sutler_osb::PlanId;
 
 /// B-152, B-153: what a fetch may show now.
 pub(crate) fn fetch(at: &Instance) -> Result<&Thing, Refusal> {
@@ -46,6 +47,22 @@ impl Instance {
     pub(crate) fn refused(last: OperationId) -> Self {
         let never_made = true;
         Self::Gone { last, never_made }
+    }
+
+    /// The plan that it is being moved to, if that is another.
+    pub(crate) fn next_plan(&self) -> Option<&PlanId> {
+        match self {
+            Self::Updating { thing, change, .. } => {
+                let next = change.plan.as_ref().map(|(plan_id, _)| plan_id);
+                next.filter(|it| **it != thing.spec.plan_id)
+            }
+            Self::Absent
+            | Self::Gone { .. }
+            | Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. }
+            | Self::Deleting { .. } => None,
+        }
     }
 
     /// What is known of it, where anything is.

@@ -135,7 +135,7 @@ fn what_is_said_of_upgrades_is_held_against_the_version() {
     let silent = with("bundle_version: 1.0.0\nupgrade: It restarts.\n");
     assert_eq!(silent.warnings, []);
     let idle = with("bundle_version: '1.0'\nupgrade: It restarts.\n");
-    let warned = idle.warnings.first().map(ToString::to_string);
+    let warned = idle.warnings.first().map(|it| it.in_file("bundle.yml"));
     assert!(warned.is_some_and(|it| it.contains("1.4.2")));
     let text = format!("{SMALLEST}upgrade: [a]\n");
     let said = Manifest::load(text.as_bytes(), "bundle.yml").expect_err("no text");

@@ -1,6 +1,6 @@
 //! Which version is offered, and which one runs (R21), named tags, and plans that are only looked at.
 
-use super::town::{Hall, Played, SERVICE, Town, manifest};
+use super::town::{Hall, PLAN, Played, SERVICE, Town, manifest, until};
 use crate::service::fake::Play;
 use serde_json::{Value, json};
 use sutler_bundle::{Action, Runnable};
@@ -91,6 +91,46 @@ async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_
     assert_eq!(hall.deprovision("i").await, 200);
     assert_eq!(image(&town, Action::Deprovision), moved_by);
     assert_eq!(town.fake.last_vars()["_apb_bundle_version"], "2.0.0");
+}
+
+#[tokio::test]
+async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
+    let plans = |version: &str, plans: &str| {
+        format!(
+            "{{version: 1.0, name: hello, id: {SERVICE}, bundle_version: {version}, description: Greets., \
+             plans: [{plans}]}}"
+        )
+    };
+    let small = format!("{{name: small, id: {PLAN}, description: One., updates_to: [large]}}");
+    let large = "{name: large, id: large-id, description: Two.}";
+    let registry = Played::new("dh");
+    let both = format!("{small}, {large}");
+    registry.push("org/hello:latest", &plans("1.0.0", &both));
+    let town = Town::with(std::slice::from_ref(&registry));
+    let hall = town.open().await;
+    hall.refresh().await;
+    assert_eq!(hall.provision("i", "").await.0, 201);
+    registry.push("org/hello:latest", &plans("2.0.0", large));
+    hall.refresh().await;
+    town.fake.plays(Action::Update, Play::well().held());
+    let body = json!({
+        "service_id": SERVICE, "plan_id": "large-id", "maintenance_info": { "version": "2.0.0" },
+    });
+    let path = "/v2/service_instances/i?accepts_incomplete=true";
+    let (status, started) = hall.send("PATCH", path, body).await;
+    assert_eq!(status, 202, "{started}");
+    let operation = started["operation"].as_str().expect("an operation");
+    until("it runs", async || town.fake.ordered().len() == 2).await;
+    let moved_by = image(&town, Action::Update);
+    registry.push("org/hello:latest", &plans("3.0.0", &small));
+    hall.refresh().await;
+    hall.delete().await;
+    hall.close().await;
+    let hall = town.open().await;
+    town.fake.release();
+    assert_eq!(hall.until_done("i", operation).await["state"], "succeeded");
+    assert_eq!(hall.deprovision("i").await, 200);
+    assert_eq!(image(&town, Action::Deprovision), moved_by);
 }
 
 #[tokio::test]

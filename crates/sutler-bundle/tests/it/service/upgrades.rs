@@ -215,6 +215,28 @@ async fn nobody_is_taken_back_or_moved_by_a_bundle_that_cannot_update() {
 }
 
 #[tokio::test]
+async fn what_was_secret_in_the_old_version_is_kept_out_of_the_log_of_the_new_one() {
+    let house = House::new();
+    let flags = "      - {name: phrase, type: string, secret: true}\n    bind_parameters:";
+    house.write("db", &MANIFEST.replace("    bind_parameters:", flags));
+    let mut room = house.open().await;
+    let parameters = json!({ "phrase": "open-sesame" });
+    room.send(room.provision("i").with("parameters", parameters))
+        .await
+        .is(201);
+    house.write("db", &newer(NEW));
+    room.refresh().await;
+    let said = Play::well().says("it was open-sesame\n");
+    house.fake.plays(Action::Update, said);
+    let started = room.send(upgrade(&room, NEW).later()).await.is(202);
+    let operation = started["operation"].as_str().expect("an operation");
+    assert_eq!(room.until_done("i", operation).await["state"], "succeeded");
+    assert_eq!(last(&house).vars.0["phrase"], "open-sesame");
+    let log = room.send(room.log(operation)).await.is(200).to_string();
+    assert!(log.contains("it was") && !log.contains("sesame"), "{log}");
+}
+
+#[tokio::test]
 async fn operators_see_which_version_runs_an_instance_and_which_one_is_offered() {
     let (_house, room) = old_instance().await;
     let line = async || room.get("/admin/v1/instances?version=1.2.3").await["items"][0].clone();
