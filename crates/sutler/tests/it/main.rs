@@ -29,3 +29,4 @@ mod store;
 ))]
 mod stores;
 mod telemetry;
+mod upgrades;
