@@ -221,6 +221,17 @@ fn what_is_withdrawn_is_deleted_after_its_grace_and_not_while_it_is_used() {
 }
 
 #[test]
+fn what_returns_after_its_grace_and_before_it_is_deleted_stays() {
+    let mut world = World::new();
+    world.refresh([("a", complete([("x", good("1"))]))]);
+    world.refresh([("a", complete([]))]);
+    world.now = 3600;
+    let back = world.refresh([("a", complete([("x", Seen::Same)]))]);
+    assert_eq!(back, ["unmark x"]);
+    assert_eq!(world.offered(), ["a/x@1"]);
+}
+
+#[test]
 fn a_registry_that_is_left_out_of_the_configuration_is_withdrawn_and_forgotten() {
     let mut world = World::new();
     world.refresh([("b", complete([("x", good("1"))]))]);
