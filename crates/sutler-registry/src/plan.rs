@@ -53,6 +53,9 @@ pub enum Seen {
     },
     /// It is there, and cannot be read now; the sentence says why.
     Faulty(String),
+    /// There is an image, and it does not say that it is a bundle. Of one that is offered that is a fault like
+    /// any other; of anything else it is no news.
+    NotABundle(String),
 }
 
 /// What came of asking a registry.
@@ -186,7 +189,10 @@ impl Of<'_> {
     fn listed(&self, items: &BTreeMap<String, Seen>, changes: &mut Vec<Change>) {
         changes.push(Change::Listed {
             registry: self.registry.to_owned(),
-            items: items.len(),
+            items: items
+                .iter()
+                .filter(|(item, it)| is_item(self.known.specs.get(*item), it))
+                .count(),
             at: self.facts.now,
         });
         for (item, is) in items {
@@ -233,15 +239,26 @@ fn marked(reason: Reason, rules: Rules, now: Timestamp) -> Mark {
     }
 }
 
+/// Whether it counts as listed.
+fn is_item(held: Option<&Held>, seen: &Seen) -> bool {
+    match seen {
+        Seen::NotABundle(_) => held.is_some_and(|it| it.mark.is_none()),
+        Seen::Same | Seen::Good { .. } | Seen::Faulty(_) => true,
+    }
+}
+
 /// What changes by an item that is there.
 fn seen(spec: SpecName, held: Option<&Held>, seen: &Seen, changes: &mut Vec<Change>) {
+    if !is_item(held, seen) {
+        return;
+    }
     match (held, seen) {
         (None, Seen::Good { digest, wants }) => changes.push(Change::Add {
             spec,
             digest: digest.clone(),
             wants: wants.clone(),
         }),
-        (None, Seen::Faulty(why)) => changes.push(Change::Skip {
+        (None, Seen::Faulty(why) | Seen::NotABundle(why)) => changes.push(Change::Skip {
             spec,
             why: why.clone(),
         }),
@@ -271,7 +288,7 @@ fn seen_again(spec: SpecName, held: &Held, seen: &Seen, changes: &mut Vec<Change
         }
         Seen::Good { .. } | Seen::Same if mended => changes.push(Change::Mend { spec }),
         Seen::Good { .. } | Seen::Same => {}
-        Seen::Faulty(why) => changes.push(Change::Keep {
+        Seen::Faulty(why) | Seen::NotABundle(why) => changes.push(Change::Keep {
             spec,
             why: why.clone(),
         }),

@@ -60,8 +60,17 @@ impl Source {
 /// What is known for ever of one version of an item.
 #[derive(Clone, Debug)]
 enum Verdict {
-    NotABundle,
+    NotABundle(String),
     Faulty(String),
+}
+
+impl Verdict {
+    fn seen(self) -> Seen {
+        match self {
+            Self::NotABundle(why) => Seen::NotABundle(why),
+            Self::Faulty(why) => Seen::Faulty(why),
+        }
+    }
 }
 
 /// Asks registries what they have.
@@ -193,8 +202,7 @@ impl Refresh {
             let seen = match found.state {
                 State::Known(digest) => match self.verdict(&name, &digest) {
                     None => Some(Seen::Same),
-                    Some(Verdict::NotABundle) => None,
-                    Some(Verdict::Faulty(why)) => Some(Seen::Faulty(why)),
+                    Some(verdict) => Some(verdict.seen()),
                 },
                 State::Read(spec) => match self.read(source, &name, &spec) {
                     Ok(read) => {
@@ -221,17 +229,17 @@ impl Refresh {
     /// `None`: it counts as not listed.
     fn failed(&self, name: &SpecName, fault: &ItemFault) -> Option<Seen> {
         let why = sentence(&fault.to_string());
-        let (verdict, seen) = match fault {
+        let verdict = match fault {
             ItemFault::Gone(_) => return None,
-            ItemFault::NotABundle { .. } => (Verdict::NotABundle, None),
+            ItemFault::NotABundle { .. } => Verdict::NotABundle(why),
             ItemFault::Malformed { .. } | ItemFault::Denied(_) | ItemFault::Transient(_) => {
-                (Verdict::Faulty(why.clone()), Some(Seen::Faulty(why)))
+                Verdict::Faulty(why)
             }
         };
         if let Some(digest) = fault.verdict_on() {
-            self.judge(name, digest, verdict);
+            self.judge(name, digest, verdict.clone());
         }
-        seen
+        Some(verdict.seen())
     }
 
     fn read(

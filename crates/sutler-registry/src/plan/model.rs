@@ -6,7 +6,7 @@
 //! Held against: no instance ever lacks what made it, and nothing is withdrawn because of a failure.
 
 use super::{
-    Asked, Change, Facts, PUSHED, Reason, Registries, Rules, Seen, SpecName, deletions,
+    Asked, Change, Facts, Held, PUSHED, Reason, Registries, Rules, Seen, SpecName, deletions,
     in_question, offered, push, refresh, unpush,
 };
 use jiff::Timestamp;
@@ -29,6 +29,8 @@ enum Step {
     Push(usize, usize, Option<u8>),
     /// An item answers with an error, or not any more.
     Break(usize, usize, bool),
+    /// An item does not say any more that it is a bundle, or says it again.
+    Unlabel(usize, usize, bool),
     /// A host is there, or not.
     Host(usize, bool),
     /// A developer pushes a version, or deletes what was pushed.
@@ -56,6 +58,7 @@ enum Step {
 struct Truth {
     version: Option<u8>,
     broken: bool,
+    unlabelled: bool,
 }
 
 /// What the background task was told.
@@ -123,10 +126,11 @@ impl World {
             };
             let digest = format!("{spec}@{version}");
             let same = self.store.spec(spec).is_some_and(|it| it.digest == digest);
-            let seen = match (truth.broken, same) {
-                (true, _) => Seen::Faulty("answered 500".to_owned()),
-                (false, true) => Seen::Same,
-                (false, false) => Seen::Good {
+            let seen = match (truth.broken, truth.unlabelled, same) {
+                (true, _, _) => Seen::Faulty("answered 500".to_owned()),
+                (false, true, _) => Seen::NotABundle("has no label".to_owned()),
+                (false, false, true) => Seen::Same,
+                (false, false, false) => Seen::Good {
                     digest,
                     // The same item of two registries is the same service.
                     wants: BTreeSet::from([format!("the id of {}", spec.item)]),
@@ -287,11 +291,17 @@ impl World {
                 );
                 continue;
             };
-            let digest = match truth.broken {
+            let digest = match truth.broken || truth.unlabelled {
                 true => before.spec(spec).map(|it| it.digest.clone()),
                 false => Some(format!("{spec}@{version}")),
             };
             prop_assert_eq!(held.map(|it| it.digest.clone()), digest);
+            if truth.unlabelled && !truth.broken {
+                // It neither brings back what is withdrawn nor takes away what is offered.
+                let mark = |it: Option<&Held>| it.and_then(|it| it.mark.clone());
+                prop_assert_eq!(mark(held), mark(before.spec(spec)));
+                continue;
+            }
             prop_assert!(
                 held.is_none_or(|it| it.mark.is_none()),
                 "{spec} is not offered"
@@ -365,6 +375,7 @@ impl World {
         match *step {
             Step::Push(registry, item, version) => self.item(registry, item).version = version,
             Step::Break(registry, item, broken) => self.item(registry, item).broken = broken,
+            Step::Unlabel(registry, item, lost) => self.item(registry, item).unlabelled = lost,
             Step::Host(registry, up) => self.up[registry] = up,
             Step::Develop(item, version) => self.develop(item, version),
             Step::TakePushes(taken) => self.takes_pushes = taken,
@@ -407,7 +418,9 @@ impl World {
     fn settle(&mut self) -> Result<(), TestCaseError> {
         self.up = [true; 2];
         self.takes_pushes = true;
-        self.truth.values_mut().for_each(|it| it.broken = false);
+        for truth in self.truth.values_mut() {
+            (truth.broken, truth.unlabelled) = (false, false);
+        }
         for registry in 0..REGISTRIES.len() {
             self.refresh(registry, None)?;
         }
@@ -432,6 +445,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (which(), option::weighted(0.6, 0u8..3)).prop_map(|((r, i), v)| Step::Push(r, i, v)),
         2 => (which(), any::<bool>()).prop_map(|((r, i), broken)| Step::Break(r, i, broken)),
+        1 => (which(), any::<bool>()).prop_map(|((r, i), lost)| Step::Unlabel(r, i, lost)),
         2 => (0..REGISTRIES.len(), any::<bool>()).prop_map(|(r, up)| Step::Host(r, up)),
         6 => (0..REGISTRIES.len(), option::weighted(0.2, 0usize..4))
             .prop_map(|(r, dies)| Step::Refresh(r, dies)),

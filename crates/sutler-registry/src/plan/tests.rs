@@ -204,6 +204,25 @@ fn what_is_withdrawn_returns_though_it_cannot_be_read() {
 }
 
 #[test]
+fn an_image_that_is_no_bundle_any_more_takes_nothing_away_and_brings_nothing_back() {
+    let unlabelled = |why: &str| complete([("x", Seen::NotABundle(why.to_owned()))]);
+    let mut world = World::new();
+    assert_eq!(world.refresh([("a", unlabelled("no label"))]), NOTHING);
+    assert_eq!(world.known.0["a"].items, 0, "it counts as not listed");
+    world.refresh([("a", complete([("x", good("1"))]))]);
+    assert_eq!(world.refresh([("a", unlabelled("no label"))]), ["keep x"]);
+    assert_eq!(world.offered(), ["a/x@1"]);
+    let fault = world.known.0["a"].specs["x"].fault.clone();
+    assert_eq!(fault.as_deref(), Some("no label"));
+    assert_eq!(world.known.0["a"].items, 1);
+    let mended = complete([("x", Seen::Same)]);
+    assert_eq!(world.refresh([("a", mended)]), ["mend x"]);
+    world.refresh([("a", complete([]))]);
+    assert_eq!(world.refresh([("a", unlabelled("no label"))]), NOTHING);
+    assert_eq!(world.offered(), NOTHING);
+}
+
+#[test]
 fn what_is_withdrawn_is_deleted_after_its_grace_and_not_while_it_is_used() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);

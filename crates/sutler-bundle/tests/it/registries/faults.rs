@@ -1,7 +1,7 @@
 //! Registries and items that fail: nothing that was offered goes because of it (R16, R17, R18, R24).
 
 use super::town::{Played, Town, manifest};
-use sutler_registry::ItemFault;
+use sutler_registry::{Digest, ItemFault};
 
 const NOTHING: [&str; 0] = [];
 
@@ -46,6 +46,31 @@ async fn r17_a_service_whose_manifest_cannot_be_read_stays_as_it_was() {
         hall.specs("dh").await[1],
         "org/other:latest: it answered 500; try again"
     );
+}
+
+#[tokio::test]
+async fn a_service_whose_image_loses_its_label_stays_as_it_was() {
+    let (_town, registry, hall) = Town::with_hello().await;
+    let unlabelled = |text: &str| ItemFault::NotABundle {
+        digest: Digest::of(text.as_bytes()),
+        sentence: format!("{text} has no label; build it with one"),
+    };
+    registry.fails("org/hello:latest", unlabelled("org/hello:latest"));
+    registry.push("org/never:latest", "");
+    registry.fails("org/never:latest", unlabelled("org/never:latest"));
+    for _ in 0..2 {
+        hall.refresh().await;
+        assert_eq!(hall.offers().await, ["hello"]);
+        let why = "org/hello:latest: org/hello:latest has no label; build it with one";
+        assert_eq!(hall.specs("dh").await, [why]);
+    }
+    assert_eq!(hall.provision("i", "").await.0, 201);
+    let view = hall.shop.view().await.expect("the store answers");
+    let shown = &view.registries[0];
+    assert_eq!((shown.items, shown.offered, shown.faulty), (1, 1, 1));
+    registry.push("org/hello:latest", &manifest("1.0.0"));
+    hall.refresh().await;
+    assert_eq!(hall.specs("dh").await, ["org/hello:latest"]);
 }
 
 #[tokio::test]
