@@ -1,8 +1,8 @@
 //! Proof at the start that the key ring is the right one for the store.
 
 use crate::broker::BuildError;
-use crate::records::Records;
-use sutler_journal::{Commit, CommitError, Kind, Place};
+use crate::records::{RecordError, Records};
+use sutler_journal::{Commit, CommitError, Document, Kind, Place};
 
 /// Where the key ring is proved to be the right one.
 pub(crate) const META: Kind = Kind::new("meta");
@@ -34,4 +34,12 @@ pub(crate) async fn prove_keys(records: &Records) -> Result<(), BuildError> {
         }
     }
     Ok(())
+}
+
+/// Whether what is in a realm was sealed by these keys. Nothing is written.
+pub(crate) async fn knows_keys(records: &Records) -> Result<bool, RecordError> {
+    let key = records.key(META, CANARY);
+    let found = records.store.get(&key).await?;
+    let opens = |it: &Document| records.keys.open(Place::Document(&key), &it.body).is_ok();
+    Ok(found.as_ref().is_some_and(opens))
 }

@@ -221,7 +221,7 @@ pub(crate) struct Chores {
     failing: Mutex<BTreeMap<String, String>>,
 }
 
-/// Opens the realm of chores, and plans them. `platforms`: whose instances count.
+/// Opens the realm of chores, and plans them.
 pub(crate) async fn open(
     all: Vec<Arc<dyn Chore>>,
     store: &Arc<dyn Store>,
@@ -244,8 +244,7 @@ pub(crate) async fn open(
         settings: first.settings.clone(),
         handover: Handover::default(),
     });
-    let platforms = platforms.iter().map(|it| it.records.clone()).collect();
-    let ledger = Ledger { records, platforms };
+    let ledger = Ledger { records };
     let chores = Chores {
         ledger,
         stock,

@@ -3,8 +3,9 @@
 //! They lie in a realm of their own, beside those of the platforms. Anybody may read them. Chores
 //! (`chore.rs`) write them under their claim, so that a worker that was taken over writes nothing; whoever
 //! does without one stands on the states that were read. What a record means is not known here.
+//! Who has instances is asked in `realms.rs`.
 
-use crate::records::{INSTANCE, NEXT_PLAN_TERM, PLAN_TERM, RecordError, Records};
+use crate::records::{RecordError, Records};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -59,8 +60,6 @@ impl From<StoreError> for LedgerFault {
 #[derive(Clone)]
 pub struct Ledger {
     pub(crate) records: Arc<Records>,
-    /// Those of the platforms: who has instances.
-    pub(crate) platforms: Arc<[Arc<Records>]>,
 }
 
 impl Ledger {
@@ -116,29 +115,6 @@ impl Ledger {
                 None => return Ok(()),
             }
         }
-    }
-
-    /// Whether any platform has an instance of one of these plans, in whatever state, or one that is being
-    /// moved to one of them.
-    ///
-    /// # Errors
-    /// The store does not answer.
-    pub async fn has_instance_of<'a>(
-        &self,
-        plans: impl IntoIterator<Item = &'a str>,
-    ) -> Result<bool, LedgerFault> {
-        for plan in plans {
-            for records in self.platforms.iter() {
-                for term in [PLAN_TERM, NEXT_PLAN_TERM] {
-                    let list = List::term(&records.realm, INSTANCE, term, plan.as_bytes());
-                    let page = records.store.list(&list, None, 1).await?;
-                    if !page.documents.is_empty() {
-                        return Ok(true);
-                    }
-                }
-            }
-        }
-        Ok(false)
     }
 
     /// Begins to write without a claim.

@@ -6,8 +6,9 @@
 use crate::broker::Running;
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
-use crate::records::{INSTANCE, RecordError};
-use crate::stock::Stock;
+use crate::plans::Plans;
+use crate::realms::neighbours;
+use crate::records::{INSTANCE, RecordError, Records};
 use sutler_journal::{Key, List, Place};
 use sutler_osb::PinnedPlan;
 
@@ -20,8 +21,9 @@ const CHUNK: usize = 200;
 pub struct Unread(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl Running {
-    /// Goes through all instances that are not gone, of every platform: the plan of each, and what its
-    /// service remembers of it. One that is being given another plan, or another copy of it, is seen with both.
+    /// Goes through all instances that are not gone, of every platform, configured or not: the plan of each, and
+    /// what its service remembers of it. One that is being given another plan, or another copy of it, is seen with
+    /// both.
     ///
     /// # Errors
     /// The store does not answer, or a record cannot be opened: then not all were seen.
@@ -29,19 +31,23 @@ impl Running {
         &self,
         mut see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
     ) -> Result<(), Unread> {
-        for stock in self.0.stocks() {
-            let seen = each_of(stock, &mut see).await;
-            seen.map_err(|error| Unread(error.into()))?;
+        let unread = |error: RecordError| Unread(error.into());
+        let Some(stock) = self.0.stocks().next() else {
+            return Ok(());
+        };
+        for records in neighbours(&stock.records).await.map_err(unread)? {
+            let seen = each_of(&records, &stock.plans, &mut see).await;
+            seen.map_err(unread)?;
         }
         Ok(())
     }
 }
 
 async fn each_of(
-    stock: &Stock,
+    records: &Records,
+    plans: &Plans,
     see: &mut (impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send),
 ) -> Result<(), RecordError> {
-    let records = &stock.records;
     let list = List::Prefix(Key::prefix(&records.realm, INSTANCE, &[]).unwrap_or_default());
     let mut at = None;
     loop {
@@ -57,7 +63,7 @@ async fn each_of(
                     _ => None,
                 };
                 for copy in [Some(&thing.spec.plan), next].into_iter().flatten() {
-                    let plan = stock.plans.pinned(records, copy).await?;
+                    let plan = plans.pinned(records, copy).await?;
                     see(&plan.pinned, thing.state.as_ref());
                 }
             }

@@ -48,13 +48,14 @@ impl Uses {
         names: BTreeSet<SpecName>,
     ) -> Result<BTreeSet<SpecName>, LedgerFault> {
         let mut used = BTreeSet::new();
+        let tenants = ledger.tenants().await?;
         for name in names {
             let plans = self.plans.get(&name).into_iter().flatten();
             let mut plans: Vec<&str> = plans.map(String::as_str).collect();
             // Plans are asked for one after the other. An instance that moves to one that was asked for already
             // is found the second time.
             plans.extend_from_within(..plans.len().saturating_sub(1));
-            if ledger.has_instance_of(plans).await? {
+            if tenants.have_instance_of(plans).await? {
                 used.insert(name);
             }
         }
