@@ -15,6 +15,7 @@ mod shop;
 mod used;
 mod version;
 mod view;
+mod withdrawn;
 
 pub use delete::{DELETIONS, Deletions};
 pub use measure::REGISTRY_METRICS;

@@ -16,9 +16,10 @@ use super::records::{
 use super::refresh::{REFRESH, Refresh, Source};
 use super::version;
 use super::view::{self, RegistriesView, RegistryView};
+use super::withdrawn::Withdrawn;
 use crate::catalog::{Collision, side_by_side};
 use crate::registry::{Listed, Offers, Snapshot};
-use crate::service::BundleService;
+use crate::service::{Archive, BundleService};
 use crate::shelf::{Bundle, Shelf};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,8 +71,8 @@ pub struct Shop {
     running: Running,
     ledger: Ledger,
     window: tokio::sync::Mutex<Window>,
-    /// As it was last read, for whoever asks what is known.
-    read: RwLock<Arc<Records>>,
+    /// What was last read of plans that are not offered any more.
+    withdrawn: RwLock<Withdrawn>,
 }
 
 /// What is offered now.
@@ -108,8 +109,10 @@ impl Shop {
                 folders,
                 ..Window::default()
             }),
-            read: RwLock::default(),
+            withdrawn: RwLock::default(),
         });
+        let archive: Arc<dyn Archive> = shop.clone();
+        shop.parts.service.look_in(Arc::downgrade(&archive));
         shop.fetch_versions().await?;
         let mut window = shop.window.lock().await;
         shop.read_again(&mut window).await?;
@@ -221,7 +224,7 @@ impl Shop {
 
     /// Reads all records, and makes something of those that changed. Whether there is anything else to offer.
     async fn read_again(&self, window: &mut Window) -> Result<bool, ShopFault> {
-        let records = Arc::new(Records::read(&self.ledger).await?);
+        let records = Records::read(&self.ledger).await?;
         let known = records.known();
         for (registry, its) in &known.0 {
             measure::standing(registry, its);
@@ -258,7 +261,11 @@ impl Shop {
         window.pushes = records.pushes;
         changed |= window.faults != faults;
         window.faults = faults;
-        *self.read.write().unwrap_or_else(PoisonError::into_inner) = records;
+        let withdrawn = Withdrawn::of(records.specs.values().map(|it| &it.value));
+        *self
+            .withdrawn
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = withdrawn;
         Ok(changed)
     }
 
@@ -333,22 +340,6 @@ impl Shop {
         self.parts.service.offer(Arc::new(snapshot));
         Ok(())
     }
-
-    /// When and why a plan was withdrawn, if it was.
-    fn withdrawn(&self, service_id: &str, plan_id: &str) -> Option<String> {
-        let records = self.read.read().unwrap_or_else(PoisonError::into_inner);
-        let mut specs = records.specs.values().map(|it| &it.value);
-        let spec = specs.find(|it| {
-            let has_plan = it.plans.iter().any(|plan| plan == plan_id);
-            it.service_id == service_id && has_plan && it.held.mark.is_some()
-        })?;
-        let mark = spec.held.mark.as_ref()?;
-        let at = mark.at.strftime("%Y-%m-%d %H:%M:%S UTC");
-        Some(format!(
-            "The service {} was withdrawn at {at}: {}. Fetch the catalog and choose another.",
-            spec.service_name, mark.reason
-        ))
-    }
 }
 
 /// When records are read that somebody is in the middle of writing.
@@ -358,6 +349,16 @@ enum Haste {
     WhenWhole,
     /// Now: each of them is right by itself.
     AtOnce,
+}
+
+#[async_trait]
+impl Archive for Shop {
+    async fn find(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String> {
+        match self.version(digest).await {
+            Ok(found) => Ok(found.ok()),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
 }
 
 #[async_trait]
@@ -377,8 +378,13 @@ impl Keeper for Shop {
             }
             Err(_) => false,
         };
+        let withdrawn = self
+            .withdrawn
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let sentence = withdrawn.sentence(service_id, plan_id);
         Standing {
-            withdrawn: self.withdrawn(service_id, plan_id),
+            withdrawn: sentence.map(str::to_owned),
             refreshing,
         }
     }
