@@ -120,6 +120,7 @@ pub struct Broker {
     tls: Option<Tls>,
     probes: Probes,
     pub(crate) chores: Vec<Arc<dyn Chore>>,
+    pub(crate) awaits_keeper: bool,
 }
 
 impl Broker {
@@ -145,6 +146,7 @@ impl Broker {
             tls: None,
             probes: Probes::default(),
             chores: Vec::new(),
+            awaits_keeper: false,
         }
     }
 
@@ -306,7 +308,7 @@ impl Broker {
         let platforms = admit(platforms)?;
         let tls = self.tls.map(Secured::new).transpose()?;
         platforms.iter().for_each(|it| it.auth.warm());
-        let plans = Arc::new(Plans::new(self.catalog, self.services)?);
+        let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());
         for platform in &platforms {

@@ -70,7 +70,11 @@ impl Executor for Executors {
             return chores.run(run).await;
         }
         match self.of(&run) {
-            Some(executor) => executor.execute(run).await,
+            Some(executor) => {
+                // Whoever keeps the catalog has what operations need besides it.
+                executor.0.plans.keeper.ready().await;
+                executor.execute(run).await
+            }
             None => Ok(Ended::Yield(STRANGER_AGAIN)),
         }
     }

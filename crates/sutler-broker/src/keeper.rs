@@ -3,13 +3,16 @@
 //! The catalog that a process offers may be behind what is written down, and what is written down may be
 //! about to change. So an unknown plan is no reason to refuse until its keeper was asked.
 
-use crate::broker::{BuildError, Running};
+use crate::broker::{Broker, BuildError, Running};
 use crate::ledger::Stamp;
 use crate::plans::Footings;
 use async_trait::async_trait;
-use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_osb::Catalog;
+use tokio::sync::watch;
 
 /// What is known of a plan that is not offered here now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub struct Footing {
 pub struct Patience {
     /// How long an asynchronous one waits for the catalog.
     pub wait: Duration,
-    /// How many may wait together, on each platform.
+    /// How many may wait together, on each platform; and, of those that are not asynchronous, in each process.
     pub waiting_max: usize,
     /// How long a request waits that is not asynchronous.
     pub sync_wait: Duration,
@@ -63,17 +66,74 @@ impl Default for Patience {
 }
 
 /// The keeper, once there is one.
-#[derive(Default)]
-pub(crate) struct Kept(std::sync::OnceLock<Arc<dyn Keeper>>);
+pub(crate) struct Kept {
+    keeper: OnceLock<Arc<dyn Keeper>>,
+    /// Whether nobody needs to be waited for.
+    ready: watch::Sender<bool>,
+    /// How many requests wait here.
+    seats: AtomicUsize,
+}
 
 impl Kept {
+    /// `awaited`: somebody will keep the catalog.
+    pub(crate) fn new(awaited: bool) -> Self {
+        Self {
+            keeper: OnceLock::new(),
+            ready: watch::Sender::new(!awaited),
+            seats: AtomicUsize::new(0),
+        }
+    }
+
     pub(crate) fn set(&self, keeper: Arc<dyn Keeper>) {
         // A broker has one keeper for as long as it runs.
-        let _ = self.0.set(keeper);
+        let _ = self.keeper.set(keeper);
+        self.ready.send_replace(true);
     }
 
     pub(crate) fn get(&self) -> Option<&Arc<dyn Keeper>> {
-        self.0.get()
+        self.keeper.get()
+    }
+
+    /// Waits until there is a keeper, if one is awaited.
+    pub(crate) async fn ready(&self) {
+        // The sender is here, so it is not gone.
+        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+    }
+
+    pub(crate) async fn standing(&self, service_id: &str, plan_id: &str) -> Standing {
+        match self.get() {
+            Some(keeper) => keeper.standing(service_id, plan_id).await,
+            None => Standing {
+                withdrawn: None,
+                refreshing: !*self.ready.borrow(),
+            },
+        }
+    }
+
+    /// A place to wait at, while fewer than `max` are taken.
+    pub(crate) fn seat(&self, max: usize) -> Option<Seat<'_>> {
+        let one_more = |taken: usize| (taken < max).then_some(taken + 1);
+        let taken = self.seats.fetch_update(AcqRel, Acquire, one_more);
+        taken.ok().map(|_| Seat(&self.seats))
+    }
+}
+
+/// A place that a request waits at; free again when it is dropped.
+pub(crate) struct Seat<'a>(&'a AtomicUsize);
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, AcqRel);
+    }
+}
+
+impl Broker {
+    /// Somebody will keep the catalog ([`Running::keep_catalog`]). Until then no operation of a platform is
+    /// carried out, and a plan that is not offered may still come.
+    #[must_use]
+    pub fn awaits_keeper(mut self) -> Self {
+        self.awaits_keeper = true;
+        self
     }
 }
 

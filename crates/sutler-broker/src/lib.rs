@@ -31,6 +31,7 @@ mod observe;
 mod pins;
 mod plans;
 mod platform;
+mod realms;
 mod records;
 mod refusal;
 mod schema;
@@ -64,6 +65,7 @@ pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
 pub use pins::Unread;
 pub use platform::{Platform, PrefixFault};
+pub use realms::Tenants;
 pub use refusal::{Refusal, Resource};
 pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
 pub use server::{

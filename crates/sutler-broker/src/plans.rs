@@ -78,13 +78,18 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    pub(crate) fn new(catalog: Catalog, services: Services) -> Result<Self, BuildError> {
+    /// `awaits_keeper`: somebody will keep the catalog.
+    pub(crate) fn new(
+        catalog: Catalog,
+        services: Services,
+        awaits_keeper: bool,
+    ) -> Result<Self, BuildError> {
         let offer = prepare(catalog, &services)?;
         let plans = Self {
             services,
             offer: RwLock::new(Arc::new(offer)),
             pinned: Mutex::default(),
-            keeper: Keeping::default(),
+            keeper: Keeping::new(awaits_keeper),
         };
         Ok(plans)
     }
@@ -126,10 +131,7 @@ impl Plans {
 
     /// What is known of a plan that is not offered here.
     pub(crate) async fn standing(&self, service: &ServiceId, plan: &PlanId) -> Standing {
-        match self.keeper.get() {
-            Some(keeper) => keeper.standing(service.as_str(), plan.as_str()).await,
-            None => Standing::default(),
-        }
+        self.keeper.standing(service.as_str(), plan.as_str()).await
     }
 
     /// Replaces the whole catalog; copies of its plans are written before it is shown.

@@ -5,11 +5,12 @@
 //! remembered) and `service/redact.rs` (what no log shows, in none of its forms: `service/guises.rs`).
 //! `service/course.rs` brings one run to its end, wherever it is found; `service/hooks.rs` is what the framework
 //! calls, `service/local.rs` does the same without a broker; `service/reap.rs` removes what runs leave,
-//! `service/sweep.rs` versions that nobody needs.
+//! `service/sweep.rs` versions that nobody needs; `service/archive.rs` finds those that are not on this host.
 //! Nothing is run here: that is a [`Runner`].
 
 mod absent;
 mod accept;
+mod archive;
 mod call;
 mod course;
 mod guises;
@@ -26,6 +27,7 @@ mod sweep;
 mod vars;
 mod witness;
 
+pub(crate) use archive::Archive;
 pub use local::{Local, LocalFault, LocalGift, LocalRequest};
 pub use order::KeptSecret;
 pub(crate) use order::runnable;
@@ -45,7 +47,7 @@ use crate::registry::Snapshot;
 use crate::runner::Runner;
 use crate::shelf::{Bundle, Shelf};
 use reap::Reaper;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// Who runs what.
 pub struct Runners {
@@ -93,6 +95,7 @@ pub struct BundleService {
     parts: Parts,
     snapshot: RwLock<Arc<Snapshot>>,
     reaper: Reaper,
+    archive: OnceLock<Weak<dyn Archive>>,
 }
 
 impl BundleService {
@@ -103,6 +106,7 @@ impl BundleService {
             parts,
             snapshot: RwLock::default(),
             reaper: Reaper::default(),
+            archive: OnceLock::new(),
         }
     }
 

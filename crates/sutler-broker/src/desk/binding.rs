@@ -95,6 +95,8 @@ impl Desk {
             }
         }
         let against = against.or_else(|| service.check(&Asked::Bind(&wanted)).err());
+        // What a plan allows that is still awaited, nobody knows: the instance is being created.
+        let against = against.filter(|_| !thing.spec.waits_for_plan());
         let same = was
             .state
             .bond()

@@ -94,6 +94,10 @@ impl Desk {
 
     /// Waits until the plan is offered. The caller waits, too.
     async fn wait_here(&self, body: &ProvisionBody) -> Result<(), Problem> {
+        let max = self.stock.settings.patience.waiting_max;
+        let Some(_seat) = self.stock.plans.keeper.seat(max) else {
+            return Err(Refusal::Busy(TOO_MANY).into());
+        };
         let until = Instant::now() + self.stock.settings.patience.sync_wait;
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;

@@ -14,6 +14,7 @@ use sutler_journal::{Commit, Lost, Run, SealedWith, StoreTime, Version};
 
 /// How often it is looked whether the catalog is up to date.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const TOO_LATE: &str = "The catalog is still being brought up to date, and does not have this plan yet; wait until it is, then provision again.";
 
 /// What became of the plan of a provision.
 pub(super) enum Resolved {
@@ -89,9 +90,10 @@ impl BrokerExecutor {
         if self.offered(spec).is_some() {
             return Ok(Resolved::Later(Duration::ZERO));
         }
-        let refusal = match standing.withdrawn {
-            Some(sentence) => Refusal::Invalid(sentence),
-            None => crate::desk::unknown_plan(&spec.service_id, &spec.plan_id),
+        let refusal = match (standing.refreshing, standing.withdrawn) {
+            (true, _) => Refusal::Busy(TOO_LATE),
+            (false, Some(sentence)) => Refusal::Invalid(sentence),
+            (false, None) => crate::desk::unknown_plan(&spec.service_id, &spec.plan_id),
         };
         Ok(refused(was, refusal))
     }

@@ -4,24 +4,27 @@ use crate::kit::fixture::{DB, LARGE, catalog, catalog_without};
 use crate::kit::{Kit, catalog_of, in_memory, on_each_store, on_each_store_with};
 use async_trait::async_trait;
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{Broker, Chore, ChoreCx, Footing, Keeper, Patience, Result, Running, Standing};
 use sutler_osb::OperationKind;
 
 /// Keeps a catalog as a test says.
-struct Told {
+pub(crate) struct Told {
     running: Running,
     standing: Mutex<Standing>,
+    asked: AtomicUsize,
     /// What a catch-up offers, if it offers anything.
     comes: Mutex<Option<serde_json::Value>>,
 }
 
 impl Told {
-    fn keep(kit: &Kit, standing: Standing) -> Arc<Self> {
+    pub(crate) fn keep(kit: &Kit, standing: Standing) -> Arc<Self> {
         let told = Arc::new(Self {
             running: kit.running.clone(),
             standing: Mutex::new(standing),
+            asked: AtomicUsize::new(0),
             comes: Mutex::default(),
         });
         kit.running.keep_catalog(told.clone());
@@ -29,12 +32,17 @@ impl Told {
     }
 
     /// The refresh is over. `comes`: what is offered from then on.
-    fn is_over(&self, comes: Option<serde_json::Value>, withdrawn: Option<&str>) {
+    pub(crate) fn is_over(&self, comes: Option<serde_json::Value>, withdrawn: Option<&str>) {
         *self.comes.lock().expect("no panic") = comes;
         *self.standing.lock().expect("no panic") = Standing {
             refreshing: false,
             withdrawn: withdrawn.map(str::to_owned),
         };
+    }
+
+    /// How often it was asked what is known of a plan.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::Acquire)
     }
 }
 
@@ -49,18 +57,19 @@ impl Keeper for Told {
     }
 
     async fn standing(&self, _service: &str, _plan: &str) -> Standing {
+        self.asked.fetch_add(1, Ordering::AcqRel);
         self.standing.lock().expect("no panic").clone()
     }
 }
 
-fn refreshing() -> Standing {
+pub(crate) fn refreshing() -> Standing {
     Standing {
         refreshing: true,
         withdrawn: None,
     }
 }
 
-async fn without_large(kit: &Kit) {
+pub(crate) async fn without_large(kit: &Kit) {
     let less = catalog_of(catalog_without(LARGE));
     let replaced = kit.running.replace_catalog(less).await;
     replaced.expect("the rest is valid");
@@ -188,6 +197,9 @@ async fn nobody_waits_for_ever_and_not_everybody_waits() {
         let poll = kit.poll("i").plan(LARGE).operation(&operation);
         let done = kit.poll_until_done(poll).await;
         assert_eq!(done.json["state"], "failed");
+        let told = done.description();
+        assert!(told.contains("still being brought up to date"), "{told}");
+        kit.deprovision("i").plan(LARGE).send().await.is(410);
     })
     .await;
     let few = |broker: Broker| broker.settings(|settings| settings.patience.waiting_max = 1);

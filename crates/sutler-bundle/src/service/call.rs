@@ -110,6 +110,13 @@ impl BundleService {
             Ok(Err(fault)) => fault,
             Err(_) => return Err(Error::failed(FOR_OPERATORS).because("a task was cut short")),
         };
+        if let ShelfFault::Missing(digest, _) = &fault {
+            match self.archived(digest).await {
+                Ok(Some(bundle)) => return Ok(bundle),
+                Ok(None) => {}
+                Err(why) => return Err(Error::transient(FOR_OPERATORS).because(why)),
+            }
+        }
         Err(Error::failed(FOR_OPERATORS).because(fault))
     }
 

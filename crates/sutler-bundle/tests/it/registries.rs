@@ -3,6 +3,7 @@
 //! The registry is played (`registries/town.rs`), so that it can fail in every way at the right moment.
 
 mod bounds;
+mod configured;
 mod faults;
 mod interleaved;
 mod pushes;

@@ -90,6 +90,23 @@ async fn r23_refreshes_that_are_asked_for_together_are_done_one_after_the_other(
 }
 
 #[tokio::test]
+async fn a_replica_serves_an_instance_of_a_version_that_it_never_offered() {
+    let (town, registry, hall) = Town::with_hello().await;
+    let given = Play::well().credentials(json!({ "user": "u" }));
+    town.fake.plays(Action::Bind, given);
+    let other = town.open().await;
+    // Both versions come and go before the other replica looks again.
+    registry.push("org/hello:latest", &manifest("2.0.0"));
+    hall.refresh().await;
+    assert_eq!(hall.provision("i", "").await.0, 201);
+    registry.push("org/hello:latest", &manifest("3.0.0"));
+    hall.refresh().await;
+    assert_eq!(other.bind("i", "b").await, 201);
+    assert_eq!(other.unbind("i", "b").await, 200);
+    assert_eq!(other.deprovision("i").await, 200);
+}
+
+#[tokio::test]
 async fn a_provision_before_the_first_refresh_is_over_waits_for_it() {
     let registry = Played::new("dh");
     registry.push("org/hello:latest", &manifest("1.0.0"));

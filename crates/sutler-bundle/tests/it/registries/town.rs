@@ -232,6 +232,7 @@ impl Town {
             .shared_store(store, KeyRing::parse(&self.ring).expect("keys"))
             .settings(|it| it.lease = Duration::from_secs(1))
             .without_auth()
+            .awaits_keeper()
             .chore(driven(refresh.clone()))
             .chore(driven(Arc::new(deletions)))
             .start()

@@ -61,7 +61,8 @@ pub(super) async fn broker(
         broker = broker.admin(admin);
     }
     if let Some(registries) = bundles.and_then(|it| it.registries.as_ref()) {
-        broker = registries.chores().into_iter().fold(broker, Broker::chore);
+        let chores = registries.chores().into_iter();
+        broker = chores.fold(broker, Broker::chore).awaits_keeper();
     }
     if let Some(tls) = tls(config) {
         broker = broker.tls(tls);
