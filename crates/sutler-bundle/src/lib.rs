@@ -55,10 +55,10 @@ pub use pack::{
 };
 pub use page::page;
 pub use reconcile::{
-    DELETIONS, Deletions, OldPaths, Pushes, REFRESH, REGISTRY_METRICS, Refresh, RegistriesView,
-    RegistryView, Shop, ShopFault, ShopParts, Source, SpecView,
+    BundleState, BundleView, BundlesView, DELETIONS, Deletions, OldPaths, Pushes, REFRESH, REGISTRY_METRICS,
+    Refresh, RegistriesView, RegistryView, Shop, ShopFault, ShopParts, Source, SpecView,
 };
-pub use registry::{BUNDLES_MAX, Folders, Listed, Offers, Snapshot};
+pub use registry::{BUNDLES_MAX, FolderRegistry, Folders, Listed, Offers, Snapshot};
 #[cfg(feature = "containers")]
 pub use run::container::{ContainerRunner, ContainerSettings, Network, RegistryLogin};
 pub use run::process::{

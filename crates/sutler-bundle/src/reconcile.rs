@@ -3,9 +3,10 @@
 //! What changes is decided by `sutler-registry`, purely. Here: what is written down (`reconcile/records.rs`),
 //! what is made of an item that was read (`reconcile/version.rs`), the chore that asks registries
 //! (`reconcile/refresh.rs`), the one that deletes what nobody needs (`reconcile/delete.rs`), what this
-//! process offers of it (`reconcile/shop.rs`), what operators are shown (`reconcile/view.rs`), and the paths
-//! that Automation Broker had for it (`reconcile/old_paths.rs`).
+//! process offers of it (`reconcile/shop.rs`), what operators are shown (`reconcile/view.rs`,
+//! `reconcile/bundles.rs`), and the paths that Automation Broker had for it (`reconcile/old_paths.rs`).
 
+mod bundles;
 mod delete;
 mod measure;
 mod old_paths;
@@ -17,6 +18,7 @@ mod version;
 mod view;
 mod withdrawn;
 
+pub use bundles::{BundleState, BundleView, BundlesView};
 pub use delete::{DELETIONS, Deletions};
 pub use measure::REGISTRY_METRICS;
 pub use old_paths::OldPaths;

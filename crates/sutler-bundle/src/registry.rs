@@ -2,18 +2,21 @@
 //!
 //! A bundle is gone only if its folder was listed and it was not there, again and for a while: an editor or
 //! a checkout may put it back at once. One that cannot be read keeps its last good version. One that changes
-//! is taken in once it has stopped changing (`registry/known.rs`). Nothing here serves anything: a
-//! [`Snapshot`] becomes a catalog, and the shelf keeps the copies (`shelf.rs`).
+//! is taken in once it has stopped changing (`registry/known.rs`). Each folder is a registry like others
+//! (`registry/folder.rs`); what it has is this host's alone, and is not written down. Nothing here serves
+//! anything: a [`Snapshot`] becomes a catalog, and the shelf keeps the copies (`shelf.rs`).
 
+mod folder;
 mod known;
 mod look;
+
+pub use folder::FolderRegistry;
 
 use crate::action::Action;
 use crate::catalog::{Collision, Offer, offering, side_by_side};
 use crate::service::runnable;
 use crate::shelf::{Bundle, Shelf};
 use known::{Known, contained};
-use look::Listing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,8 +90,7 @@ impl Snapshot {
 
 /// Folders of bundles.
 pub struct Folders {
-    roots: Vec<PathBuf>,
-    shelf: Arc<Shelf>,
+    roots: Vec<FolderRegistry>,
     offers: Offers,
     grace: Duration,
     known: BTreeMap<PathBuf, Known>,
@@ -102,9 +104,9 @@ impl Folders {
     /// Folders that are bundles, or that have bundles as their sub-folders.
     #[must_use]
     pub fn new(roots: Vec<PathBuf>, shelf: Arc<Shelf>, offers: Offers) -> Self {
+        let root = |root: PathBuf| FolderRegistry::new(root, shelf.clone());
         Self {
-            roots,
-            shelf,
+            roots: roots.into_iter().map(root).collect(),
             offers,
             grace: Duration::ZERO,
             known: BTreeMap::new(),
@@ -138,17 +140,18 @@ impl Folders {
 
     fn look_at(&mut self, now: Instant) -> Snapshot {
         let mut faults = Vec::new();
-        let mut folders: Vec<PathBuf> = Vec::new();
+        let mut folders: Vec<(PathBuf, FolderRegistry)> = Vec::new();
         for root in self.roots.clone() {
-            match look::listing(&root) {
-                Listing::Complete(found) => {
-                    let there = self.with_missing(&root, found, now);
-                    self.listings.insert(root.clone(), there);
+            match root.folders() {
+                Ok(found) => {
+                    let there = self.with_missing(root.root(), found, now);
+                    self.listings.insert(root.root().to_owned(), there);
                 }
                 // What was there before stays: nobody knows better.
-                Listing::Failed(sentence) => faults.push(sentence),
+                Err(fault) => faults.push(fault.to_string()),
             }
-            folders.extend(self.listings.get(&root).into_iter().flatten().cloned());
+            let listed = self.listings.get(root.root()).into_iter().flatten();
+            folders.extend(listed.map(|it| (it.clone(), root.clone())));
         }
         if folders.len() > BUNDLES_MAX {
             let count = folders.len();
@@ -158,13 +161,14 @@ impl Folders {
             faults.push(sentence);
             folders.truncate(BUNDLES_MAX);
         }
-        self.known.retain(|folder, _| folders.contains(folder));
-        let shelf = self.shelf.clone();
-        for folder in &folders {
+        let is_there = |folder: &PathBuf| folders.iter().any(|(it, _)| it == folder);
+        self.known.retain(|folder, _| is_there(folder));
+        for (folder, root) in &folders {
             let known = self.known.entry(folder.clone()).or_default();
-            known.examine(folder, now, &|folder| shelf.take_in(folder));
+            known.examine(folder, now, &|folder| root.take_in(folder));
             faults.extend(known.fault(folder));
         }
+        let folders: Vec<PathBuf> = folders.into_iter().map(|(it, _)| it).collect();
         self.offered(&folders, faults)
     }
 

@@ -125,7 +125,8 @@ impl BundleService {
         self.reaper.clone().work(runners, fates).await;
     }
 
-    fn snapshot(&self) -> Arc<Snapshot> {
+    /// What is offered now.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         let current = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
         current.clone()
     }

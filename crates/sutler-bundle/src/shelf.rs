@@ -125,6 +125,17 @@ impl Shelf {
     /// See [`ShelfFault`]; nothing is left on the shelf.
     pub fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, ShelfFault> {
         manifest_in(folder)?;
+        let (digest, folder) = self.shelve(folder)?;
+        let manifest = manifest_in(&folder)?;
+        Ok(self.remember(Bundle {
+            digest,
+            manifest,
+            folder,
+        }))
+    }
+
+    /// Copies a folder as it is now, whatever its manifest says: its digest, and where the copy is. Blocks.
+    pub(crate) fn shelve(&self, folder: &Path) -> Result<(String, PathBuf), ShelfFault> {
         let mut digest = tree::digest(folder)?;
         if !self.has(&digest) {
             let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
@@ -134,13 +145,13 @@ impl Shelf {
             remove(&aside);
             digest = put?;
         }
-        let folder = self.place(&digest);
-        let manifest = manifest_in(&folder)?;
-        Ok(self.remember(Bundle {
-            digest,
-            manifest,
-            folder,
-        }))
+        let place = self.place(&digest);
+        Ok((digest, place))
+    }
+
+    /// Names the content of a folder as it is now. Blocks.
+    pub(crate) fn digest_of(&self, folder: &Path) -> Result<String, ShelfFault> {
+        Ok(tree::digest(folder)?)
     }
 
     /// Whether there is a sound copy. Each is read once in the life of a process.

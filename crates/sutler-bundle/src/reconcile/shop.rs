@@ -9,6 +9,7 @@ mod push;
 
 pub use push::Pushes;
 
+use super::bundles::{self, BundlesView};
 use super::measure;
 use super::records::{
     Records, SPECS, SpecRecord, VERSIONS, VersionRecord, Written, generation, id_of, pushes,
@@ -160,6 +161,19 @@ impl Shop {
     pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, LedgerFault> {
         let records = Records::read(&self.ledger).await?;
         Ok(view::one(&records, &self.order(), registry))
+    }
+
+    /// What operators are shown of all bundles, those of folders too.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn bundles(&self) -> Result<BundlesView, LedgerFault> {
+        self.catch_up().await;
+        let folders = self.window.lock().await.folders.clone();
+        let records = Records::read(&self.ledger).await?;
+        let published = self.parts.service.snapshot();
+        let found = |version: &str| self.parts.shelf.kept(version);
+        Ok(bundles::all(&records, &folders, &published, found))
     }
 
     /// What would change if registries were asked now.

@@ -5,9 +5,10 @@ use crate::shelf::manifest_file;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
-use std::io::{self, ErrorKind::NotADirectory, ErrorKind::NotFound};
+use std::io::{self, ErrorKind::NotADirectory, ErrorKind::NotFound, ErrorKind::PermissionDenied};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use sutler_registry::ListFault;
 
 /// Most things looked at in one bundle.
 const ENTRIES_MAX: usize = 20_000;
@@ -18,52 +19,41 @@ const SIBLINGS_MAX: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
-/// What a folder of bundles has.
-pub(super) enum Listing {
-    /// All of it, in the order of names.
-    Complete(Vec<PathBuf>),
-    /// It cannot be told; the sentence says why.
-    Failed(String),
-}
-
-/// The bundles of a folder: itself, or its sub-folders that have a manifest.
-pub(super) fn listing(root: &Path) -> Listing {
+/// The bundles of a folder, in the order of names: itself, or its sub-folders that have a manifest.
+pub(super) fn listing(root: &Path) -> Result<Vec<PathBuf>, ListFault> {
     if manifest_file(root).is_some() {
-        return Listing::Complete(vec![root.to_owned()]);
+        return Ok(vec![root.to_owned()]);
     }
-    let failed = |error: std::io::Error| {
-        Listing::Failed(format!(
+    let failed = |error: io::Error| {
+        let sentence = format!(
             "{} cannot be listed: {error}. What it had before stays offered; make it readable, or \
              leave it out of the configuration",
             root.display()
-        ))
-    };
-    let entries = match fs::read_dir(root) {
-        Ok(entries) => entries,
-        Err(error) => return failed(error),
+        );
+        match error.kind() {
+            PermissionDenied => ListFault::Denied(sentence),
+            _ => ListFault::Unreachable(sentence),
+        }
     };
     let mut found = Vec::new();
-    for entry in entries {
-        match entry {
-            Ok(_) if found.len() == SIBLINGS_MAX => {
-                return Listing::Failed(format!(
-                    "{} has more than {SIBLINGS_MAX} things in it. What it had before stays offered; move \
-                     what is no bundle elsewhere",
-                    root.display()
-                ));
-            }
-            Ok(entry) => found.push(entry.path()),
-            Err(error) => return failed(error),
+    for entry in fs::read_dir(root).map_err(failed)? {
+        found.push(entry.map_err(failed)?.path());
+        if found.len() > SIBLINGS_MAX {
+            return Err(ListFault::TooMuch(format!(
+                "{} has too much in it: more than {SIBLINGS_MAX} things. What it had before stays offered; \
+                 move what is no bundle elsewhere",
+                root.display()
+            )));
         }
     }
     found.retain(|path| may_be_bundle(path));
     found.sort_unstable();
-    Listing::Complete(found)
+    Ok(found)
 }
 
 /// Whether a path is a bundle's folder. One that cannot be looked at may be: whoever reads it says what is
 /// wrong with it.
-fn may_be_bundle(path: &Path) -> bool {
+pub(super) fn may_be_bundle(path: &Path) -> bool {
     let is = |found: io::Result<fs::Metadata>, is: fn(&fs::Metadata) -> bool| match found {
         Ok(found) => is(&found),
         Err(error) => !matches!(error.kind(), NotFound | NotADirectory),

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "containers")]
 mod container;
+mod folder_registry;
 mod process;
 #[cfg(feature = "containers")]
 mod pulls;

@@ -6,14 +6,16 @@ use super::failure::Failure;
 use super::list::{print, shown};
 use super::table::{self, Listed};
 use serde_json::Value;
+use std::fmt::Write as _;
 
 const BUNDLES: Listed = Listed {
     path: "bundles",
     columns: &[
         ("BUNDLE", "name"),
         ("VERSION", "version"),
+        ("STATE", "state"),
         ("SERVICE", "service_id"),
-        ("FOLDER", "folder"),
+        ("FROM", "from"),
         ("DIGEST", "digest"),
     ],
     names: &["name"],
@@ -30,10 +32,22 @@ pub(super) async fn run(client: &Client, output: Output) -> Result<(), Failure> 
 
 /// A table, and below it every fault in full: a line that is cut off helps nobody.
 fn text(answer: &Value) -> String {
-    let table = table::rows(&BUNDLES, items(answer));
+    let mut text = table::rows(&BUNDLES, items(answer));
+    for item in items(answer) {
+        let mark = |key: &str| item["mark"][key].as_str();
+        if let (Some(at), Some(reason), Some(until)) = (mark("at"), mark("reason"), mark("until")) {
+            let from = item["from"].as_str().unwrap_or_default();
+            let _ = write!(
+                text,
+                "\n{from}: withdrawn at {at} ({reason}), kept until {until} at least\n"
+            );
+        }
+    }
     let faults = answer["faults"].as_array().into_iter().flatten();
-    let faults = faults.filter_map(Value::as_str);
-    faults.fold(table, |text, fault| format!("{text}\nfault: {fault}\n"))
+    for fault in faults.filter_map(Value::as_str) {
+        let _ = write!(text, "\nfault: {fault}\n");
+    }
+    text
 }
 
 fn items(answer: &Value) -> &[Value] {
@@ -53,14 +67,47 @@ mod tests {
         );
         let answer = json!({
             "items": [{
-                "name": "one", "version": null, "service_id": "one-id", "folder": "/b/one",
-                "digest": "sha256:abc",
+                "name": "one", "version": null, "service_id": "one-id", "state": "offered",
+                "from": "/b/one", "folder": "/b/one", "digest": "sha256:abc",
             }],
             "faults": [fault],
         });
         let expected = format!(
-            "BUNDLE  VERSION  SERVICE  FOLDER  DIGEST\none     -        one-id   /b/one  sha256:abc\n\nfault: {fault}\n"
+            "BUNDLE  VERSION  STATE    SERVICE  FROM    DIGEST\none     -        offered  one-id   /b/one  sha256:abc\n\nfault: {fault}\n"
         );
+        assert_eq!(text(&answer), expected);
+    }
+
+    #[test]
+    fn bundles_of_folders_and_of_registries_are_one_table() {
+        let bundle = |name: &str, version: &str, state: &str, from: &str| {
+            json!({
+                "name": name, "version": version, "service_id": format!("{name}-id"), "state": state,
+                "from": from, "digest": "sha256:abc",
+            })
+        };
+        let mut gone = bundle("hello", "1.0.0", "withdrawn", "dh/org/hello:v1.0");
+        gone["mark"] = json!({ "reason": "absent", "at": "T1", "until": "T2" });
+        let answer = json!({
+            "items": [
+                bundle("one", "0.1.0", "offered", "/b/one"),
+                bundle("hello", "1.1.0", "offered", "dh/org/hello:latest"),
+                gone,
+                bundle("one", "9.0.0", "left-out", "dh/org/one:latest"),
+            ],
+            "faults": ["dh/org/none:latest: no manifest; add one (it is not offered)"],
+        });
+        let expected = "\
+BUNDLE  VERSION  STATE      SERVICE   FROM                 DIGEST
+one     0.1.0    offered    one-id    /b/one               sha256:abc
+hello   1.1.0    offered    hello-id  dh/org/hello:latest  sha256:abc
+hello   1.0.0    withdrawn  hello-id  dh/org/hello:v1.0    sha256:abc
+one     9.0.0    left-out   one-id    dh/org/one:latest    sha256:abc
+
+dh/org/hello:v1.0: withdrawn at T1 (absent), kept until T2 at least
+
+fault: dh/org/none:latest: no manifest; add one (it is not offered)
+";
         assert_eq!(text(&answer), expected);
     }
 }

@@ -54,7 +54,8 @@ pub(super) async fn broker(
     }
     if let (Some(admin), Some(operators)) = (&config.admin, operators) {
         let mut admin = Admin::at(admin.path()).auth(operators);
-        if let Some(bundles) = bundles {
+        // Where there are registries, they show those of folders, too.
+        if let Some(bundles) = bundles.filter(|it| it.registries.is_none()) {
             let shown = bundles.shown.clone();
             admin = admin.shows("bundles", move || shown.page());
         }

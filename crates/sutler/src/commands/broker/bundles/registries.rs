@@ -100,6 +100,7 @@ impl Pages for Shown {
     async fn read(&self, path: &[String]) -> Option<Result<Value>> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
+            ["bundles"] => Some(self.bundles().await),
             ["registries"] => Some(self.all().await),
             ["registry-plan"] => Some(self.plan().await),
             ["registries", name] => self.one(name).await.transpose(),
@@ -129,6 +130,10 @@ impl Shown {
     async fn one(&self, name: &str) -> Result<Option<Value>> {
         let shown = self.0.view_of(name).await?;
         Ok(shown.map(serde_json::to_value).transpose()?)
+    }
+
+    async fn bundles(&self) -> Result<Value> {
+        Ok(serde_json::to_value(self.0.bundles().await?)?)
     }
 
     async fn plan(&self) -> Result<Value> {

@@ -1,8 +1,9 @@
-//! What operators are shown of bundles: which are offered in which version, and what is wrong with the rest.
+//! What operators are shown of the bundles of folders, where there is no registry: which are offered in which
+//! version, and what is wrong with the rest. Where there are registries: `registries.rs`.
 
 use serde_json::{Value, json};
 use std::sync::{Arc, PoisonError, RwLock};
-use sutler_bundle::Snapshot;
+use sutler_bundle::{BundlesView, Snapshot};
 
 /// The last look at bundles, for whoever asks.
 #[derive(Clone)]
@@ -20,18 +21,6 @@ impl Shown {
     /// As the administration shows it.
     pub(in crate::commands::broker) fn page(&self) -> Value {
         let snapshot = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let snapshot = snapshot.clone();
-        let listed = snapshot.listed.iter().map(|it| {
-            let manifest = &it.bundle.manifest;
-            json!({
-                "name": manifest.name,
-                "version": manifest.bundle_version,
-                "service_id": it.spec.id,
-                "folder": it.folder.display().to_string(),
-                "digest": it.bundle.digest,
-            })
-        });
-        let listed: Vec<Value> = listed.collect();
-        json!({ "items": listed, "faults": snapshot.faults })
+        json!(BundlesView::of_folders(&snapshot))
     }
 }
