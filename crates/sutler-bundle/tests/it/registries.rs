@@ -6,6 +6,7 @@ mod bounds;
 mod configured;
 mod faults;
 mod interleaved;
+mod pushed_between;
 mod pushes;
 mod races;
 mod steps;

@@ -97,6 +97,12 @@ impl Conductor {
         plan.wake();
     }
 
+    /// Has somebody who is no chore driven, too.
+    pub(crate) async fn acting(&self, who: &str, work: impl Future<Output = ()>) {
+        WHO.scope(who.to_owned(), work).await;
+        self.done(who);
+    }
+
     fn meet(&self, who: &str) -> Fate {
         let mut plan = self.plan();
         let made = plan.made.entry(who.to_owned()).or_default();
