@@ -6,7 +6,8 @@ use super::site::{Counter, Ids, Site};
 use super::vault::engine;
 use serde_json::json;
 use std::thread;
-use sutler_servers::{podman, postgres, until};
+use sutler_servers::podman::{self, Podman};
+use sutler_servers::{Server, postgres, until};
 
 /// How many provisions are asked of each broker while their service goes.
 const PROVISIONS: usize = 3;
@@ -87,15 +88,26 @@ fn provision(house: &Counter, name: &str, ids: &Ids) -> Vec<String> {
 
 /// What was accepted was made, or refused when it was looked at again; either way it can be removed, by
 /// either broker, and by what made it.
-fn is_removed_wherever(house: &Counter, other: &Counter, instance: &str, ids: &Ids, log: &str) {
+fn is_removed_wherever(house: &Counter, other: &Counter, instance: &str, ids: &Ids) {
     let ended = house.until_ended(instance, ids);
     if ended["state"] == "succeeded" {
         other.asked(200, "DELETE", instance, ids);
-        assert_eq!(other.log_of("deprovision", instance), log);
+        let said = other.log_of("deprovision", instance);
+        assert_eq!(said, "deprovision by 1.0.0\n");
     } else {
         let told = ended["description"].as_str().unwrap_or_default();
         assert!(told.contains("was withdrawn at"), "{ended}");
     }
+}
+
+/// Two brokers that have containers made of what a registry has, and delete soon what it has not any more.
+fn site(podman: &Podman, harbour: &Harbour, store: &Server) -> Site {
+    let mut block = harbour.block("own");
+    block["answer_within"] = json!("60s");
+    let site = Site::new(&[block]).over(&store.fresh());
+    let site = site.set("/bundles/container", engine(podman));
+    let site = site.set("/refresh/grace", json!("1ms"));
+    site.set("/refresh/delete_every", json!("1s"))
 }
 
 /// Regression: R20.
@@ -108,55 +120,72 @@ fn provisions_beside_the_deletion_of_their_service_are_served_or_refused_on_two_
     let Some(store) = postgres::shared() else {
         return;
     };
-    let mut block = harbour.block("own");
-    block["answer_within"] = json!("60s");
-    let site = Site::new(&[block]).over(&store.fresh());
-    let site = site.set("/bundles/container", engine(podman));
+    let pushed = harbour.build(podman, "racing-apb", "1.0.0");
+    // The engine has it already, so that what is accepted can be run.
+    let image = format!("{}/org/racing-apb:latest", harbour.server.address());
+    let _ = podman.podman(&["pull", "--tls-verify=false", &image]);
+    let site = site(podman, &harbour, store);
+    let (one, two) = (site.replica("one"), site.replica("two"));
+    let (first, second): (&Counter, &Counter) = (&one, &two);
+    one.refreshed();
+    until_offered(second, &["racing-apb 1.0.0"]);
+    let ids = one.ids("racing-apb");
+
+    harbour.hold_lists();
+    one.done(&["registry", "refresh"]);
+    harbour.until_held();
+    harbour.delete("racing-apb", &pushed);
+    let (of_first, of_second) = thread::scope(|scope| {
+        let of_first = scope.spawn(|| provision(first, "a", &ids));
+        let of_second = scope.spawn(|| provision(second, "b", &ids));
+        harbour.front.mend();
+        (
+            of_first.join().expect("no panic"),
+            of_second.join().expect("no panic"),
+        )
+    });
+    for instance in of_first {
+        is_removed_wherever(first, second, &instance, &ids);
+    }
+    for instance in of_second {
+        is_removed_wherever(second, first, &instance, &ids);
+    }
+    until("nothing is left of it", || {
+        one.items("own").is_empty().then_some(())
+    });
+    first.asked(400, "PUT", "late", &ids);
+    second.asked(400, "PUT", "late", &ids);
+}
+
+/// It sleeps through the end of a service, and wakes up with the catalog of before.
+///
+/// Regression: R20.
+#[test]
+fn a_broker_that_was_stopped_makes_nothing_of_a_service_that_was_deleted_meanwhile() {
+    let (Some(harbour), Some(store)) = (Harbour::open(), postgres::shared()) else {
+        return;
+    };
+    let pushed = harbour.push("parting-apb", "1.0.0");
+    let site = Site::new(&[harbour.block("own")]).over(&store.fresh());
     let site = site.set("/refresh/grace", json!("1ms"));
     let site = site.set("/refresh/delete_every", json!("1s"));
-    let (one, two) = (site.replica("one"), site.replica("two"));
-    let houses: [&Counter; 2] = [&one, &two];
-    for version in ["1.0.0", "2.0.0"] {
-        let pushed = harbour.build(podman, "racing-apb", version);
-        // The engine has it already, so that what is accepted can be run.
-        let image = format!("{}/org/racing-apb:latest", harbour.server.address());
-        let _ = podman.podman(&["pull", "--tls-verify=false", &image]);
-        one.refreshed();
-        let offered = format!("racing-apb {version}");
-        for house in houses {
-            until_offered(house, &[&offered]);
-        }
-        let ids = one.ids("racing-apb");
+    let (awake, stopped) = (site.replica("awake"), site.replica("stopped"));
+    awake.refreshed();
+    until_offered(&stopped, &["parting-apb 1.0.0"]);
+    let ids = awake.ids("parting-apb");
 
-        harbour.hold_lists();
-        one.done(&["registry", "refresh"]);
-        harbour.until_held();
-        harbour.delete("racing-apb", &pushed);
-        let accepted = thread::scope(|scope| {
-            let asks = ["a", "b"].into_iter().zip(houses);
-            let asks = asks.map(|(name, house)| {
-                let (name, ids) = (format!("{name}-{version}"), &ids);
-                scope.spawn(move || provision(house, &name, ids))
-            });
-            let asks: Vec<_> = asks.collect();
-            harbour.front.mend();
-            let joined = asks.into_iter().map(|it| it.join().expect("no panic"));
-            joined.collect::<Vec<_>>()
-        });
-        let log = format!("deprovision by {version}\n");
-        for (instances, (house, other)) in accepted
-            .iter()
-            .zip([(houses[0], houses[1]), (houses[1], houses[0])])
-        {
-            for instance in instances {
-                is_removed_wherever(house, other, instance, &ids, &log);
-            }
-        }
-        until("nothing is left of it", || {
-            one.items("own").is_empty().then_some(())
-        });
-        for house in houses {
-            house.asked(400, "PUT", "late", &ids);
-        }
-    }
+    stopped.broker.signal("STOP");
+    harbour.delete("parting-apb", &pushed);
+    awake.refreshed();
+    until("it is deleted", || {
+        awake.items("own").is_empty().then_some(())
+    });
+    let counter: &Counter = &stopped;
+    thread::scope(|scope| {
+        let asks = scope.spawn(|| counter.ask("PUT", "late?accepts_incomplete=true", &ids));
+        stopped.broker.signal("CONT");
+        let (status, answer) = asks.join().expect("no panic");
+        assert_eq!(status, 400, "{answer}");
+    });
+    stopped.asked(404, "GET", "late", &ids);
 }
