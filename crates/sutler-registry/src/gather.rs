@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::fault::{ItemFault, ListFault};
 use crate::seam::{Item, Registry, Spec};
 use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::stream::{self, Stream};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -59,6 +59,33 @@ pub async fn gather(
     known: &(dyn Fn(&Item) -> Option<Digest> + Sync),
     at_once: usize,
 ) -> Result<Gathered, ListFault> {
+    let looks = looks(registry, known, at_once).await?;
+    let mut found: Vec<(usize, Found)> = looks.collect().await;
+    found.sort_unstable_by_key(|(nth, _)| *nth);
+    let found = found.into_iter().map(|(_, found)| found).collect();
+    Ok(Gathered { found })
+}
+
+/// The same, for registries whose items are too many to be held together: each is handed on once it was looked
+/// at, in whatever order.
+///
+/// # Errors
+/// As [`gather`].
+pub async fn look_through<'a>(
+    registry: &'a dyn Registry,
+    known: &'a (dyn Fn(&Item) -> Option<Digest> + Sync),
+    at_once: usize,
+) -> Result<impl Stream<Item = Found> + Send + 'a, ListFault> {
+    let looks = looks(registry, known, at_once).await?;
+    Ok(looks.map(|(_, found)| found))
+}
+
+/// Looks at everything, a few at a time; each with its place in the listing.
+async fn looks<'a>(
+    registry: &'a dyn Registry,
+    known: &'a (dyn Fn(&Item) -> Option<Digest> + Sync),
+    at_once: usize,
+) -> Result<impl Stream<Item = (usize, Found)> + Send + 'a, ListFault> {
     let listed = timeout(LIST_WITHIN, registry.list()).await;
     let listed = listed.unwrap_or_else(|_| {
         Err(ListFault::Unreachable(format!(
@@ -69,16 +96,12 @@ pub async fn gather(
     let items = listed?.into_items();
     let until = Instant::now() + ITEMS_WITHIN;
     let looks = items.into_iter().enumerate();
-    let looks = looks.map(|(nth, item)| async move {
+    let looks = looks.map(move |(nth, item)| async move {
         let looked = timeout_at(until, look(registry, known, item.clone())).await;
         (nth, looked.unwrap_or_else(|_| too_late(registry, item)))
     });
     // One that is slow holds up nobody but itself.
-    let looks = stream::iter(looks).buffer_unordered(at_once.max(1));
-    let mut found: Vec<(usize, Found)> = looks.collect().await;
-    found.sort_unstable_by_key(|(nth, _)| *nth);
-    let found = found.into_iter().map(|(_, found)| found).collect();
-    Ok(Gathered { found })
+    Ok(stream::iter(looks).buffer_unordered(at_once.max(1)))
 }
 
 /// An item that nobody came to look at.

@@ -97,8 +97,7 @@ fn told(trouble: &Trouble) -> String {
 /// The sentence that would be told.
 pub fn list(bytes: &[u8]) -> Result<String, String> {
     let entries = index::read(bytes).map_err(|it| it.of_listing("the list").to_string())?;
-    let specs = entries.values().map(|it| it.spec("an entry"));
-    let good = specs.filter(Result::is_ok).count();
+    let good = entries.values().filter(|it| it.fault().is_none()).count();
     Ok(format!("{good} of {}", entries.len()))
 }
 

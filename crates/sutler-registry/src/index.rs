@@ -1,7 +1,8 @@
-//! A registry that is one file: YAML at a URL, which lists bundles with their manifests.
+//! A registry that is one file: YAML at a URL, which lists bundles with their manifests, or says where those are.
 //!
 //! It is asked for once at each listing, and not sent again while its `ETag` stays the same. A file that cannot
-//! be read as a whole is no listing; an entry that makes no sense by itself hurts no other.
+//! be read as a whole is no listing; an entry that makes no sense by itself hurts no other. A manifest that lies
+//! beside the file is named with its digest, so that the list says every version, and is held to it.
 
 use crate::credentials::Credentials;
 use crate::digest::Digest;
@@ -23,6 +24,8 @@ use sutler_yaml::YAML_BYTES_MAX;
 
 /// The file of a manifest, where nothing is said.
 const FILE: &str = "bundle.yml";
+/// Longest manifest that lies beside the list, in bytes.
+const MANIFEST_BYTES_MAX: usize = 1024 * 1024;
 
 /// What is needed to use such a file.
 #[derive(Clone, Debug)]
@@ -71,25 +74,46 @@ pub(crate) struct Entry {
     tag: Option<String>,
     /// By its digest.
     image: Option<String>,
-    manifest: String,
+    manifest: Option<String>,
+    /// Where the manifest is, if it is not here, as seen from the list, and what it is.
+    manifest_url: Option<String>,
+    manifest_digest: Option<String>,
     file: Option<String>,
     runtime: Option<String>,
+    /// Names all of it, once it was read.
+    #[serde(skip)]
+    version: Option<Digest>,
+}
+
+/// Where a manifest is.
+enum Manifest<'a> {
+    Here(&'a str),
+    There(&'a str, Digest),
 }
 
 impl Entry {
     /// Changes when anything of it does.
     fn digest(&self) -> Digest {
-        let parts = [
-            self.manifest.as_str(),
-            self.image.as_deref().unwrap_or_default(),
-            self.file.as_deref().unwrap_or_default(),
-            self.runtime.as_deref().unwrap_or_default(),
+        match &self.version {
+            Some(version) => version.clone(),
+            None => self.digest_of_all(),
+        }
+    }
+
+    fn digest_of_all(&self) -> Digest {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let mut parts = vec![
+            text(&self.manifest),
+            text(&self.image),
+            text(&self.file),
+            text(&self.runtime),
         ];
+        parts.extend(self.manifest_digest.clone());
         Digest::of(parts.join("\0").as_bytes())
     }
 
     /// What is wrong with it, if anything is.
-    fn fault(&self) -> Option<&'static str> {
+    pub(crate) fn fault(&self) -> Option<&'static str> {
         let is_pinned = |it: &str| {
             let parts = it.split_once('@');
             parts.is_some_and(|(name, digest)| is_reference(name) && Digest::parse(digest).is_ok())
@@ -107,6 +131,12 @@ impl Entry {
         if !self.runtime.as_deref().is_none_or(is_runtime) {
             return Some("has a `runtime` that is none: write a number in quotes, or leave it out");
         }
+        if self.manifest().is_none() {
+            return Some(
+                "has no manifest that can be found: write either `manifest`, or `manifest_url` and \
+                 `manifest_digest`, which is sha256:…",
+            );
+        }
         None
     }
 
@@ -114,22 +144,26 @@ impl Entry {
         Item::new(&self.name, self.tag.as_deref().unwrap_or(TAG)).at(self.digest())
     }
 
-    pub(crate) fn spec(&self, who: &str) -> Result<Spec, ItemFault> {
-        let digest = self.digest();
-        if let Some(why) = self.fault() {
-            return Err(ItemFault::Malformed {
-                digest: Some(digest),
-                sentence: format!("{who} {why}"),
-            });
+    /// Where its manifest is. What is wrong with an entry is told before that.
+    fn manifest(&self) -> Option<Manifest<'_>> {
+        let named = self.manifest_digest.as_deref().map(Digest::parse);
+        match (&self.manifest, &self.manifest_url, named) {
+            (Some(text), None, None) => Some(Manifest::Here(text)),
+            (None, Some(url), Some(Ok(digest))) => Some(Manifest::There(url, digest)),
+            _ => None,
         }
-        Ok(Spec {
+    }
+
+    /// What it is, given its manifest.
+    fn spec(&self, manifest: Bytes) -> Spec {
+        Spec {
             item: self.item(),
-            digest,
-            manifest: Bytes::copy_from_slice(self.manifest.as_bytes()),
+            digest: self.digest(),
+            manifest,
             file: self.file.clone().unwrap_or_else(|| FILE.to_owned()),
             runtime: self.runtime.clone(),
             image: self.image.clone(),
-        })
+        }
     }
 }
 
@@ -176,7 +210,11 @@ impl IndexRegistry {
             ));
         }
         judge(answer.status, &answer.headers, &answer.body)?;
-        let entries = Arc::new(read(&answer.body)?);
+        // A large one takes a while to be read, in which others want to be served.
+        let body = answer.body.clone();
+        let read = tokio::task::spawn_blocking(move || read(&body)).await;
+        let stopped = |_| Trouble::Silent("was not read to its end: this broker stops".to_owned());
+        let entries = Arc::new(read.map_err(stopped)??);
         *self.seen() = Some(Seen {
             tag: answer.header("etag").map(str::to_owned),
             entries: entries.clone(),
@@ -202,6 +240,37 @@ impl IndexRegistry {
                 "{who} is not in the list: add it, or leave it out of the configuration"
             ))
         })
+    }
+
+    /// A manifest that lies beside the list. Credentials go nowhere else than to the server of the list.
+    async fn beside(&self, who: &str, place: &str, digest: &Digest) -> Result<Bytes, ItemFault> {
+        let url = self.url.join(place).ok();
+        let url = url.filter(|it| it.origin() == self.url.origin());
+        let Some(url) = url else {
+            return Err(ItemFault::Malformed {
+                digest: None,
+                sentence: format!(
+                    "{who} has its manifest on another server than the list: put it beside the list"
+                ),
+            });
+        };
+        let mut ask = Ask::get(url, MANIFEST_BYTES_MAX);
+        ask.accept = "*/*";
+        ask.proof = self.proof.clone();
+        let answer = self.web.ask(&ask).await;
+        let answer = answer.map_err(|trouble| trouble.of_item(who))?;
+        // One that is listed and not there is being replaced, or was forgotten: neither says that it is gone.
+        judge(answer.status, &answer.headers, &[]).map_err(|trouble| match trouble {
+            Trouble::Absent(why) => Trouble::Silent(why).of_item(who),
+            other => other.of_item(who),
+        })?;
+        match Digest::of(&answer.body) == *digest {
+            true => Ok(answer.body),
+            false => Err(ItemFault::Transient(format!(
+                "{who} has another manifest than its digest says: it is read again at the next refresh; if that \
+                 stays so, write the list anew"
+            ))),
+        }
     }
 
     fn who(&self, item: &Item) -> String {
@@ -235,13 +304,25 @@ impl Registry for IndexRegistry {
 
     async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
         let who = self.who(item);
-        let spec = self.entry(item, &who).await?.spec(&who)?;
-        match item.digest.as_ref().is_none_or(|it| *it == spec.digest) {
-            true => Ok(spec),
-            false => Err(ItemFault::Transient(format!(
+        let entry = self.entry(item, &who).await?;
+        if item.digest.as_ref().is_some_and(|it| *it != entry.digest()) {
+            return Err(ItemFault::Transient(format!(
                 "{who} was replaced while it was read: it is looked at again at the next refresh"
-            ))),
+            )));
         }
+        let malformed = |why: &str| ItemFault::Malformed {
+            digest: Some(entry.digest()),
+            sentence: format!("{who} {why}"),
+        };
+        if let Some(why) = entry.fault() {
+            return Err(malformed(why));
+        }
+        let manifest = match entry.manifest() {
+            Some(Manifest::Here(text)) => Bytes::copy_from_slice(text.as_bytes()),
+            Some(Manifest::There(place, digest)) => self.beside(&who, place, &digest).await?,
+            None => return Err(malformed("has no manifest: write one")),
+        };
+        Ok(entry.spec(manifest))
     }
 }
 
@@ -269,7 +350,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Entries, Trouble> {
         )));
     }
     let mut entries = Entries::new();
-    for entry in bundles {
+    for mut entry in bundles {
+        entry.version = Some(entry.digest_of_all());
         let item = entry.item();
         let name = item.to_string();
         if !is_image(&item.image) || !is_tag(&item.tag) {

@@ -32,7 +32,7 @@ mod web;
 pub use credentials::Credentials;
 pub use digest::{Digest, DigestFault};
 pub use fault::{ItemFault, ListFault};
-pub use gather::{AT_ONCE, Found, Gathered, State, gather};
+pub use gather::{AT_ONCE, Found, Gathered, State, gather, look_through};
 pub use hub::{HUB_HOST, HUB_REGISTRY_URL, HUB_URL};
 pub use index::{IndexRegistry, IndexSettings};
 pub use oci::{ITEMS_MAX, ImageRegistry, ImageSettings, Names, PLATFORM};

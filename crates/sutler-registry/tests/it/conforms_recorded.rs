@@ -15,15 +15,24 @@ use sutler_registry::{
 };
 use sutler_servers::{Fate, Front};
 
+/// Where the manifests of a list are.
+#[derive(Clone, Copy, PartialEq)]
+enum Manifests {
+    Inside,
+    Beside,
+}
+
 /// A file that lists bundles.
 struct Index {
+    manifests: Manifests,
+    asked: Mutex<Vec<String>>,
     front: Front,
     registry: IndexRegistry,
     there: Mutex<BTreeMap<String, Value>>,
 }
 
 impl Index {
-    fn fresh() -> Option<Self> {
+    fn fresh(manifests: Manifests) -> Option<Self> {
         let front = Front::alone();
         let settings = IndexSettings {
             name: "list".to_owned(),
@@ -33,6 +42,8 @@ impl Index {
             reach: hasty(),
         };
         let index = Self {
+            manifests,
+            asked: Mutex::default(),
             front,
             registry: IndexRegistry::new(settings).expect("the settings can be used"),
             there: Mutex::default(),
@@ -64,7 +75,15 @@ impl Candidate for Index {
             "registry.example/{name}@{}",
             Digest::of(manifest.as_bytes())
         );
-        let entry = json!({ "name": name, "image": image, "manifest": manifest });
+        let entry = match self.manifests {
+            Manifests::Inside => json!({ "name": name, "image": image, "manifest": manifest }),
+            Manifests::Beside => {
+                let path = format!("GET /manifests/{name}.yml");
+                self.front.say(&path, Some(Fate::text(manifest)));
+                json!({ "name": name, "image": image, "manifest_url": format!("manifests/{name}.yml"),
+                        "manifest_digest": Digest::of(manifest.as_bytes()) })
+            }
+        };
         self.write(|it| drop(it.insert(name.to_owned(), entry)));
         drop(self.registry.list().await);
     }
@@ -83,8 +102,10 @@ impl Candidate for Index {
         self.front.when("GET /bundles.yml", Fate::Truncate(20));
     }
 
-    async fn break_item(&self, _name: &str) -> bool {
-        false
+    async fn break_item(&self, name: &str) -> bool {
+        let path = format!("GET /manifests/{name}.yml");
+        self.front.when(&path, Fate::status(503));
+        self.manifests == Manifests::Beside
     }
 
     async fn mend(&self) {
@@ -92,7 +113,10 @@ impl Candidate for Index {
     }
 
     fn reads(&self) -> usize {
-        0
+        let mut asked = self.asked.lock().expect("no panic");
+        asked.extend(self.front.asked());
+        let is_read = |it: &&String| it.contains("GET /manifests/");
+        asked.iter().filter(is_read).count()
     }
 
     fn item(&self, name: &str) -> Item {
@@ -103,7 +127,36 @@ impl Candidate for Index {
 mod by_index {
     use super::Index;
 
-    sutler_registry::registry_conformance!(Index::fresh());
+    sutler_registry::registry_conformance!(Index::fresh(super::Manifests::Inside));
+}
+
+mod by_index_with_manifests_beside_it {
+    use super::Index;
+
+    sutler_registry::registry_conformance!(Index::fresh(super::Manifests::Beside));
+
+    /// What a list with one odd entry comes to.
+    async fn odd(url: &str, digest: &str) -> String {
+        let index = Index::fresh(super::Manifests::Beside).expect("a list");
+        let said = super::Fate::text("name: x");
+        index.front.say("GET /manifests/x.yml", Some(said));
+        let entry = super::json!({ "name": "x", "manifest_url": url, "manifest_digest": digest });
+        index.write(|it| drop(it.insert("x".to_owned(), entry)));
+        let registry = super::Candidate::registry(&index);
+        let fetched = registry.fetch(&super::Item::new("x", "latest")).await;
+        fetched.expect_err("it is odd").to_string()
+    }
+
+    #[tokio::test]
+    async fn a_manifest_elsewhere_or_other_than_its_digest_is_not_read() {
+        let digest = super::Digest::of(b"name: y").to_string();
+        let said = odd("manifests/x.yml", &digest).await;
+        assert!(said.contains("another manifest than its digest"), "{said}");
+        let said = odd("http://127.0.0.1:1/x.yml", &digest).await;
+        assert!(said.contains("on another server"), "{said}");
+        let said = odd("manifests/x.yml", "latest").await;
+        assert!(said.contains("write either `manifest`"), "{said}");
+    }
 }
 
 /// OpenShift's API.
