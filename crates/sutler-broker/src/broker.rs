@@ -51,6 +51,9 @@ pub enum BuildError {
         "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
     )]
     NoService(String),
+    /// An offering that is to stay as it is offered, and is not offered.
+    #[error("the offering {0:?} is not offered now, so it cannot stay as it is: give it anew")]
+    NotOffered(String),
     /// Asynchronous binds that nobody could fetch.
     #[error(
         "the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true"
@@ -386,7 +389,8 @@ impl Running {
     /// # Errors
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
-        self.0.replace_catalog(catalog, Footings::new()).await
+        let slots = self.0.plans.slots_of(&catalog)?;
+        self.0.replace_catalog(slots, Footings::new()).await
     }
 
     /// Who may come in to the platform at a prefix, `/` for the only one. [`Auth::replace`] changes
@@ -419,7 +423,7 @@ async fn stock(
     settings: &Arc<Settings>,
 ) -> Result<Arc<Stock>, BuildError> {
     prove_keys(&records).await?;
-    plans.keep_copies(&records, &plans.offer()).await?;
+    plans.keep_all_copies(&records).await?;
     let queue = match &settings.host {
         None => queue_of(&records.realm),
         Some(host) => host_queue_of(&records.realm, host),

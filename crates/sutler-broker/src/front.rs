@@ -10,7 +10,7 @@ use crate::health::Probes;
 use crate::http::{self, Http, PATHS, Reply};
 use crate::measure::Route;
 use crate::observe;
-use crate::plans::{Footings, Plans};
+use crate::plans::{Footings, Plans, Slot};
 use crate::platform::Prefix;
 use crate::server::Secured;
 use crate::settings::Settings;
@@ -20,7 +20,6 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
-use sutler_osb::Catalog;
 use tokio_util::sync::CancellationToken;
 
 /// One platform as it is served.
@@ -95,11 +94,11 @@ impl Front {
     /// Replaces the whole catalog; a provision of what has a footing expects it to stand.
     pub(crate) async fn replace_catalog(
         &self,
-        catalog: Catalog,
+        slots: Vec<Slot>,
         footings: Footings,
     ) -> Result<(), BuildError> {
         let shelves = self.stocks().map(|stock| stock.records.as_ref());
-        self.plans.replace(shelves, catalog, footings).await
+        self.plans.replace(shelves, slots, footings).await
     }
 
     /// What each platform has on its shelf.

@@ -5,13 +5,13 @@
 
 use crate::broker::{Broker, BuildError, Running};
 use crate::ledger::Stamp;
-use crate::plans::Footings;
+use crate::plans::{Footings, Offering, Slot};
 use async_trait::async_trait;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use sutler_osb::Catalog;
+use sutler_osb::{Catalog, ServiceSpec};
 use tokio::sync::watch;
 
 /// What is known of a plan that is not offered here now.
@@ -143,6 +143,14 @@ impl Running {
         self.0.plans.keeper.set(keeper);
     }
 
+    /// Checks one offering, so that it can be part of the catalog. Takes a processor for a while.
+    ///
+    /// # Errors
+    /// It cannot be offered.
+    pub fn check_offering(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
+        self.0.plans.check(spec)
+    }
+
     /// Replaces the whole catalog, like [`Running::replace_catalog`]. `footings`: what offerings stand on,
     /// by the id of their service.
     ///
@@ -150,7 +158,21 @@ impl Running {
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog_on(
         &self,
-        catalog: Catalog,
+        catalog: &Catalog,
+        footings: impl IntoIterator<Item = (String, Footing)>,
+    ) -> Result<(), BuildError> {
+        let slots = self.0.plans.slots_of(catalog)?;
+        self.replace_offerings(slots, footings).await
+    }
+
+    /// Replaces the whole catalog, like [`Running::replace_catalog`], by what stays of it and what is new.
+    /// `footings`: what offerings stand on, by the id of their service.
+    ///
+    /// # Errors
+    /// The catalog cannot be used; the old one stays.
+    pub async fn replace_offerings(
+        &self,
+        slots: Vec<Slot>,
         footings: impl IntoIterator<Item = (String, Footing)>,
     ) -> Result<(), BuildError> {
         let mut standing = Footings::new();
@@ -160,6 +182,6 @@ impl Running {
                 standing.insert(service, (key, footing.stamp.0));
             }
         }
-        self.0.replace_catalog(catalog, standing).await
+        self.0.replace_catalog(slots, standing).await
     }
 }

@@ -17,6 +17,8 @@ pub(crate) const LEDGER_REALM: &str = "sutler:ledger";
 const LEDGER: Kind = Kind::new("ledger");
 /// Records read in one go.
 const PAGE: usize = 200;
+/// After so many that were opened others have their turn.
+const SLICE: usize = 20;
 /// Most writes that a batch should have; the commit needs some for itself.
 pub const BATCH_WRITES_MAX: usize = 90;
 /// Most bytes that a batch should have, sealed.
@@ -101,7 +103,10 @@ impl Ledger {
         loop {
             let store = &self.records.store;
             let page = store.list(&list, after.as_ref(), PAGE).await?;
-            for document in page.documents {
+            for (nth, document) in page.documents.into_iter().enumerate() {
+                if nth % SLICE == 0 {
+                    tokio::task::yield_now().await;
+                }
                 let place = Place::Document(&document.key);
                 let (value, _) = self.records.open(place, &document.body)?;
                 then(Entry {
@@ -219,6 +224,12 @@ impl<'a> Batch<'a> {
             Err(_) => self.unnameable = Some(id.to_owned()),
         }
         self
+    }
+
+    /// The state that every record which it writes is in afterwards.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        Stamp(Version(self.commit.id()))
     }
 
     /// Whether nothing more should be added to it.

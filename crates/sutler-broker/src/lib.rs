@@ -64,6 +64,7 @@ pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
 pub use pins::Unread;
+pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
 pub use realms::Tenants;
 pub use refusal::{Refusal, Resource};

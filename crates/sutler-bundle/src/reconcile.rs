@@ -2,9 +2,10 @@
 //!
 //! What changes is decided by `sutler-registry`, purely. Here: what is written down (`reconcile/records.rs`),
 //! what is made of an item that was read (`reconcile/version.rs`), the chore that asks registries
-//! (`reconcile/refresh.rs`), the one that deletes what nobody needs (`reconcile/delete.rs`), what this
-//! process offers of it (`reconcile/shop.rs`), what operators are shown (`reconcile/view.rs`,
-//! `reconcile/bundles.rs`), and the paths that Automation Broker had for it (`reconcile/old_paths.rs`).
+//! (`reconcile/refresh.rs`, which writes by `reconcile/writer.rs`), the one that deletes what nobody needs
+//! (`reconcile/delete.rs`), what this process offers of it (`reconcile/shop.rs`, `reconcile/window.rs`), what
+//! operators are shown (`reconcile/view.rs`, `reconcile/bundles.rs`), and the paths that Automation Broker had
+//! for it (`reconcile/old_paths.rs`).
 
 mod bundles;
 mod delete;
@@ -16,7 +17,9 @@ mod shop;
 mod used;
 mod version;
 mod view;
+mod window;
 mod withdrawn;
+mod writer;
 
 pub use bundles::{BundleState, BundleView, BundlesView};
 pub use delete::{DELETIONS, Deletions};

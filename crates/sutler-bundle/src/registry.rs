@@ -17,7 +17,7 @@ use crate::catalog::{Collision, Offer, offering, side_by_side};
 use crate::service::runnable;
 use crate::shelf::{Bundle, Shelf};
 use known::{Known, contained};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,6 +63,22 @@ pub struct Snapshot {
     pub faults: Vec<String>,
     /// Every version that a later look may offer without reading it again.
     pub held: BTreeSet<String>,
+    /// What is offered of images, by the id of the service.
+    pub(crate) images: Arc<HashMap<String, Arc<ImageOffered>>>,
+}
+
+/// An image that is offered: what of it must be at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImageOffered {
+    /// Names the version that is offered.
+    pub version: String,
+    pub service_id: String,
+    pub service_name: String,
+    /// What the bundle calls itself, and its version.
+    pub bundle: String,
+    pub bundle_version: Option<String>,
+    /// Ids and names.
+    pub plans: Box<[(String, String)]>,
 }
 
 impl Snapshot {
@@ -237,6 +253,7 @@ impl Folders {
             listed: listed.collect(),
             faults,
             held: held.map(|it| it.digest.clone()).collect(),
+            images: Arc::default(),
         }
     }
 }

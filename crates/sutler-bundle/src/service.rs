@@ -136,14 +136,24 @@ impl BundleService {
         let snapshot = self.snapshot();
         let mut listed = snapshot.listed.iter();
         let found = listed.find(|it| it.spec.id.as_deref() == Some(service_id));
-        found.map(|it| it.bundle.clone())
+        match found {
+            Some(found) => Some(found.bundle.clone()),
+            None => {
+                let image = snapshot.images.get(service_id)?;
+                self.parts.shelf.kept(&image.version)
+            }
+        }
     }
 
     /// The name of a plan that is offered now.
     fn plan_name(&self, service_id: &str, plan_id: &str) -> Option<String> {
         let snapshot = self.snapshot();
         let mut listed = snapshot.listed.iter();
-        let found = listed.find(|it| it.spec.id.as_deref() == Some(service_id))?;
+        let Some(found) = listed.find(|it| it.spec.id.as_deref() == Some(service_id)) else {
+            let mut plans = snapshot.images.get(service_id)?.plans.iter();
+            let (_, name) = plans.find(|(id, _)| id == plan_id)?;
+            return Some(name.clone());
+        };
         let mut plans = found.spec.plans.iter().flatten();
         let plan = plans.find(|it| it.id.as_deref() == Some(plan_id))?;
         plan.name.clone()

@@ -2,16 +2,20 @@
 //!
 //! An instance is bound to the version that made it, so that version must stay, whatever becomes of the
 //! folder it came from. A copy is written aside and renamed, read-only, and its content is held to its
-//! digest when it is first used. What a bundle's folder may hold is in `shelf/tree.rs`. Who looks for
+//! digest when it is first used. What a bundle's folder may hold is in `shelf/tree.rs`; versions
+//! that are no folders are in `shelf/images.rs`. Who looks for
 //! bundles: `registry.rs`.
 
+mod images;
 mod sweep;
 mod tree;
 
+pub(crate) use images::Written;
 pub(crate) use tree::LEFT_OUT;
 
 use crate::manifest::{Faults, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest};
 use crate::run::process::make_way;
+use images::Images;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, Read as _};
@@ -92,7 +96,7 @@ pub struct Shelf {
     /// Manifests of copies of which nothing else was read.
     glanced: Mutex<HashMap<String, Arc<Manifest>>>,
     idle: Mutex<Idle>,
-    images: Mutex<HashMap<String, Arc<Bundle>>>,
+    images: Images,
 }
 
 impl Shelf {
@@ -109,7 +113,7 @@ impl Shelf {
             known: Mutex::default(),
             glanced: Mutex::default(),
             idle: Mutex::default(),
-            images: Mutex::default(),
+            images: Images::default(),
         };
         shelf.clear_left_overs();
         Ok(shelf)
@@ -209,17 +213,23 @@ impl Shelf {
     }
 
     /// Keeps a version that is no folder: an image, and what it says about itself.
-    pub(crate) fn keep(&self, bundle: Bundle) -> Arc<Bundle> {
-        let bundle = Arc::new(bundle);
-        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        images.insert(bundle.digest.clone(), bundle.clone());
-        bundle
+    pub(crate) fn keep(&self, digest: &str, written: Written) {
+        self.images.keep(digest, written);
+    }
+
+    /// Whether a version that is no folder is kept.
+    pub(crate) fn keeps(&self, digest: &str) -> bool {
+        self.images.has(digest)
+    }
+
+    /// A version that is no folder, or why it cannot be read.
+    pub(crate) fn image(&self, digest: &str) -> Option<Result<Arc<Bundle>, String>> {
+        self.images.get(digest)
     }
 
     /// A version that is no folder.
     pub(crate) fn kept(&self, digest: &str) -> Option<Arc<Bundle>> {
-        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        images.get(digest).cloned()
+        self.image(digest)?.ok()
     }
 
     /// The bundle with this digest. Blocks the first time.

@@ -90,7 +90,7 @@ impl Catalog {
     pub fn plans(&self) -> impl Iterator<Item = PlanRef<'_>> {
         self.services
             .iter()
-            .flat_map(|service| service.plans.iter().map(|plan| PlanRef::new(service, plan)))
+            .flat_map(ServiceOffering::offered_plans)
     }
 }
 

@@ -36,7 +36,7 @@ impl Desk {
         // Again only if what the plan stands on changed after it was looked up.
         for _ in 0..FOOTING_TRIES {
             let offer = self.stock.plans.offer();
-            let offered = offer.plan(&body.service_id, &body.plan_id).cloned();
+            let offered = offer.plan(&body.service_id, &body.plan_id);
             let (plan, found) = match offered {
                 Some(plan) => (plan, Found::Offered(offer.footing(&body.service_id))),
                 None => match self.untimely(id, &body, asker).await? {

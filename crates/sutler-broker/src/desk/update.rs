@@ -129,18 +129,19 @@ impl Target {
             Some(plan_id) if *plan_id != there.plan_id => {
                 offered(plan_id).ok_or_else(|| unknown_plan(&body.service_id, plan_id))?
             }
-            Some(_) | None => present,
+            Some(_) | None => present.clone(),
         };
         let (service_id, plan_id) = (&plan.pinned.service_id, &plan.pinned.plan_id);
-        let current = offer.plan(service_id, plan_id).unwrap_or(plan);
+        let current = offer.plan(service_id, plan_id);
+        let current = current.unwrap_or_else(|| plan.clone());
         // The catalog's version counts, not the copy's: that is how an instance is moved on.
         let version = current.pinned.maintenance_version();
         let asked = body.maintenance_version();
         let conflict = asked.is_some() && asked != version;
         let upgrades = asked.is_some() && asked != there.maintenance_version.as_deref();
         let plan = match upgrades && !conflict {
-            true => current.clone(),
-            false => plan.clone(),
+            true => current,
+            false => plan,
         };
         Ok(Self { plan, conflict })
     }

@@ -71,7 +71,7 @@ impl BrokerExecutor {
 
     fn offered(&self, spec: &InstanceSpec) -> Option<Arc<OfferedPlan>> {
         let offer = self.0.plans.offer();
-        offer.plan(&spec.service_id, &spec.plan_id).cloned()
+        offer.plan(&spec.service_id, &spec.plan_id)
     }
 
     /// Waits as long as the catalog is being brought up to date, within bounds; then says why not.

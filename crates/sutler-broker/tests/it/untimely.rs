@@ -313,7 +313,8 @@ async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
         let footing = turned(kit).await;
         let offer = async |footing: Footing| {
             let on = [(DB.to_owned(), footing)];
-            let offered = kit.running.replace_catalog_on(catalog_of(catalog()), on);
+            let whole = catalog_of(catalog());
+            let offered = kit.running.replace_catalog_on(&whole, on);
             offered.await.expect("the catalog is valid");
         };
         offer(footing).await;

@@ -4,7 +4,6 @@ use super::records::{Records, SpecRecord};
 use crate::registry::{Listed, Snapshot};
 use crate::shelf::Bundle;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use sutler_registry::Mark;
 
@@ -76,26 +75,30 @@ pub(super) fn all(
     published: &Snapshot,
     found: impl Fn(&str) -> Option<Arc<Bundle>>,
 ) -> BundlesView {
-    let places = published
-        .listed
-        .iter()
-        .map(|it| it.folder.display().to_string());
-    let places: BTreeSet<String> = places.collect();
     let mut view = BundlesView::of_folders(folders);
     view.faults = published.faults.clone();
     for spec in records.specs.values().map(|it| &it.value) {
         let from = spec.name.to_string();
-        let state = match (&spec.held.mark, places.contains(&from)) {
+        let offered = published.images.get(&spec.service_id);
+        let offered = offered.filter(|it| it.version == spec.version);
+        let state = match (&spec.held.mark, offered) {
             (Some(_), _) => BundleState::Withdrawn,
-            (None, true) => BundleState::Offered,
-            (None, false) => BundleState::LeftOut,
+            (None, Some(_)) => BundleState::Offered,
+            (None, None) => BundleState::LeftOut,
         };
         if let Some(fault) = &spec.held.fault {
             let stays = "its last good version stays";
             view.faults.push(format!("{from}: {fault} ({stays})"));
         }
-        view.items
-            .push(in_registry(spec, state, found(&spec.version).as_deref()));
+        // What is offered is known without reading it again.
+        let named = match offered {
+            Some(it) => Some((it.bundle.clone(), it.bundle_version.clone())),
+            None => found(&spec.version).map(|it| {
+                let manifest = &it.manifest;
+                (manifest.name.clone(), manifest.bundle_version.clone())
+            }),
+        };
+        view.items.push(in_registry(spec, state, named));
     }
     for (registry, its) in &records.registries {
         let unread = its.value.unread.iter();
@@ -123,11 +126,16 @@ fn in_folder(listed: &Listed) -> BundleView {
     }
 }
 
-fn in_registry(spec: &SpecRecord, state: BundleState, bundle: Option<&Bundle>) -> BundleView {
-    let manifest = bundle.map(|it| &it.manifest);
+/// `named`: what the bundle calls itself, and its version, where that is known.
+fn in_registry(
+    spec: &SpecRecord,
+    state: BundleState,
+    named: Option<(String, Option<String>)>,
+) -> BundleView {
+    let (name, version) = named.unwrap_or_else(|| (spec.service_name.clone(), None));
     BundleView {
-        name: manifest.map_or_else(|| spec.service_name.clone(), |it| it.name.clone()),
-        version: manifest.and_then(|it| it.bundle_version.clone()),
+        name,
+        version,
         service_id: spec.service_id.clone(),
         state,
         from: spec.name.to_string(),

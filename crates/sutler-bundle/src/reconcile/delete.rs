@@ -4,7 +4,7 @@
 //! as it was read. A provision expects its spec as it was offered, so one that was accepted is seen here, and
 //! one that comes later finds its spec gone.
 
-use super::records::{Records, SPECS, VERSIONS, id_of};
+use super::records::{Records, SPECS, VERSIONS, generation, id_of, put_generation};
 use super::refresh::{Source, tell};
 use super::shop::Pushes;
 use super::used::{Kept, Uses};
@@ -81,8 +81,25 @@ impl Chore for Deletions {
                 tell(&change);
             }
         }
-        delete_versions(cx, &records, &gone, uses).await
+        delete_versions(cx, &records, &gone, uses).await?;
+        match gone.is_empty() {
+            true => Ok(()),
+            false => tell_readers(cx).await,
+        }
     }
+}
+
+/// Has everybody read specs again. A refresh that is in the middle does so itself.
+async fn tell_readers(cx: &ChoreCx) -> Result<()> {
+    if let Some(now) = generation(cx.ledger()).await?
+        && !now.value.dirty
+        && !now.value.filling
+    {
+        let next = now.value.next(true);
+        let batch = put_generation(cx.batch(), Some(now.stamp), next);
+        cx.write(batch).await?;
+    }
+    Ok(())
 }
 
 /// Whether it was still as it was read, and is gone now.
@@ -117,7 +134,7 @@ async fn delete_versions(
     // A refresh writes a version before the spec that names it. While one is in the middle, or began or
     // somebody pushed since, nobody can tell which versions are needed: the next turn will.
     let generation = records.generation.as_ref();
-    if generation.is_some_and(|it| it.value.dirty) {
+    if generation.is_some_and(|it| it.value.dirty || it.value.filling) {
         return Ok(());
     }
     let specs = records.specs.iter();

@@ -1,5 +1,6 @@
 //! What is counted of registries. Every process tells how registries stand as it last read it.
 
+use super::view::Counts;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use sutler_registry::{Change, Known};
 
@@ -52,7 +53,7 @@ pub(super) fn changed(change: &Change) {
 }
 
 /// How a registry stands.
-pub(super) fn standing(registry: &str, known: &Known) {
+pub(super) fn standing(registry: &str, known: &Known, counts: Counts) {
     let set = |name: &'static str, count: usize| {
         let count = u32::try_from(count).map_or(f64::MAX, f64::from);
         gauge!(name, "registry" => registry.to_owned()).set(count);
@@ -61,10 +62,8 @@ pub(super) fn standing(registry: &str, known: &Known) {
         let seconds = listed.as_second() as f64;
         gauge!(LISTED, "registry" => registry.to_owned()).set(seconds);
     }
-    let specs = || known.specs.values();
-    let faulty = specs().filter(|it| it.fault.is_some()).count();
     set(ITEMS, known.items);
-    set(WITHDRAWN, specs().filter(|it| it.mark.is_some()).count());
-    set(FAULTY, faulty + known.unread.len());
+    set(WITHDRAWN, counts.withdrawn);
+    set(FAULTY, counts.faulty + known.unread.len());
     set(FAILURES, known.failures as usize);
 }

@@ -50,8 +50,33 @@ pub(super) struct VersionRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Generation {
     pub number: u64,
-    /// Somebody is in the middle of writing the next one.
+    /// Somebody is in the middle of writing the specs of the next one.
     pub dirty: bool,
+    /// Somebody writes versions that no spec names yet.
+    #[serde(default)]
+    pub filling: bool,
+    /// The last one whose specs were other than those before: who has read it need not read specs again.
+    #[serde(default)]
+    pub specs: Option<u64>,
+}
+
+impl Generation {
+    /// The state of the specs, where it is whole.
+    pub(super) fn whole(self) -> Option<u64> {
+        self.specs.filter(|_| !self.dirty)
+    }
+
+    /// The state after this one, whole.
+    pub(super) fn next(self, specs_changed: bool) -> Self {
+        let number = self.number + 1;
+        let same = self.specs.filter(|_| !specs_changed);
+        Self {
+            number,
+            dirty: false,
+            filling: false,
+            specs: Some(same.unwrap_or(number)),
+        }
+    }
 }
 
 /// How often developers pushed or deleted. Refreshes take long and write in the end, so what developers do
@@ -84,14 +109,9 @@ impl Records {
         let mut records = Self {
             generation,
             pushes: pushes.map(|it| it.stamp),
+            registries: registries(ledger).await?,
             ..Self::default()
         };
-        let registries = &mut records.registries;
-        let keep = |it: sutler_broker::Entry<Known>| {
-            let (value, stamp) = (it.value, it.stamp);
-            registries.insert(it.id, Written { value, stamp });
-        };
-        ledger.each(REGISTRIES, keep).await?;
         let specs = &mut records.specs;
         let keep = |it: sutler_broker::Entry<SpecRecord>| {
             let (value, stamp) = (it.value, it.stamp);
@@ -129,10 +149,19 @@ impl Records {
                 None => batch.absent(STATE, id),
             })
     }
+}
 
-    pub(super) fn number(&self) -> u64 {
-        self.generation.as_ref().map_or(0, |it| it.value.number)
-    }
+/// The registries, without their specs.
+pub(super) async fn registries(
+    ledger: &Ledger,
+) -> Result<BTreeMap<String, Written<Known>>, LedgerFault> {
+    let mut registries = BTreeMap::new();
+    let keep = |it: sutler_broker::Entry<Known>| {
+        let (value, stamp) = (it.value, it.stamp);
+        registries.insert(it.id, Written { value, stamp });
+    };
+    ledger.each(REGISTRIES, keep).await?;
+    Ok(registries)
 }
 
 /// Which state all records are in.

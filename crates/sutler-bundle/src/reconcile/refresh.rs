@@ -5,13 +5,11 @@
 //! leaves nothing to repair: the next turn goes on. What is offered follows what is written (`shop.rs`).
 
 use super::measure;
-use super::records::{
-    Generation, REGISTRIES, Records, SPECS, SpecRecord, VERSIONS, VersionRecord, Written, id_of,
-    put_generation, without_specs,
-};
+use super::records::{Records, SpecRecord, without_specs};
 use super::shop::Pushes;
 use super::used::Uses;
 use super::version::{self, Fresh};
+use super::writer::Writer;
 use crate::registry::Offers;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -21,10 +19,10 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_broker::{Batch, Chore, ChoreCx, Error, Ledger, Result, Stamp};
+use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result};
 use sutler_registry::{
-    Asked, Change, Digest, Facts, Gathered, Item, ItemFault, PUSHED, Registries, Registry, Rules,
-    Seen, SpecName, State, gather, in_question, refresh,
+    Asked, Change, Digest, Facts, Found, Held, Item, ItemFault, PUSHED, Registries, Registry,
+    Rules, Seen, SpecName, State, in_question, look_through, refresh,
 };
 
 /// The name of the chore.
@@ -83,8 +81,35 @@ pub struct Refresh {
     verdicts: Mutex<HashMap<SpecName, (Digest, Verdict)>>,
 }
 
+/// What came of asking registries.
+struct Findings {
+    asked: BTreeMap<String, Asked>,
+    /// What was read, without what it says.
+    fresh: BTreeMap<SpecName, Fresh>,
+    used: BTreeSet<SpecName>,
+    configured: BTreeSet<String>,
+    rules: Rules,
+    now: Timestamp,
+}
+
+impl Findings {
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            configured: &self.configured,
+            asked: &self.asked,
+            used: &self.used,
+            rules: self.rules,
+            now: self.now,
+        }
+    }
+}
+
+/// Where versions are written as they are read; nowhere, if it is only looked what would change.
+type Aside<'a, 'b> = Option<&'a tokio::sync::Mutex<Writer<'b>>>;
+
 /// What a look at one registry came to.
 struct Looked {
+    registry: String,
     asked: Asked,
     fresh: BTreeMap<SpecName, Fresh>,
 }
@@ -121,18 +146,28 @@ impl Refresh {
     pub async fn plan(&self, ledger: &Ledger) -> Result<Vec<Change>> {
         let records = Records::read(ledger).await?;
         let known = records.known();
-        let (asked, _) = self.ask_all(&known).await;
+        let findings = self.find(ledger, &records, &known, None).await?;
+        Ok(sutler_registry::plan(&known, &findings.facts()))
+    }
+
+    /// Asks registries, and whoever else must be asked before anything can be decided.
+    async fn find(
+        &self,
+        ledger: &Ledger,
+        records: &Records,
+        known: &Registries,
+        aside: Aside<'_, '_>,
+    ) -> Result<Findings> {
+        let (asked, fresh) = self.ask_all(known, aside).await?;
         let now = Timestamp::now();
-        let used = self.used(ledger, &records, &known, &asked, now).await?;
-        let configured = self.configured();
-        let facts = Facts {
-            configured: &configured,
-            asked: &asked,
-            used: &used,
+        Ok(Findings {
+            used: self.used(ledger, records, known, &asked, now).await?,
+            asked,
+            fresh,
+            configured: self.configured(),
             rules: self.rules,
             now,
-        };
-        Ok(sutler_registry::plan(&known, &facts))
+        })
     }
 
     fn configured(&self) -> BTreeSet<String> {
@@ -160,21 +195,28 @@ impl Refresh {
     async fn ask_all(
         &self,
         known: &Registries,
-    ) -> (BTreeMap<String, Asked>, BTreeMap<SpecName, Fresh>) {
-        let mut looks: Vec<BoxFuture<'_, (String, Looked)>> = Vec::new();
+        aside: Aside<'_, '_>,
+    ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, Fresh>)> {
+        let mut looks: Vec<BoxFuture<'_, Result<Looked>>> = Vec::new();
         for source in self.sources.iter() {
-            looks.push(Box::pin(self.look(source, known)));
+            looks.push(Box::pin(self.look(source, known, aside)));
         }
         let mut looks = stream::iter(looks).buffer_unordered(REGISTRIES_AT_ONCE);
         let (mut asked, mut fresh) = (BTreeMap::new(), BTreeMap::new());
-        while let Some((name, looked)) = looks.next().await {
-            asked.insert(name, looked.asked);
+        while let Some(looked) = looks.next().await {
+            let looked = looked?;
+            asked.insert(looked.registry, looked.asked);
             fresh.extend(looked.fresh);
         }
-        (asked, fresh)
+        Ok((asked, fresh))
     }
 
-    async fn look(&self, source: &Source, known: &Registries) -> (String, Looked) {
+    async fn look(
+        &self,
+        source: &Source,
+        known: &Registries,
+        aside: Aside<'_, '_>,
+    ) -> Result<Looked> {
         let registry = source.registry.name();
         let known_as = |item: &Item| {
             let digest = item.digest.clone()?;
@@ -183,47 +225,62 @@ impl Refresh {
             let is_known = held == Some(digest.as_str()) || self.verdict(&name, &digest).is_some();
             is_known.then_some(digest)
         };
-        let looked = match gather(source.registry.as_ref(), &known_as, source.at_once).await {
-            Ok(gathered) => self.made_of(source, gathered),
-            Err(fault) => Looked {
-                asked: Asked::Failed(sentence(&fault.to_string())),
-                fresh: BTreeMap::new(),
-            },
-        };
-        (registry.to_owned(), looked)
-    }
-
-    fn made_of(&self, source: &Source, gathered: Gathered) -> Looked {
-        let registry = source.registry.name();
         let (mut items, mut fresh) = (BTreeMap::new(), BTreeMap::new());
-        for found in gathered.found {
+        let all = match look_through(source.registry.as_ref(), &known_as, source.at_once).await {
+            Ok(all) => all,
+            Err(fault) => {
+                return Ok(Looked {
+                    registry: registry.to_owned(),
+                    asked: Asked::Failed(sentence(&fault.to_string())),
+                    fresh,
+                });
+            }
+        };
+        let mut all = std::pin::pin!(all);
+        while let Some(found) = all.next().await {
             let item = found.item.to_string();
-            let name = SpecName::new(registry, &item);
-            let seen = match found.state {
-                State::Known(digest) => match self.verdict(&name, &digest) {
-                    None => Some(Seen::Same),
-                    Some(verdict) => Some(verdict.seen()),
-                },
-                State::Read(spec) => match self.read(source, &name, &spec) {
-                    Ok(read) => {
-                        let digest = spec.digest.to_string();
-                        let wants = read.wants.clone();
-                        fresh.insert(name, read);
-                        Some(Seen::Good { digest, wants })
-                    }
-                    Err(why) => {
-                        self.judge(&name, &spec.digest, Verdict::Faulty(why.clone()));
-                        Some(Seen::Faulty(why))
-                    }
-                },
-                State::Failed(fault) => self.failed(&name, &fault),
-            };
+            let (seen, read) = self.made_of(source, &item, found);
+            if let Some(mut read) = read {
+                if let Some(writer) = aside {
+                    let mut writer = writer.lock().await;
+                    let put = writer.put_version(&read.digest, &read.record).await;
+                    put.inspect_err(|_| measure::unwritten())?;
+                }
+                // It is written down, and there may be thousands.
+                read.record.manifest = String::new();
+                fresh.insert(SpecName::new(registry, &item), read);
+            }
             items.extend(seen.map(|seen| (item, seen)));
         }
-        Looked {
+        Ok(Looked {
+            registry: registry.to_owned(),
             asked: Asked::Complete(items),
             fresh,
-        }
+        })
+    }
+
+    /// What is made of one item.
+    fn made_of(&self, source: &Source, item: &str, found: Found) -> (Option<Seen>, Option<Fresh>) {
+        let name = SpecName::new(source.registry.name(), item);
+        let seen = match found.state {
+            State::Known(digest) => match self.verdict(&name, &digest) {
+                None => Some(Seen::Same),
+                Some(verdict) => Some(verdict.seen()),
+            },
+            State::Read(spec) => match self.read(source, &name, &spec) {
+                Ok(read) => {
+                    let digest = spec.digest.to_string();
+                    let wants = read.wants.clone();
+                    return (Some(Seen::Good { digest, wants }), Some(read));
+                }
+                Err(why) => {
+                    self.judge(&name, &spec.digest, Verdict::Faulty(why.clone()));
+                    Some(Seen::Faulty(why))
+                }
+            },
+            State::Failed(fault) => self.failed(&name, &fault),
+        };
+        (seen, None)
     }
 
     /// `None`: it counts as not listed.
@@ -295,31 +352,26 @@ impl Refresh {
     async fn turned(&self, cx: &ChoreCx) -> Result<bool> {
         let ledger = cx.ledger();
         let records = Records::read(ledger).await?;
-        let known = records.known();
+        let mut known = records.known();
         let count = self.sources.len();
         cx.progress(&format!("asking {count} registries")).await?;
-        let (asked, fresh) = self.ask_all(&known).await;
-        let now = Timestamp::now();
-        let used = self.used(ledger, &records, &known, &asked, now).await?;
-        let configured = self.configured();
-        let facts = Facts {
-            configured: &configured,
-            asked: &asked,
-            used: &used,
-            rules: self.rules,
-            now,
-        };
-        let changes = refresh(&known, &facts);
+        let writer = tokio::sync::Mutex::new(Writer::new(cx, &records));
+        let findings = self.find(ledger, &records, &known, Some(&writer)).await?;
+        let changes = refresh(&known, &findings.facts());
         cx.progress(&format!("writing {} changes", changes.len()))
             .await?;
-        let mut after = known.clone();
-        changes.iter().for_each(|change| after.apply(change));
+        let touched: BTreeSet<&SpecName> = changes.iter().filter_map(Change::spec).collect();
+        let before = touched.into_iter();
+        let before: Vec<(&SpecName, Option<Held>)> = before
+            .map(|name| (name, known.spec(name).cloned()))
+            .collect();
+        changes.iter().for_each(|change| known.apply(change));
         let next = Next {
-            before: &known,
-            after: &after,
-            fresh: &fresh,
+            before,
+            after: &known,
+            fresh: &findings.fresh,
         };
-        let written = write(cx, &records, &next).await;
+        let written = write(writer.into_inner(), &records, next).await;
         if !written.inspect_err(|_| measure::unwritten())? {
             return Ok(false);
         }
@@ -330,49 +382,53 @@ impl Refresh {
 
 /// What is to be written.
 struct Next<'a> {
-    before: &'a Registries,
+    /// What may have changed, as it was.
+    before: Vec<(&'a SpecName, Option<Held>)>,
     after: &'a Registries,
     fresh: &'a BTreeMap<SpecName, Fresh>,
 }
 
-/// Writes what is other than before, in batches, between two states of the generation. `false`: somebody else
-/// wrote meanwhile.
-async fn write(cx: &ChoreCx, records: &Records, next: &Next<'_>) -> Result<bool> {
-    let mut writer = Writer::begin(cx, records).await?;
-    for (registry, its) in &next.after.0 {
+/// Writes what is other than before. `false`: somebody else wrote meanwhile.
+async fn write(mut writer: Writer<'_>, records: &Records, next: Next<'_>) -> Result<bool> {
+    let Next {
+        before,
+        after,
+        fresh,
+    } = next;
+    for (name, was) in before {
+        let held = after.spec(name).filter(|it| Some(*it) != was.as_ref());
+        let record = held.and_then(|held| record_of(name, held, records, fresh));
+        if let Some(record) = record {
+            let was = records.specs.get(name).map(|it| it.stamp);
+            writer.put_spec(name, was, &record).await?;
+        }
+    }
+    for (registry, its) in &after.0 {
         let was = records.registries.get(registry);
         let its = without_specs(its);
         // What was pushed is of no registry that is asked.
         if registry != PUSHED && was.is_none_or(|was| was.value != its) {
-            let stamp = was.map(|it| it.stamp);
-            writer
-                .put(|batch| batch.put(REGISTRIES, registry, stamp, &its))
-                .await?;
+            writer.put_registry(registry, was.map(|it| it.stamp), its);
         }
-    }
-    for (name, held) in next.after.specs() {
-        if next.before.spec(&name) == Some(held) {
-            continue;
-        }
-        let was = records.specs.get(&name);
-        let fresh = next.fresh.get(&name);
-        let record = match (fresh, was) {
-            (Some(fresh), _) => fresh.named(&name, held),
-            (None, Some(was)) => SpecRecord {
-                held: held.clone(),
-                ..was.value.clone()
-            },
-            (None, None) => continue,
-        };
-        if let Some(fresh) = fresh {
-            writer.put_version(cx.ledger(), fresh).await?;
-        }
-        let stamp = was.map(|it| it.stamp);
-        writer
-            .put(|batch| batch.put(SPECS, &id_of(&name), stamp, &record))
-            .await?;
     }
     writer.end().await
+}
+
+/// What is to be written of a spec; nothing, if it was neither read nor written before.
+fn record_of(
+    name: &SpecName,
+    held: &Held,
+    records: &Records,
+    fresh: &BTreeMap<SpecName, Fresh>,
+) -> Option<SpecRecord> {
+    match (fresh.get(name), records.specs.get(name)) {
+        (Some(fresh), _) => Some(fresh.named(name, held)),
+        (None, Some(was)) => Some(SpecRecord {
+            held: held.clone(),
+            ..was.value.clone()
+        }),
+        (None, None) => None,
+    }
 }
 
 /// A sentence as it is kept and told: what others wrote must fit into a record, and onto a line.
@@ -397,96 +453,5 @@ pub(super) fn tell(change: &Change) {
         (true, _) => tracing::warn!(registry, change = word, "{change}"),
         (false, Change::Listed { .. }) => tracing::debug!(registry, change = word, "{change}"),
         (false, _) => tracing::info!(registry, change = word, "{change}"),
-    }
-}
-
-/// Writes records in batches, each of them whole.
-pub(super) struct Writer<'a> {
-    cx: &'a ChoreCx,
-    batch: Option<Batch<'a>>,
-    number: u64,
-    generation: Option<Stamp>,
-    begun: bool,
-    /// Somebody else wrote: nothing more is written.
-    stale: bool,
-    versions: BTreeSet<String>,
-}
-
-impl<'a> Writer<'a> {
-    pub(super) async fn begin(cx: &'a ChoreCx, records: &Records) -> Result<Self> {
-        let generation = records.generation.as_ref();
-        Ok(Self {
-            cx,
-            batch: None,
-            number: records.number(),
-            generation: generation.map(|it| it.stamp),
-            // Somebody died in the middle: it is ended now, whatever there is to write.
-            begun: generation.is_some_and(|it| it.value.dirty),
-            stale: false,
-            versions: BTreeSet::new(),
-        })
-    }
-
-    pub(super) async fn put(
-        &mut self,
-        add: impl FnOnce(Batch<'a>) -> Batch<'a> + Send,
-    ) -> Result<()> {
-        if self.stale {
-            return Ok(());
-        }
-        if !self.begun {
-            self.flip(true).await?;
-            self.begun = true;
-        }
-        let batch = self.batch.take().unwrap_or_else(|| self.cx.batch());
-        let batch = add(batch);
-        match batch.is_full() {
-            true => self.commit(batch).await,
-            false => {
-                self.batch = Some(batch);
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes a version that a spec is about to name. One that is there is written again: whoever is about
-    /// to delete it must notice.
-    async fn put_version(&mut self, ledger: &Ledger, fresh: &Fresh) -> Result<()> {
-        if !self.versions.insert(fresh.digest.clone()) {
-            return Ok(());
-        }
-        let was = ledger.get::<VersionRecord>(VERSIONS, &fresh.digest).await?;
-        let stamp = was.map(|it| it.stamp);
-        self.put(|batch| batch.put(VERSIONS, &fresh.digest, stamp, &fresh.record))
-            .await
-    }
-
-    async fn commit(&mut self, batch: Batch<'a>) -> Result<()> {
-        self.stale |= !self.cx.write(batch).await?;
-        Ok(())
-    }
-
-    /// Begins or ends a generation.
-    async fn flip(&mut self, dirty: bool) -> Result<()> {
-        let number = self.number + u64::from(!dirty);
-        let next = Generation { number, dirty };
-        let batch = put_generation(self.cx.batch(), self.generation, next);
-        self.commit(batch).await?;
-        let written: Option<Written<Generation>> =
-            super::records::generation(self.cx.ledger()).await?;
-        self.generation = written.map(|it| it.stamp);
-        self.number = number;
-        Ok(())
-    }
-
-    /// Whether all of it was written.
-    pub(super) async fn end(mut self) -> Result<bool> {
-        if let Some(batch) = self.batch.take().filter(|_| !self.stale) {
-            self.commit(batch).await?;
-        }
-        if self.begun && !self.stale {
-            self.flip(false).await?;
-        }
-        Ok(!self.stale)
     }
 }

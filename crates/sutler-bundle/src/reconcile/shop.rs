@@ -11,27 +11,28 @@ pub use push::Pushes;
 
 use super::bundles::{self, BundlesView};
 use super::measure;
-use super::records::{
-    Records, SPECS, SpecRecord, VERSIONS, VersionRecord, Written, generation, id_of, pushes,
-};
+use super::records::{Records, VERSIONS, VersionRecord, Written, generation, pushes, registries};
 use super::refresh::{REFRESH, Refresh, Source};
 use super::version;
-use super::view::{self, RegistriesView, RegistryView};
+use super::view::{self, Counts, RegistriesView, RegistryView};
+use super::window::{Window, make};
 use super::withdrawn::Withdrawn;
-use crate::catalog::{Collision, side_by_side};
-use crate::registry::{Listed, Offers, Snapshot};
+use crate::registry::{ImageOffered, Offers, Snapshot};
 use crate::service::{Archive, BundleService};
 use crate::shelf::{Bundle, Shelf};
 use async_trait::async_trait;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use sutler_broker::{Entry, Footing, Keeper, Ledger, LedgerFault, Running, Stamp, Standing};
-use sutler_registry::{Change, SpecName, offered};
+use sutler_broker::{Entry, Keeper, Ledger, LedgerFault, Offering, Running, Stamp, Standing};
+use sutler_registry::{Change, Known, PUSHED, Registries, SpecName, offered};
 
 /// How often it is looked whether something else is written down.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+/// From so many versions on all of them are read, instead of each by itself.
+const READ_ALL_FROM: usize = 50;
+/// Offerings that are made in one go, where nobody's request waits for them.
+const MADE_AT_ONCE: usize = 50;
 
 /// What the shop is made of.
 pub struct ShopParts {
@@ -55,12 +56,12 @@ pub enum ShopFault {
     /// The records cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerFault),
-    /// The offerings make no catalog.
-    #[error("the bundles make no catalog: {0}")]
-    Catalog(String),
+    /// The process ends.
+    #[error("the process stops: {0}")]
+    Stopping(#[from] tokio::task::JoinError),
     /// The broker cannot take the catalog.
     #[error("the catalog cannot be replaced: {0}")]
-    Replace(#[from] Box<sutler_broker::BuildError>),
+    Replace(Box<sutler_broker::BuildError>),
     /// The broker has no records.
     #[error("the broker keeps no records of registries; start it with its chores")]
     NoLedger,
@@ -68,26 +69,33 @@ pub enum ShopFault {
 
 /// What this process offers.
 pub struct Shop {
-    parts: ShopParts,
+    parts: Arc<ShopParts>,
     running: Running,
     ledger: Ledger,
     window: tokio::sync::Mutex<Window>,
-    /// What was last read of plans that are not offered any more.
-    withdrawn: RwLock<Withdrawn>,
+    /// As it was last read, for whoever asks what is known.
+    read: RwLock<Read>,
 }
 
-/// What is offered now.
+/// What was read, without the thousands of specs of it that are simply offered.
 #[derive(Default)]
-struct Window {
-    folders: Arc<Snapshot>,
-    /// The state of all records that is offered.
-    generation: Option<Stamp>,
-    /// What developers had pushed by then.
-    pushes: Option<Stamp>,
-    /// What was made of each spec, by the state of its record.
-    made: BTreeMap<SpecName, (Stamp, Listed)>,
-    /// What is wrong with those of which nothing could be made.
-    faults: Vec<String>,
+struct Read {
+    /// Without specs.
+    registries: Registries,
+    counts: BTreeMap<String, Counts>,
+    withdrawn: Withdrawn,
+}
+
+impl Read {
+    /// Takes in how registries stand; their specs are as they were. What was pushed is of none that is written.
+    fn read_again(&mut self, registries: BTreeMap<String, Written<Known>>) {
+        let known = registries.into_iter().map(|(name, it)| (name, it.value));
+        let mut known = Registries(known.collect());
+        if let Some(pushed) = self.registries.0.remove(PUSHED) {
+            known.0.insert(PUSHED.to_owned(), pushed);
+        }
+        self.registries = known;
+    }
 }
 
 impl Shop {
@@ -103,21 +111,18 @@ impl Shop {
         measure::describe();
         let ledger = running.ledger().ok_or(ShopFault::NoLedger)?;
         let shop = Arc::new(Self {
-            parts,
+            parts: Arc::new(parts),
             ledger,
             running,
-            window: tokio::sync::Mutex::new(Window {
-                folders,
-                ..Window::default()
-            }),
-            withdrawn: RwLock::default(),
+            window: tokio::sync::Mutex::new(Window::of(folders)),
+            read: RwLock::default(),
         });
         let archive: Arc<dyn Archive> = shop.clone();
         shop.parts.service.look_in(Arc::downgrade(&archive));
         shop.fetch_versions().await?;
         let mut window = shop.window.lock().await;
         shop.read_again(&mut window).await?;
-        shop.publish(&window).await?;
+        shop.publish(&mut window).await?;
         drop(window);
         shop.running.keep_catalog(shop.clone());
         Ok(shop)
@@ -129,8 +134,11 @@ impl Shop {
     /// See [`ShopFault`]; what was offered stays.
     pub async fn offer_folders(&self, folders: Arc<Snapshot>) -> Result<(), ShopFault> {
         let mut window = self.window.lock().await;
-        window.folders = folders;
-        self.publish(&window).await
+        window.replace_folders(folders);
+        if window.generation.is_none() {
+            self.read_again(&mut window).await?;
+        }
+        self.publish(&mut window).await
     }
 
     /// Follows what is written down, for as long as it is polled.
@@ -150,8 +158,9 @@ impl Shop {
     pub async fn view(&self) -> Result<RegistriesView, LedgerFault> {
         let refresh = self.running.chore_status(REFRESH).await?;
         self.catch_up().await;
-        let records = Records::read(&self.ledger).await?;
-        Ok(view::all(&records, &self.order(), refresh))
+        let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        let order = self.order();
+        Ok(view::all(&read.registries, &read.counts, &order, refresh))
     }
 
     /// What operators are shown of one registry, if there is one of that name.
@@ -203,21 +212,11 @@ impl Shop {
         !self.parts.sources.is_empty()
     }
 
-    /// Takes in every version, those that only instances still need, too.
+    /// Takes in every version, those that only instances still need, too. None is read yet.
     async fn fetch_versions(&self) -> Result<(), ShopFault> {
         let shelf = &self.parts.shelf;
-        let mut faults = Vec::new();
-        let keep = |it: Entry<VersionRecord>| match version::bundle(&it.id, &it.value) {
-            Ok(bundle) => {
-                shelf.keep(bundle);
-            }
-            Err(why) => faults.push(format!("{}: {why}", it.value.spec)),
-        };
-        self.ledger.each(VERSIONS, keep).await?;
-        for fault in faults {
-            tracing::error!("a version of a bundle cannot be read: {fault}");
-        }
-        Ok(())
+        let keep = |it: Entry<VersionRecord>| shelf.keep(&it.id, version::written(it.value));
+        Ok(self.ledger.each(VERSIONS, keep).await?)
     }
 
     async fn catch_up_with(&self, haste: Haste) -> Result<(), ShopFault> {
@@ -231,130 +230,182 @@ impl Shop {
             Haste::AtOnce => !same || !whole,
         };
         if reads && self.read_again(&mut window).await? {
-            self.publish(&window).await?;
+            self.publish(&mut window).await?;
         }
         Ok(())
     }
 
-    /// Reads all records, and makes something of those that changed. Whether there is anything else to offer.
+    /// Reads what changed, and makes something of it. Whether there is anything else to offer.
     async fn read_again(&self, window: &mut Window) -> Result<bool, ShopFault> {
-        let records = Records::read(&self.ledger).await?;
-        let known = records.known();
-        for (registry, its) in &known.0 {
-            measure::standing(registry, its);
+        let now = generation(&self.ledger).await?;
+        let specs = now.as_ref().and_then(|it| it.value.whole());
+        let pushed = pushes(&self.ledger).await?.map(|it| it.stamp);
+        if specs.is_some() && specs == window.specs && pushed == window.pushes {
+            // Refreshes with nothing changed are the rule, and there may be thousands of specs.
+            let registries = registries(&self.ledger).await?;
+            self.write_read().read_again(registries);
+            self.measure();
+            window.generation = now.map(|it| it.stamp);
+            return Ok(false);
         }
+        let records = Records::read(&self.ledger).await?;
+        let (now, pushed) = (records.generation.clone(), records.pushes);
         let order = self.order();
-        let mut made = BTreeMap::new();
-        let mut faults = Vec::new();
-        let mut changed = false;
-        let offered = offered(&known, &order);
-        for (name, _) in &offered.specs {
-            let Some(written) = records.specs.get(name) else {
-                continue;
-            };
-            let kept = window.made.remove(name);
-            match kept.filter(|(stamp, _)| *stamp == written.stamp) {
+        let sorted = tokio::task::spawn_blocking(move || sort(records, &order));
+        let Sorted {
+            offered,
+            mut faults,
+            read,
+        } = sorted.await?;
+        *self.write_read() = read;
+        self.measure();
+        let mut changed: Vec<Wanted> = Vec::new();
+        let mut before = std::mem::take(&mut window.made);
+        for wanted in offered {
+            let kept = before.remove(&wanted.name);
+            match kept.filter(|(stamp, _)| *stamp == wanted.stamp) {
                 Some(kept) => {
-                    made.insert(name.clone(), kept);
+                    window.made.insert(wanted.name, kept);
                 }
-                None => {
-                    changed = true;
-                    match self.made_of(written).await? {
-                        Ok(listed) => {
-                            made.insert(name.clone(), (written.stamp, listed));
-                        }
-                        Err(why) => faults.push(format!("{name}: {why}")),
+                None => changed.push(wanted),
+            }
+        }
+        let mut differs = !changed.is_empty() || !before.is_empty();
+        if let Err(fault) = self.make_all(window, changed, &mut faults).await {
+            window.forget();
+            return Err(fault);
+        }
+        differs |= window.faults != faults;
+        window.faults = faults;
+        window.generation = now.as_ref().map(|it| it.stamp);
+        window.specs = now.and_then(|it| it.value.whole());
+        window.pushes = pushed;
+        Ok(differs)
+    }
+
+    fn write_read(&self) -> std::sync::RwLockWriteGuard<'_, Read> {
+        self.read.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn measure(&self) {
+        let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        for (registry, its) in &read.registries.0 {
+            let counts = read.counts.get(registry).copied().unwrap_or_default();
+            measure::standing(registry, its, counts);
+        }
+    }
+
+    /// Makes something of specs that changed, where no request waits for it.
+    async fn make_all(
+        &self,
+        window: &mut Window,
+        changed: Vec<Wanted>,
+        faults: &mut Vec<String>,
+    ) -> Result<(), ShopFault> {
+        self.fetch(changed.iter().map(|it| it.version.as_str()))
+            .await?;
+        let mut changed = changed.into_iter().peekable();
+        while changed.peek().is_some() {
+            let some: Vec<Wanted> = changed.by_ref().take(MADE_AT_ONCE).collect();
+            let (parts, running) = (self.parts.clone(), self.running.clone());
+            let made = tokio::task::spawn_blocking(move || {
+                let some = some.into_iter();
+                let make = |it: Wanted| (make(&parts, &running, &it.name, &it.version), it);
+                some.map(make).collect::<Vec<(Outcome, Wanted)>>()
+            });
+            for (outcome, Wanted { name, stamp, .. }) in made.await? {
+                match outcome {
+                    Ok((image, offering)) => {
+                        window.made.insert(name.clone(), (stamp, Arc::new(image)));
+                        window.fresh.insert(name, offering);
                     }
+                    Err(why) => faults.push(format!("{name}: {why}")),
                 }
             }
         }
-        changed |= !window.made.is_empty();
-        faults.extend(offered.conflicts.iter().map(ToString::to_string));
-        window.made = made;
-        window.generation = records.generation.as_ref().map(|it| it.stamp);
-        window.pushes = records.pushes;
-        changed |= window.faults != faults;
-        window.faults = faults;
-        let withdrawn = Withdrawn::of(records.specs.values().map(|it| &it.value));
-        *self
-            .withdrawn
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = withdrawn;
-        Ok(changed)
+        Ok(())
     }
 
-    async fn made_of(
-        &self,
-        written: &Written<SpecRecord>,
-    ) -> Result<Result<Listed, String>, ShopFault> {
-        let record = &written.value;
-        let bundle = match self.version(&record.version).await? {
-            Ok(bundle) => bundle,
-            Err(why) => return Ok(Err(why)),
-        };
-        let offer = self.parts.offers.of(&bundle.manifest.name);
-        let offer = version::offer_of(&record.name.registry, offer);
-        let mut sources = self.parts.sources.iter();
-        let source = sources.find(|it| it.registry.name() == record.name.registry);
-        let tag = source.and_then(|it| it.tag_of(&record.name.item));
-        Ok(Ok(Listed {
-            folder: PathBuf::from(record.name.to_string()),
-            spec: version::offered(&bundle, &offer, tag),
-            bundle,
-        }))
-    }
-
-    /// A version, from this host or from the records.
-    async fn version(&self, digest: &str) -> Result<Result<Arc<Bundle>, String>, ShopFault> {
-        if let Some(bundle) = self.parts.shelf.kept(digest) {
-            return Ok(Ok(bundle));
+    /// Has these versions on the shelf, as far as they are written down.
+    async fn fetch(&self, versions: impl Iterator<Item = &str>) -> Result<(), ShopFault> {
+        let shelf = &self.parts.shelf;
+        let missing: Vec<&str> = versions.filter(|it| !shelf.keeps(it)).collect();
+        if missing.len() >= READ_ALL_FROM {
+            return self.fetch_versions().await;
         }
-        let found = self.ledger.get::<VersionRecord>(VERSIONS, digest).await?;
-        let Some(found) = found else {
-            return Ok(Err(format!(
-                "its version {digest} is not written down; refresh registries"
-            )));
-        };
-        let bundle = version::bundle(digest, &found.value);
-        Ok(bundle.map(|bundle| self.parts.shelf.keep(bundle)))
+        for digest in missing {
+            let found = self.ledger.get::<VersionRecord>(VERSIONS, digest).await?;
+            if let Some(found) = found {
+                shelf.keep(digest, version::written(found.value));
+            }
+        }
+        Ok(())
     }
 
     /// Offers all of it, as a whole.
-    async fn publish(&self, window: &Window) -> Result<(), ShopFault> {
-        let made = window.made.values().map(|(_, listed)| listed);
-        let all: Vec<&Listed> = window.folders.listed.iter().chain(made).collect();
-        let named = |it: &&Listed| (it.folder.display().to_string(), it.spec.clone());
-        let (kept, collisions) = side_by_side(all.iter().map(named));
-        let kept: BTreeSet<String> = kept.into_iter().map(|(name, _)| name).collect();
-        let is_kept = |it: &&Listed| kept.contains(&it.folder.display().to_string());
-        let mut snapshot = window.folders.as_ref().clone();
-        snapshot.listed = all.into_iter().filter(is_kept).cloned().collect();
-        let told = window.faults.iter().cloned();
-        for fault in told.chain(collisions.iter().map(Collision::to_string)) {
-            tracing::error!("bundle: {fault}");
-            snapshot.faults.push(fault);
+    async fn publish(&self, window: &mut Window) -> Result<(), ShopFault> {
+        match window.show(&self.running).await {
+            Ok(snapshot) => {
+                self.parts.service.offer(Arc::new(snapshot));
+                Ok(())
+            }
+            Err(error) => {
+                // What was offered stays, and everything is made anew the next time.
+                window.forget();
+                Err(ShopFault::Replace(Box::new(error)))
+            }
         }
-        let catalog = snapshot.catalog();
-        let catalog = catalog.map_err(|faults| ShopFault::Catalog(faults.to_string()))?;
-        let footings = window.made.iter().map(|(name, (stamp, listed))| {
-            let footing = Footing {
-                collection: SPECS,
-                id: id_of(name),
-                stamp: *stamp,
-            };
-            (listed.spec.id.clone().unwrap_or_default(), footing)
-        });
-        let folders = window.folders.listed.iter();
-        let own: BTreeSet<&str> = folders.filter_map(|it| it.spec.id.as_deref()).collect();
-        let footings: Vec<(String, Footing)> = footings
-            .filter(|(service, _)| !own.contains(service.as_str()))
-            .collect();
-        let replaced = self.running.replace_catalog_on(catalog, footings).await;
-        replaced.map_err(Box::new)?;
-        self.parts.service.offer(Arc::new(snapshot));
-        Ok(())
     }
 }
+
+/// Records, sorted by what is to be done about them.
+struct Sorted {
+    /// What is offered, in order.
+    offered: Vec<Wanted>,
+    /// What is not, although it could be.
+    faults: Vec<String>,
+    read: Read,
+}
+
+/// Takes a processor for a while if there are many.
+fn sort(mut records: Records, order: &[String]) -> Sorted {
+    let mut known = records.known();
+    let offered = offered(&known, order);
+    let counts = view::counts(&known, &offered);
+    let wanted = offered.specs.iter().filter_map(|(name, _)| {
+        let written = records.specs.get_mut(name)?;
+        Some(Wanted {
+            name: name.clone(),
+            stamp: written.stamp,
+            version: std::mem::take(&mut written.value.version),
+        })
+    });
+    let wanted = wanted.collect();
+    let faults = offered.conflicts.iter().map(ToString::to_string).collect();
+    for its in known.0.values_mut() {
+        its.specs.clear();
+    }
+    let withdrawn = Withdrawn::of(records.specs.values().map(|it| &it.value));
+    Sorted {
+        offered: wanted,
+        faults,
+        read: Read {
+            registries: known,
+            counts,
+            withdrawn,
+        },
+    }
+}
+
+/// A spec of which something is to be made.
+struct Wanted {
+    name: SpecName,
+    stamp: Stamp,
+    version: String,
+}
+
+/// What was made of it, or why nothing.
+type Outcome = Result<(ImageOffered, Offering), String>;
 
 /// When records are read that somebody is in the middle of writing.
 #[derive(Clone, Copy)]
@@ -368,10 +419,9 @@ enum Haste {
 #[async_trait]
 impl Archive for Shop {
     async fn find(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String> {
-        match self.version(digest).await {
-            Ok(found) => Ok(found.ok()),
-            Err(fault) => Err(fault.to_string()),
-        }
+        let fetched = self.fetch([digest].into_iter()).await;
+        fetched.map_err(|fault| fault.to_string())?;
+        Ok(self.parts.shelf.kept(digest))
     }
 }
 
@@ -392,11 +442,8 @@ impl Keeper for Shop {
             }
             Err(_) => false,
         };
-        let withdrawn = self
-            .withdrawn
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let sentence = withdrawn.sentence(service_id, plan_id);
+        let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        let sentence = read.withdrawn.sentence(service_id, plan_id);
         Standing {
             withdrawn: sentence.map(str::to_owned),
             refreshing,

@@ -5,11 +5,10 @@ use crate::catalog::{Offer, offering, wanted};
 use crate::ids::IdScheme;
 use crate::manifest::Manifest;
 use crate::registry::with_origin;
-use crate::shelf::Bundle;
+use crate::shelf::{Bundle, Written};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use sutler_osb::ServiceSpec;
 use sutler_registry::{Held, Spec, SpecName};
 
@@ -70,26 +69,19 @@ pub(super) fn read(
     })
 }
 
+/// A version as a shelf keeps it.
+pub(super) fn written(record: VersionRecord) -> Written {
+    Written {
+        manifest: record.manifest,
+        file: record.file,
+        image: record.image,
+        runtime: record.runtime,
+    }
+}
+
 /// The bundle of a version.
 pub(super) fn bundle(digest: &str, record: &VersionRecord) -> Result<Bundle, String> {
-    let loaded = Manifest::load(record.manifest.as_bytes(), &record.file);
-    let mut manifest = loaded.map_err(|faults| faults.to_string())?;
-    manifest.image = record.image.clone().or(manifest.image);
-    if manifest.image.is_none() {
-        return Err("it names no image that could be run; add `image` to its manifest".to_owned());
-    }
-    // An image that says nothing is taken for one of the runtime that is spoken.
-    if let Some(runtime) = record.runtime.as_deref().filter(|it| *it != "2") {
-        return Err(format!(
-            "it speaks runtime {runtime:?} of the contract, and only 2 is spoken here: build the image on \
-             a base whose runtime is 2"
-        ));
-    }
-    Ok(Bundle {
-        digest: digest.to_owned(),
-        manifest,
-        folder: PathBuf::new(),
-    })
+    written(record.clone()).read(digest)
 }
 
 /// What a platform sees of it.
@@ -237,7 +229,8 @@ mod tests {
     fn every_plan_says_which_version_it_comes_from() {
         let spec = spec(MANIFEST, Some("r/hello@sha256:1"));
         let fresh = read(&name(), &spec, &Offer::default(), None).expect("it can be offered");
-        let bundle = super::bundle(&fresh.digest, &fresh.record).expect("a bundle");
+        let bundle = super::written(fresh.record.clone()).read(&fresh.digest);
+        let bundle = bundle.expect("a bundle");
         let service = offered(&bundle, &Offer::default(), None);
         let mut plans = service.plans.iter().flatten();
         assert!(plans.all(|plan| plan.origin.as_deref() == Some(fresh.digest.as_str())));

@@ -68,13 +68,47 @@ pub struct SpecView {
     pub fault: Option<String>,
 }
 
-pub(super) fn all(records: &Records, order: &[String], refresh: ChoreStatus) -> RegistriesView {
-    let known = records.known();
-    let offered = offered(&known, order);
+/// How many specs of a registry are what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub specs: usize,
+    pub offered: usize,
+    pub withdrawn: usize,
+    pub faulty: usize,
+}
+
+/// Counts the specs of all registries, by registry.
+pub(super) fn counts(known: &Registries, offered: &Offered<'_>) -> BTreeMap<String, Counts> {
+    let mut all: BTreeMap<String, Counts> = BTreeMap::new();
+    for (registry, its) in &known.0 {
+        let specs = || its.specs.values();
+        let counts = Counts {
+            specs: its.specs.len(),
+            offered: 0,
+            withdrawn: specs().filter(|it| it.mark.is_some()).count(),
+            faulty: specs().filter(|it| it.fault.is_some()).count(),
+        };
+        all.insert(registry.clone(), counts);
+    }
+    for (name, _) in &offered.specs {
+        if let Some(counts) = all.get_mut(&name.registry) {
+            counts.offered += 1;
+        }
+    }
+    all
+}
+
+/// All registries. `known` need not have their specs: they are counted already.
+pub(super) fn all(
+    known: &Registries,
+    counts: &BTreeMap<String, Counts>,
+    order: &[String],
+    refresh: ChoreStatus,
+) -> RegistriesView {
     let configured: BTreeSet<&String> = order.iter().collect();
     let others = known.0.keys().filter(|name| !configured.contains(name));
     let names = order.iter().chain(others);
-    let registries = names.map(|name| registry(&known, &offered, order, name));
+    let registries = names.map(|name| registry(known, counts, order, name));
     RegistriesView {
         refresh,
         registries: registries.collect(),
@@ -88,7 +122,8 @@ pub(super) fn one(records: &Records, order: &[String], name: &str) -> Option<Reg
         return None;
     }
     let offered = offered(&known, order);
-    let mut shown = registry(&known, &offered, order, &name);
+    let counts = counts(&known, &offered);
+    let mut shown = registry(&known, &counts, order, &name);
     let is_offered: BTreeSet<&SpecName> = offered.specs.iter().map(|(it, _)| it).collect();
     let conflicts = offered.conflicts.iter();
     let conflicts: BTreeMap<&SpecName, String> =
@@ -121,14 +156,13 @@ pub(super) fn one(records: &Records, order: &[String], name: &str) -> Option<Reg
 
 fn registry(
     known: &Registries,
-    offered: &Offered<'_>,
+    counts: &BTreeMap<String, Counts>,
     order: &[String],
     name: &String,
 ) -> RegistryView {
     let nothing = Known::default();
     let its = known.0.get(name).unwrap_or(&nothing);
-    let specs = || its.specs.values();
-    let of_it = offered.specs.iter().filter(|(it, _)| it.registry == *name);
+    let counts = counts.get(name).copied().unwrap_or_default();
     RegistryView {
         name: name.clone(),
         configured: order.contains(name),
@@ -136,12 +170,12 @@ fn registry(
         failures: its.failures,
         fault: its.fault.clone(),
         items: match name.as_str() {
-            PUSHED => its.specs.len(),
+            PUSHED => counts.specs,
             _ => its.items,
         },
-        offered: of_it.count(),
-        withdrawn: specs().filter(|it| it.mark.is_some()).count(),
-        faulty: specs().filter(|it| it.fault.is_some()).count() + its.unread.len(),
+        offered: counts.offered,
+        withdrawn: counts.withdrawn,
+        faulty: counts.faulty + its.unread.len(),
         specs: Vec::new(),
         unread: BTreeMap::new(),
     }

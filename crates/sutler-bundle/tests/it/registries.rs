@@ -4,11 +4,13 @@
 
 mod bounds;
 mod configured;
+mod counted;
 mod faults;
 mod interleaved;
 mod pushed_between;
 mod pushes;
 mod races;
+mod scale;
 mod steps;
 mod town;
 mod versions;

@@ -3,7 +3,7 @@
 //! Fields that nobody set stay unset, so that the answer shows what was written; the defaults are
 //! applied by [`super::PlanRef`].
 
-use super::plan::Plan;
+use super::plan::{Plan, PlanRef};
 use crate::ids::ServiceId;
 use crate::text::NonEmptyText;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,13 @@ pub struct ServiceOffering {
     pub plan_updateable: Option<bool>,
     /// At least one.
     pub plans: Vec<Plan>,
+}
+
+impl ServiceOffering {
+    /// Its plans, each with what holds for it in this offering.
+    pub fn offered_plans(&self) -> impl Iterator<Item = PlanRef<'_>> {
+        self.plans.iter().map(|plan| PlanRef::new(self, plan))
+    }
 }
 
 /// A permission that an offering needs from the platform (B-061).

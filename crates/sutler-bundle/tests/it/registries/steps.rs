@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use sutler_broker::{Chore, ChoreCx, Error, Result};
+use sutler_journal::Store;
 use sutler_journal::conformance::{Fate, Tapped};
-use sutler_journal::{MemoryStore, Store};
 use tokio::sync::Notify;
 
 tokio::task_local! {
@@ -123,7 +123,7 @@ impl Conductor {
     }
 
     /// A store whose conducted callers are driven.
-    pub(crate) fn tap(self: &Arc<Self>, store: Arc<MemoryStore>) -> Arc<dyn Store> {
+    pub(crate) fn tap(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let conductor = self.clone();
         Arc::new(Tapped::new(store, move |_| {
             let who = WHO.try_with(String::clone);

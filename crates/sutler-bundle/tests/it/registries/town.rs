@@ -1,5 +1,6 @@
 //! A registry that does as it is told, a store and a runner that stay, and brokers that come and go.
 
+use super::counted::{Asked, counted};
 use super::steps::Conductor;
 use crate::service::fake::Fake;
 use async_trait::async_trait;
@@ -7,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{Broker, Chore, Running};
@@ -14,7 +16,7 @@ use sutler_bundle::{
     BundleService, DELETIONS, Deletions, Limits, Offers, OldPaths, Parts, Pushes, REFRESH, Refresh,
     Runners, Shelf, Shop, ShopParts, Snapshot, Source,
 };
-use sutler_journal::{KeyRing, MemoryStore, Store};
+use sutler_journal::{KeyRing, Store};
 use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Rules, Spec};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -157,12 +159,14 @@ pub(crate) struct Town {
     /// Who drives the chores of brokers that are opened from now on.
     pub(crate) conductor: Option<Arc<Conductor>>,
     pub(crate) pushes: Pushes,
-    store: Arc<MemoryStore>,
+    store: Arc<dyn Store>,
+    asked: Arc<Mutex<Asked>>,
     ring: String,
 }
 
 impl Town {
     pub(crate) fn with(registries: &[Arc<Played>]) -> Self {
+        let (store, asked) = counted();
         Self {
             registries: registries.to_vec(),
             fake: Arc::default(),
@@ -172,7 +176,8 @@ impl Town {
             },
             conductor: None,
             pushes: Pushes::Refused,
-            store: Arc::new(MemoryStore::new()),
+            store,
+            asked,
             ring: KeyRing::fresh_line("first").to_string(),
         }
     }
@@ -195,6 +200,11 @@ impl Town {
             at_once: 4,
         });
         sources.collect()
+    }
+
+    /// What the store was asked for since this was last asked.
+    pub(crate) fn asked(&self) -> Asked {
+        std::mem::take(&mut *self.asked.lock().expect("no panic"))
     }
 
     /// A broker over all of it.
@@ -262,6 +272,7 @@ impl Town {
             running,
             shop,
             tasks: vec![serves, follows],
+            looks: AtomicUsize::new(0),
             _work: work,
         }
     }
@@ -273,6 +284,8 @@ pub(crate) struct Hall {
     pub(crate) running: Running,
     pub(crate) shop: Arc<Shop>,
     tasks: Vec<JoinHandle<()>>,
+    /// How often it was looked whether a chore is done.
+    looks: AtomicUsize,
     _work: TempDir,
 }
 
@@ -301,11 +314,17 @@ impl Hall {
             .await
             .expect("the store answers");
         until("the chore is done", async || {
+            self.looks.fetch_add(1, Ordering::Relaxed);
             let status = self.running.chore_status(chore).await;
             let status = status.expect("the store answers");
             status.served >= number && status.running_since.is_none()
         })
         .await;
+    }
+
+    /// How often the store was asked only to see whether a chore is done, since this was last asked.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> (u16, Value) {

@@ -1,0 +1,165 @@
+//! One offering, checked and ready to be served, and small whatever it says: ten thousand of them fit.
+//!
+//! It is kept as its part of the catalog's body. Who needs more than ids reads that again (`Entry::pinned`).
+
+use super::{OTHERS, Services, hex, service_of};
+use crate::broker::BuildError;
+use crate::lifecycle::{Asynchrony, Verb};
+use crate::schema::ParameterSchemas;
+use crate::service::DerivedSchemas;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceOffering, ServiceSpec};
+
+/// An offering that was checked and can be served. It may hold the secret of a dashboard, and prints its id only.
+#[derive(Clone)]
+pub struct Offering {
+    pub(super) entry: Entry,
+    /// Its part of the catalog's body.
+    pub(super) json: Vec<u8>,
+}
+
+impl Offering {
+    /// Its id.
+    #[must_use]
+    pub fn service_id(&self) -> &str {
+        self.entry.service_id.as_str()
+    }
+}
+
+impl fmt::Debug for Offering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Offering({} …)", self.service_id())
+    }
+}
+
+/// What is known of an offering without reading it.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub service_id: ServiceId,
+    pub name: String,
+    pub plans: Box<[Copied]>,
+}
+
+/// A plan, and which copy of it instances keep.
+#[derive(Clone, Debug)]
+pub(super) struct Copied {
+    pub id: PlanId,
+    /// Names this very copy.
+    pub digest: String,
+    /// Where the plan comes from: no part of the JSON, so that no platform is shown it.
+    pub origin: Option<String>,
+}
+
+impl Entry {
+    /// The copy of one of its plans. `json`: its part of the catalog's body.
+    pub(super) fn pinned(&self, json: &[u8], nth: usize) -> Option<PinnedPlan> {
+        let mut service: ServiceOffering = serde_json::from_slice(json).ok()?;
+        let plan = service.plans.get_mut(nth)?;
+        plan.origin.clone_from(&self.plans.get(nth)?.origin);
+        service.offered_plans().nth(nth).map(|it| it.pin())
+    }
+}
+
+/// Checks an offering that is written as a specification has it.
+pub(super) fn check(spec: ServiceSpec, services: &Services) -> Result<Offering, BuildError> {
+    let catalog = Catalog::load(vec![spec]).map_err(BuildError::Catalog)?;
+    let mut offerings = offerings(&catalog, services)?;
+    offerings
+        .pop()
+        .ok_or_else(|| BuildError::NotOffered(String::new()))
+}
+
+/// All offerings of a catalog.
+pub(super) fn offerings(
+    catalog: &Catalog,
+    services: &Services,
+) -> Result<Vec<Offering>, BuildError> {
+    let all = catalog.services().iter();
+    all.map(|service| prepare(service, services)).collect()
+}
+
+/// Checks an offering against its service, and adds derived schemas.
+fn prepare(service: &ServiceOffering, services: &Services) -> Result<Offering, BuildError> {
+    let named = [service.id.as_str(), service.name.as_str(), OTHERS];
+    let by = named.iter().find_map(|name| services.get(*name));
+    let by = by.ok_or_else(|| BuildError::NoService(service.name.as_str().to_owned()))?;
+    match by.schemas() {
+        derived if derived == DerivedSchemas::default() => prepared(service, services),
+        derived => prepared(&with_derived_schemas(service, &derived)?, services),
+    }
+}
+
+fn prepared(service: &ServiceOffering, services: &Services) -> Result<Offering, BuildError> {
+    let mut plans = Vec::with_capacity(service.plans.len());
+    for plan in service.offered_plans() {
+        let pinned = plan.pin();
+        let name = pinned.service_name.as_str();
+        let by = service_of(services, &pinned);
+        let by = by.ok_or_else(|| BuildError::NoService(name.to_owned()))?;
+        let bind = by.policy(Verb::Bind, &pinned).asynchrony;
+        // B-113: whoever learns of an asynchronous binding by polling must be able to fetch it.
+        if pinned.bindable && bind == Asynchrony::Required && !pinned.bindings_retrievable {
+            return Err(BuildError::AsyncBindNotRetrievable(name.to_owned()));
+        }
+        ParameterSchemas::compile(&pinned)?;
+        plans.push(Copied {
+            digest: digest_of(&pinned),
+            id: pinned.plan_id,
+            origin: pinned.origin,
+        });
+    }
+    let entry = Entry {
+        service_id: service.id.clone(),
+        name: service.name.as_str().to_owned(),
+        plans: plans.into(),
+    };
+    let json = serde_json::to_vec(service).map_err(BuildError::Form)?;
+    // It is read again when it is used: what cannot be read, for being nested too deeply, is not offered.
+    serde_json::from_slice::<ServiceOffering>(&json).map_err(BuildError::Form)?;
+    Ok(Offering { entry, json })
+}
+
+/// Publishes the schemas of a typed service where the catalog says nothing of its own.
+fn with_derived_schemas(
+    service: &ServiceOffering,
+    derived: &DerivedSchemas,
+) -> Result<ServiceOffering, BuildError> {
+    let mut json = serde_json::to_value(service).map_err(BuildError::Form)?;
+    let plans = json.get_mut("plans").and_then(Value::as_array_mut);
+    for plan in plans.into_iter().flatten() {
+        let provision = derived.provision.as_ref();
+        add_schema(plan, ["service_instance", "create"], provision);
+        let update = derived.update.as_ref();
+        add_schema(plan, ["service_instance", "update"], update);
+        add_schema(plan, ["service_binding", "create"], derived.bind.as_ref());
+    }
+    let mut spec: ServiceSpec = serde_json::from_value(json).map_err(BuildError::Form)?;
+    let plans = spec.plans.iter_mut().flatten();
+    for (plan, was) in plans.zip(&service.plans) {
+        plan.origin.clone_from(&was.origin);
+    }
+    let catalog = Catalog::load(vec![spec]).map_err(BuildError::Catalog)?;
+    let checked = catalog.services().first().cloned();
+    checked.ok_or_else(|| BuildError::NotOffered(service.name.as_str().to_owned()))
+}
+
+fn add_schema(plan: &mut Value, path: [&str; 2], schema: Option<&Value>) {
+    let Some(schema) = schema else { return };
+    let mut at = plan;
+    for step in ["schemas", path[0], path[1]] {
+        let Some(object) = at.as_object_mut() else {
+            return;
+        };
+        at = object.entry(step).or_insert_with(|| json!({}));
+    }
+    if let Some(object) = at.as_object_mut() {
+        object.entry("parameters").or_insert_with(|| schema.clone());
+    }
+}
+
+fn digest_of(plan: &PinnedPlan) -> String {
+    let bytes = serde_json::to_vec(plan).expect("a pinned plan serialises");
+    hex(&Sha256::digest(bytes)[..16])
+}
