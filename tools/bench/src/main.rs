@@ -57,8 +57,11 @@ pub(crate) struct RunArgs {
 enum Command {
     /// Measures runs of bundles as processes: the broker's share, how soon they start, what waiting costs
     Bundles(bundles::BundleArgs),
-    /// Measures a refresh of a large registry beside a bare loop of the same questions
+    /// Measures refreshes of a large registry, by a real broker, beside a bare loop of the same questions
     Registries(registries::RegistryArgs),
+    /// (internal) Ask a registry for everything once
+    #[command(hide = true)]
+    Bare(registries::BareArgs),
     /// (internal) Serve one subject on a port
     #[command(hide = true)]
     Serve(subject::ServeArgs),
@@ -73,6 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(Command::Serve(args)) => runtime(2)?.block_on(subject::serve(args)),
         Some(Command::Load(args)) => runtime(1)?.block_on(load::run(args)),
         Some(Command::Registries(args)) => runtime(2)?.block_on(registries::measure(args)),
+        Some(Command::Bare(args)) => runtime(2)?.block_on(registries::bare(args)),
         Some(Command::Bundles(args)) => runtime(2)?.block_on(bundles::measure(args)),
         None => runtime(2)?.block_on(measure(cli.run)),
     }

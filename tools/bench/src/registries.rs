@@ -1,172 +1,324 @@
-//! What a refresh of a large registry costs beside a bare loop of the same questions, in the same run.
+//! What a refresh of a large registry costs, with store and catalog: a real `sutler broker` on SQLite, beside a
+//! bare loop of the same questions in the same run.
 //!
-//! The registry is Debian's, with thousands of images laid into its folder. The bare loop lists it and asks for
-//! every digest with the same client, as many at a time; a refresh does that and compares. What is measured is
-//! in pairs, one after the other; the median of their ratios is told.
+//! Twice: images in Debian's docker-registry (`registries/fair.rs`), where every digest has to be asked for, and
+//! an index whose list says all versions (`registries/index.rs`). The broker is the executable beside this one
+//! (`registries/broker.rs`). What its users notice is the time of `GET /v2/catalog` (`registries/watch.rs`), while
+//! a refresh runs and while none does, in turns; where a registry is asked also while somebody else asks it the
+//! same, because on a small machine the registry's own work is noticed, too.
 
-use std::collections::BTreeMap;
+mod broker;
+mod fair;
+mod index;
+mod watch;
+
+use crate::machine;
+use crate::pairs::fresh_dir;
+use crate::report::{bound, median, say};
+use broker::Broker;
+use fair::Fair;
+use index::Index;
 use std::error::Error;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use sutler_registry::{
-    Credentials, Digest, ImageRegistry, ImageSettings, Item, Names, Reach, State, Wanted, gather,
-};
-use sutler_servers::registry::{Entry, Image, own};
-use sutler_servers::{Demands, Server};
+use watch::{Times, Watch};
 
-/// How many questions are asked together.
-const AT_ONCE: usize = 8;
+type Fault = Box<dyn Error>;
+
 /// The goal: a refresh with nothing changed, as a multiple of the bare loop.
 const GOAL: f64 = 1.3;
+/// The same where the listing says versions, in seconds.
+const GOAL_SECONDS: f64 = 3.0;
+/// Most memory of the broker, in MB.
+const MEMORY_MB: f64 = 100.0;
+/// What users may notice of a refresh: multiples of what it is without one.
+const GOAL_P50: f64 = 1.1;
+const GOAL_P99: f64 = 2.0;
+/// Refreshes of an index that are watched in one go: each takes part of a second.
+const INDEX_REFRESHES: usize = 10;
 
 /// How large, and how often.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RegistryArgs {
+    /// A directory on a real disk; tmpfs is refused
+    #[arg(long, default_value = "target/bench-data")]
+    dir: PathBuf,
     /// Images in the registry
     #[arg(long, default_value_t = 10_000)]
     images: usize,
-    /// Images that change before the last refresh
+    /// Images that change
     #[arg(long, default_value_t = 100)]
     changed: usize,
-    /// Pairs of a bare loop and a refresh
+    /// Rounds of a bare loop, a quiet time and a refresh
     #[arg(long, default_value_t = 5)]
-    pairs: usize,
+    rounds: usize,
+    /// Only the part whose name contains this word: images, index
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
-/// Measures, and prints what came of it.
-pub(crate) async fn measure(args: RegistryArgs) -> Result<(), Box<dyn Error>> {
-    let Some(server) = own(Demands::default(), Entry::Open) else {
-        return Err("docker-registry is not on this machine: install it".into());
-    };
-    let mut known = BTreeMap::new();
-    for number in 0..args.images {
-        let (name, digest) = lay(&server, number, "first")?;
-        known.insert(name, digest);
-    }
-    let url = format!("http://{}", server.address());
-    let registry = ImageRegistry::new(settings(&url))?;
-    let mut ratios = Vec::new();
-    let (mut bare, mut refreshes) = (Vec::new(), Vec::new());
-    for pair in 0..=args.pairs {
-        let before = bare_loop(&url, args.images).await?;
-        let began = Instant::now();
-        let counts = refresh(&registry, &known).await?;
-        let after = began.elapsed();
-        if counts != (args.images, 0) {
-            return Err(format!("known and read: {counts:?}").into());
-        }
-        // The first pair warms everything up.
-        if pair > 0 {
-            ratios.push(after.as_secs_f64() / before.as_secs_f64());
-            bare.push(before);
-            refreshes.push(after);
-        }
-    }
-    for number in 0..args.changed {
-        lay(&server, number, "second")?;
-    }
-    let began = Instant::now();
-    let counts = refresh(&registry, &known).await?;
-    let changed = began.elapsed();
-    let ratio = median(ratios);
-    let met = if ratio <= GOAL { "met" } else { "MISSED" };
-    let text = format!(
-        "{} images, {} pairs\nbare loop           {:?}\nnothing changed     {:?}, {ratio:.2} of it ({GOAL} at most: {met})\n\
-         {} changed         {changed:?}, read {}\nmost memory         {} MB\n",
-        args.images,
-        args.pairs,
-        median(bare),
-        median(refreshes),
-        args.changed,
-        counts.1,
-        most_memory_mb()
-    );
-    std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
+/// Where images are asked for by somebody else.
+#[derive(clap::Args)]
+pub(crate) struct BareArgs {
+    #[arg(long)]
+    url: String,
+    #[arg(long)]
+    images: usize,
+}
+
+/// (internal) Asks a registry for everything once, in a process of its own.
+pub(crate) async fn bare(args: BareArgs) -> Result<(), Fault> {
+    let took = fair::bare_loop(&args.url, args.images).await?;
+    say(&took.as_secs_f64().to_string());
     Ok(())
 }
 
-fn lay(server: &Server, number: usize, version: &str) -> Result<(String, Digest), Box<dyn Error>> {
-    let name = format!("org/bundle-{number:05}");
-    let text = format!(
-        "name: bundle-{number}\ndescription: {version} {}\n",
-        "x".repeat(2_000)
-    );
-    let laid = server.lay(&name, "latest", &Image::bundle(&text));
-    Ok((name, Digest::parse(&laid.digest)?))
-}
-
-fn settings(url: &str) -> ImageSettings {
-    ImageSettings {
-        name: "large".to_owned(),
-        url: url.to_owned(),
-        pull_from: None,
-        platform: None,
-        names: Names::Catalog { org: None },
-        wanted: Wanted::default(),
-        credentials: Credentials::None,
-        reach: Reach::default(),
+/// Measures, and prints what came of it.
+pub(crate) async fn measure(args: RegistryArgs) -> Result<(), Fault> {
+    std::fs::create_dir_all(&args.dir)?;
+    machine::describe(&args.dir)?;
+    if "images".contains(&args.only) {
+        images(&args).await?;
     }
+    if "index".contains(&args.only) {
+        of_index(&args).await?;
+    }
+    Ok(())
 }
 
-/// How many were known, and how many were read.
-async fn refresh(
-    registry: &ImageRegistry,
-    known: &BTreeMap<String, Digest>,
-) -> Result<(usize, usize), Box<dyn Error>> {
-    let known = |item: &Item| known.get(&item.image).cloned();
-    let found = gather(registry, &known, AT_ONCE).await?.found;
-    let is_known = |state: &State| matches!(state, State::Known(_));
-    let is_read = |state: &State| matches!(state, State::Read(_));
-    let count = |is: fn(&State) -> bool| found.iter().filter(|it| is(&it.state)).count();
-    Ok((count(is_known), count(is_read)))
+async fn images(args: &RegistryArgs) -> Result<(), Fault> {
+    let count = args.images;
+    say(&format!("\n-- {count} images in a registry --"));
+    let dir = fresh_dir(&args.dir.join("images"))?;
+    let fair = Fair::open(count)?;
+    let url = fair.url();
+    let block = |url: &str| format!("{{type: oci, name: large, url: '{url}'}}");
+    let broker = first(&dir, &block(&url), args).await?;
+    say(&format!(
+        "the catalog has {:.1} MB",
+        broker.catalog_mb().await?
+    ));
+    bound(
+        "most memory, reading all of them",
+        broker.peak_mb(),
+        MEMORY_MB,
+        "MB",
+    );
+    drop(broker);
+
+    let broker = Broker::start(&dir, &block(&url)).await?;
+    say(&format!(
+        "started again in {:.2} s",
+        broker.ready.as_secs_f64()
+    ));
+    broker.settled().await?;
+    let (mut loops, mut refreshes, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut times = Times::default();
+    for round in 0..=args.rounds {
+        let bare = fair::bare_loop(&url, count).await?;
+        let took = broker.refresh().await?;
+        // The first round warms everything up.
+        if round > 0 {
+            loops.push(bare.as_secs_f64());
+            refreshes.push(took.as_secs_f64());
+            ratios.push(took.as_secs_f64() / bare.as_secs_f64());
+            noticed(&broker, &fair, count, took, &mut times).await?;
+        }
+    }
+    say(&format!(
+        "bare loop {:.2} s, refresh {:.2} s",
+        median(&loops),
+        median(&refreshes)
+    ));
+    bound(
+        "refresh, nothing changed / bare loop",
+        median(&ratios),
+        GOAL,
+        "×",
+    );
+    tell(&times);
+    fair.change(0..args.changed)?;
+    let took = broker.refresh().await?;
+    say(&format!(
+        "refresh, {} changed: {:.2} s",
+        args.changed,
+        took.as_secs_f64()
+    ));
+    bound(
+        "most memory, all known at the start",
+        broker.peak_mb(),
+        MEMORY_MB,
+        "MB",
+    );
+    drop(broker);
+    counts(&dir, &fair, args).await
 }
 
-/// The same questions, and nothing else.
-async fn bare_loop(url: &str, images: usize) -> Result<Duration, Box<dyn Error>> {
-    use futures_util::StreamExt as _;
-    let http = reqwest::Client::builder().no_proxy().build()?;
+/// How many questions are asked, by a front that counts them and takes its time.
+async fn counts(dir: &std::path::Path, fair: &Fair, args: &RegistryArgs) -> Result<(), Fault> {
+    let front = fair.front();
+    let block = format!("{{type: oci, name: large, url: '{}'}}", front.url());
+    let broker = Broker::start(dir, &block).await?;
+    broker.settled().await?;
+    drop(front.asked());
+    let manifests = |asked: &[String], method: &str| {
+        let is = |it: &&String| it.starts_with(method) && it.contains("/manifests/");
+        asked.iter().filter(is).count()
+    };
+    broker.refresh().await?;
+    let asked = front.asked();
+    let (heads, gets) = (manifests(&asked, "HEAD"), manifests(&asked, "GET"));
+    say(&format!(
+        "nothing changed: {} questions, {heads} of them HEAD",
+        asked.len()
+    ));
+    bound("manifests read, nothing changed", gets as f64, 0.0, "");
+    fair.change(args.changed..2 * args.changed)?;
+    broker.refresh().await?;
+    let gets = manifests(&front.asked(), "GET");
+    bound(
+        "manifests read, some changed",
+        gets as f64,
+        args.changed as f64,
+        "",
+    );
+    Ok(())
+}
+
+async fn of_index(args: &RegistryArgs) -> Result<(), Fault> {
+    let count = args.images;
+    say(&format!("\n-- {count} bundles in an index --"));
+    let dir = fresh_dir(&args.dir.join("index"))?;
+    let index = Index::open(count)?;
+    let block = format!("{{type: index, name: large, url: '{}'}}", index.url());
+    drop(first(&dir, &block, args).await?);
+    let broker = Broker::start(&dir, &block).await?;
+    broker.settled().await?;
+    index.asked();
+    let mut seconds = Vec::new();
+    let mut times = Times::default();
+    for _ in 0..args.rounds {
+        let watch = Watch::begin(broker.port);
+        for _ in 0..INDEX_REFRESHES {
+            seconds.push(broker.refresh().await?.as_secs_f64());
+        }
+        times.refreshing.extend(watch.end());
+        let quiet = seconds.iter().rev().take(INDEX_REFRESHES).sum::<f64>();
+        let watch = Watch::begin(broker.port);
+        tokio::time::sleep(Duration::from_secs_f64(quiet)).await;
+        times.quiet.extend(watch.end());
+    }
+    let (lists, manifests) = index.asked();
+    say(&format!(
+        "{} refreshes: {lists} lists asked for",
+        seconds.len()
+    ));
+    bound("manifests read, nothing changed", manifests as f64, 0.0, "");
+    bound(
+        "refresh, nothing changed",
+        median(&seconds),
+        GOAL_SECONDS,
+        "s",
+    );
+    tell(&times);
+    index.change(0..args.changed);
+    let took = broker.refresh().await?;
+    let (_, manifests) = index.asked();
+    say(&format!(
+        "refresh, {} changed: {:.2} s",
+        args.changed,
+        took.as_secs_f64()
+    ));
+    bound(
+        "manifests read, some changed",
+        manifests as f64,
+        args.changed as f64,
+        "",
+    );
+    bound(
+        "most memory, all known at the start",
+        broker.peak_mb(),
+        MEMORY_MB,
+        "MB",
+    );
+    Ok(())
+}
+
+/// A broker that has read everything for the first time.
+async fn first(dir: &std::path::Path, block: &str, args: &RegistryArgs) -> Result<Broker, Fault> {
     let began = Instant::now();
-    let mut names: Vec<String> = Vec::new();
-    let mut page = Some(format!("{url}/v2/_catalog?n=1000"));
-    while let Some(next) = page.take() {
-        let answer = http.get(next).send().await?;
-        let link = answer.headers().get("link").and_then(|it| it.to_str().ok());
-        let link = link.and_then(|it| it.strip_prefix('<')?.split_once('>'));
-        page = link.map(|(path, _)| format!("{url}{path}"));
-        let listed: serde_json::Value = serde_json::from_slice(&answer.bytes().await?)?;
-        let listed = listed["repositories"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        names.extend(
-            listed
-                .iter()
-                .filter_map(|it| it.as_str().map(str::to_owned)),
+    let broker = Broker::start(dir, block).await?;
+    broker.until_offered(args.images).await?;
+    say(&format!(
+        "read for the first time in {:.1} s",
+        began.elapsed().as_secs_f64()
+    ));
+    Ok(broker)
+}
+
+/// Watches the catalog for as long as a refresh takes: without one, while somebody else asks the same, and
+/// with one.
+async fn noticed(
+    broker: &Broker,
+    fair: &Fair,
+    count: usize,
+    took: Duration,
+    times: &mut Times,
+) -> Result<(), Fault> {
+    let watch = Watch::begin(broker.port);
+    tokio::time::sleep(took).await;
+    times.quiet.extend(watch.end());
+    let watch = Watch::begin(broker.port);
+    fair.bare_loop_elsewhere(count).await?;
+    times.beside.extend(watch.end());
+    let watch = Watch::begin(broker.port);
+    broker.refresh().await?;
+    times.refreshing.extend(watch.end());
+    Ok(())
+}
+
+fn tell(times: &Times) {
+    let of = |what: &str, times: &[f64]| {
+        let (p50, p99) = (watch::share(times, 0.5), watch::share(times, 0.99));
+        let count = times.len();
+        say(&format!(
+            "catalog, {what}: p50 {p50:.2} ms, p99 {p99:.2} ms ({count} times)"
+        ));
+        (p50, p99)
+    };
+    let quiet = of("no refresh", &times.quiet);
+    let with = of("with a refresh", &times.refreshing);
+    bound("catalog p50 / no refresh", with.0 / quiet.0, GOAL_P50, "×");
+    bound("catalog p99 / no refresh", with.1 / quiet.1, GOAL_P99, "×");
+    if !times.beside.is_empty() {
+        let beside = of("somebody else asks the registry", &times.beside);
+        bound(
+            "catalog p50 / the same questions by others",
+            with.0 / beside.0,
+            GOAL_P50,
+            "×",
+        );
+        bound(
+            "catalog p99 / the same questions by others",
+            with.1 / beside.1,
+            GOAL_P99,
+            "×",
         );
     }
-    let accept = "application/vnd.oci.image.manifest.v1+json";
-    let looks = names.iter().map(async |name| {
-        let url = format!("{url}/v2/{name}/manifests/latest");
-        let answer = http.head(url).header("Accept", accept).send().await.ok()?;
-        let digest = answer.headers().get("docker-content-digest")?;
-        Some(digest.to_str().ok()?.to_owned())
-    });
-    let looks = futures_util::stream::iter(looks).buffer_unordered(AT_ONCE);
-    let digests: Vec<Option<String>> = looks.collect().await;
-    match digests.iter().flatten().count() == images {
-        true => Ok(began.elapsed()),
-        false => Err("the bare loop did not find everything".into()),
-    }
 }
 
-fn median<T: PartialOrd + Copy>(mut values: Vec<T>) -> T {
-    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    values[values.len() / 2]
-}
-
-/// The most memory that this process had.
-fn most_memory_mb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|it| it.trim().split(' ').next()?.parse::<u64>().ok());
-    kilobytes.unwrap_or_default() / 1024
+/// A manifest of usual size; no two have the same schemas.
+fn manifest(number: usize, version: &str) -> String {
+    format!(
+        "version: 1.0\nname: bundle-{number:05}\ndescription: A database of its own, {version}, number {number}.\n\
+         bindable: true\nasync: optional\ntags: [database, bench]\n\
+         metadata:\n  displayName: Bundle {number}\n  longDescription: Makes a database, backs it up every \
+         night and looks after its users.\n  documentationUrl: https://bundles.example/{number}\n\
+         plans:\n  - name: default\n    description: One database on a shared server.\n    free: true\n    \
+         parameters:\n      - name: database_name\n        title: Name of the database\n        type: string\n        \
+         default: db_{number}\n        pattern: '^[a-z_][a-z0-9_]*$'\n        required: true\n      \
+         - name: size\n        title: Size\n        type: enum\n        enum: [small, medium, large]\n        \
+         default: small\n      - name: password\n        title: Password\n        type: string\n        \
+         display_type: password\n        required: true\n"
+    )
 }
