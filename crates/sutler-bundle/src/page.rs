@@ -4,6 +4,7 @@ use crate::action::Action;
 use crate::manifest::{
     Bound, Condition, Example, Kind, Manifest, Parameter, PlanEntry, Range, Shape, duration_text,
 };
+use crate::upgrade;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -46,6 +47,8 @@ fn facts(manifest: &Manifest) -> String {
     let mut rows: Vec<(&str, String)> = vec![("name", code(&manifest.name))];
     let mut add = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
     add("version", manifest.bundle_version.as_deref().map(code));
+    let impact = upgrade::maintenance(manifest).and_then(|it| it.description);
+    add("upgrade", impact.as_deref().map(inline));
     let tags: Vec<String> = manifest.tags.iter().map(|tag| code(tag)).collect();
     add("tags", (!tags.is_empty()).then(|| tags.join(", ")));
     let url = text_of(&manifest.metadata, "documentationUrl");

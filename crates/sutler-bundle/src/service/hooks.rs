@@ -122,7 +122,9 @@ impl UntypedService for BundleService {
                     return Err(Error::failed(fault.to_string()));
                 }
                 if upgrades {
-                    state.bundle = pin(&bundle);
+                    let before = std::mem::replace(&mut state.bundle, pin(&bundle));
+                    let Pin { name, version, .. } = &state.bundle;
+                    tracing::info!(bundle = %name, from = ?before.version, to = ?version, "an instance was moved on to another version");
                 }
                 Ok(Updated::new(state.kept()))
             }

@@ -18,5 +18,15 @@ use shop::{Shop, of_ours, passes_its_test};
 fn the_bundle_hello_passes_its_test_and_keeps_every_rule() {
     let hello = of_ours("hello");
     passes_its_test(&hello, &json!({}), &[], 29);
-    Shop::open(&hello, &json!({})).keeps_every_rule();
+    let shop = Shop::open(&hello, &json!({}));
+    shop.keeps_every_rule();
+    // Its version is a semantic one, so that instances can be moved on to it.
+    shop.proves(&[
+        "plan-maintenance-info",
+        "provision-maintenance-same",
+        "provision-maintenance-conflict",
+        "fetch-instance-maintenance",
+        "update-maintenance-same",
+        "update-maintenance-conflict",
+    ]);
 }

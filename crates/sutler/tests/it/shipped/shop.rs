@@ -116,6 +116,26 @@ impl Shop {
         assert_eq!(checked.code, Some(0), "{whole}");
     }
 
+    /// Fails unless a check of the first plan applies these rules, and they are kept.
+    #[track_caller]
+    pub(super) fn proves(&self, rules: &[&str]) {
+        let url = format!("http://{}", self.broker.address());
+        let words = ["check", &url, "--plan", &self.plan, "--format", "json"];
+        let checked = said(self.folder.path(), &words);
+        let report: Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
+        let findings = report["findings"].as_array().expect("a list");
+        for rule in rules {
+            let of = |it: &&Value| it["case"] == *rule;
+            let verdicts: Vec<&Value> = findings
+                .iter()
+                .filter(of)
+                .map(|it| &it["verdict"])
+                .collect();
+            let kept = verdicts.iter().all(|it| **it == "pass");
+            assert!(kept && !verdicts.is_empty(), "{rule}: {verdicts:?}");
+        }
+    }
+
     /// Asks for something, with the ids where they belong; the status and the body.
     pub(super) fn ask(&self, method: &str, path: &str, more: Value) -> (u16, Value) {
         let ids = format!("service_id={}&plan_id={}", self.service, self.plan);
