@@ -161,51 +161,72 @@ async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first
 }
 
 #[tokio::test]
-async fn a_provision_in_the_middle_of_a_withdrawal_is_refused_or_keeps_its_spec() {
+async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keeps_its_spec() {
     let scene = Scene::open().await;
+    scene.registry.remove(HELLO);
+    scene.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
+    let (refresh, deletions) = (
+        scene.conductor.made(REFRESH),
+        scene.conductor.made(DELETIONS),
+    );
     let (mut served, mut refused) = (0, 0);
-    for calls in 0.. {
-        let id = format!("i-{calls}");
-        scene.registry.remove(HELLO);
-        scene
-            .conductor
-            .conduct(&[(REFRESH, calls), ("me", 1), (REFRESH, ALL)]);
-        let provision = async {
-            scene.conductor.part_of("me").await;
-            let answer = scene.hall.provision(&id, "accepts_incomplete=true").await;
-            scene.conductor.done("me");
-            answer
-        };
-        let ((), (status, answer)) = tokio::join!(scene.hall.refresh(), provision);
-        let in_the_middle = scene.conductor.made(REFRESH) > calls;
-        let state = match (status, answer["operation"].as_str()) {
-            (202, Some(operation)) => scene.hall.until_done(&id, operation).await["state"].clone(),
-            _ => Value::Null,
-        };
-        scene.hall.delete().await;
-        if state == "succeeded" {
-            served += 1;
-            let specs = scene.hall.specs("dh").await;
-            assert_eq!(specs.len(), 1, "{id}: its spec is gone");
-            assert_eq!(scene.versions().await, ["1.0.0"], "{id}");
-            assert_eq!(scene.hall.deprovision(&id).await, 200, "{id}");
-            scene.hall.delete().await;
-        } else {
-            refused += 1;
-        }
-        scene.holds(&id).await;
-        assert_eq!(scene.hall.specs("dh").await, NOTHING, "{id}");
-        assert_eq!(scene.versions().await, NOTHING, "{id}");
-        scene.push("1.0.0");
-        scene.hall.refresh().await;
-        if !in_the_middle {
-            break;
+    for one in 0..=refresh {
+        for two in 0..=deletions {
+            scene.push("1.0.0");
+            scene.hall.refresh().await;
+            scene.registry.remove(HELLO);
+            match scene.provision_after(one, two).await {
+                true => served += 1,
+                false => refused += 1,
+            }
         }
     }
     assert!(
-        served > 3 && refused > 0,
+        served > 3 && refused > 3,
         "{served} served, {refused} refused"
     );
+}
+
+impl Scene {
+    /// Somebody provisions when both chores have made so many calls; says whether there was an instance.
+    async fn provision_after(&self, refresh: usize, deletions: usize) -> bool {
+        let when = format!("a provision after {refresh} and {deletions} calls");
+        let id = format!("i-{refresh}-{deletions}");
+        let provision = async {
+            self.conductor.part_of("me").await;
+            let answer = self.hall.provision(&id, "accepts_incomplete=true").await;
+            self.conductor.done("me");
+            answer
+        };
+        let parts = [
+            (REFRESH, refresh),
+            (DELETIONS, deletions),
+            ("me", 1),
+            (DELETIONS, ALL),
+            (REFRESH, ALL),
+        ];
+        let chores = self.both(&parts);
+        let ((), (status, answer)) = tokio::join!(chores, provision);
+        let state = match (status, answer["operation"].as_str()) {
+            (202, Some(operation)) => self.hall.until_done(&id, operation).await["state"].clone(),
+            _ => Value::Null,
+        };
+        let served = state == "succeeded";
+        if served {
+            assert_eq!(
+                self.hall.specs("dh").await.len(),
+                1,
+                "{when}: its spec is gone"
+            );
+            assert_eq!(self.versions().await, ["1.0.0"], "{when}");
+            assert_eq!(self.hall.deprovision(&id).await, 200, "{when}");
+        }
+        self.hall.delete().await;
+        self.holds(&when).await;
+        assert_eq!(self.hall.specs("dh").await, NOTHING, "{when}");
+        assert_eq!(self.versions().await, NOTHING, "{when}");
+        served
+    }
 }
 
 #[tokio::test]
