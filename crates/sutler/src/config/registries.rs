@@ -17,6 +17,14 @@ use sutler_registry::{
 /// Largest file that a block may name, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// Names of Docker Hub that do not list.
+const HUB_NAMES: [&str; 4] = [
+    "docker.io",
+    "index.docker.io",
+    "registry-1.docker.io",
+    "registry.hub.docker.com",
+];
+
 /// Makes a registry of its block.
 ///
 /// # Errors
@@ -40,9 +48,17 @@ pub fn open_registry(
     match block.kind {
         RegistryKind::Oci | RegistryKind::Dockerhub | RegistryKind::Quay => images(block, common),
         RegistryKind::Openshift => {
+            if block.org.is_some() || !block.images.is_empty() {
+                return Err(
+                    "has `org` or `images`, and image streams have none of that: if it is a registry of images, as \
+                     `openshift` was for Automation Broker, write `type: oci`"
+                        .to_owned(),
+                );
+            }
+            let api = "`url`: the API server, such as https://kubernetes.default.svc";
             let registry = OpenShiftRegistry::new(OpenShiftSettings {
                 name: block.name.clone(),
-                url: needed(block.url.as_ref(), "url")?,
+                url: block.url.clone().ok_or_else(|| format!("needs {api}"))?,
                 namespaces: block.namespaces.clone(),
                 wanted: common.wanted,
                 credentials: common.credentials,
@@ -77,6 +93,12 @@ fn images(block: &RegistryBlock, common: Common) -> Result<Arc<dyn Registry>, St
     let (url, pull_from, names) = match block.kind {
         RegistryKind::Dockerhub => {
             let url = given(&block.url, HUB_URL);
+            // What Automation Broker's users wrote there was never asked.
+            let is_hub = HUB_NAMES.contains(&url.trim_start_matches("https://"));
+            let url = match is_hub {
+                true => HUB_URL.to_owned(),
+                false => url,
+            };
             let names = match listed {
                 Some(listed) => listed,
                 None => Names::DockerHub { url, org: org()? },

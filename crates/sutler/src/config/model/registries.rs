@@ -5,7 +5,7 @@ use crate::config::secret::Secret;
 use crate::config::words::{File, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -78,6 +78,9 @@ pub struct RegistryBlock {
     /// Taken and without effect: a registry that fails never keeps the broker from starting.
     #[serde(default)]
     pub fail_on_error: bool,
+    /// Taken and without effect: it was for sorts of registries that are not here.
+    #[serde(default)]
+    pub runner: Option<String>,
     /// Must not be true: name the authority under `ca` instead.
     #[serde(default)]
     pub skip_verify_tls: bool,
@@ -88,25 +91,49 @@ fn answer_within() -> Span {
 }
 
 /// What sort of registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RegistryKind {
-    /// Whatever speaks the distribution API; also written `apiv2`.
-    #[serde(alias = "apiv2")]
+    /// Whatever speaks the distribution API; also written `apiv2`, `partner_rhcc` or `registry_proxy`.
     Oci,
     /// Docker Hub.
     Dockerhub,
     /// Quay.
     Quay,
     /// Image streams of OpenShift; also written `local_openshift`.
-    #[serde(alias = "local_openshift")]
     Openshift,
     /// One file of YAML at a URL.
     Index,
 }
 
+const KINDS: &[&str] = &["oci", "dockerhub", "quay", "openshift", "index"];
+
+impl<'de> Deserialize<'de> for RegistryKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        match word.as_str() {
+            "oci" | "apiv2" | "partner_rhcc" | "registry_proxy" => Ok(Self::Oci),
+            "dockerhub" => Ok(Self::Dockerhub),
+            "quay" => Ok(Self::Quay),
+            "openshift" | "local_openshift" => Ok(Self::Openshift),
+            "index" => Ok(Self::Index),
+            "rhcc" => Err(D::Error::custom(
+                "must be `oci`: Red Hat's catalog cannot be searched in the old way any more; list `images`",
+            )),
+            "helm" | "galaxy" => Err(D::Error::custom(
+                "must be another one: charts and roles are no bundles by themselves; build an image of each, or \
+                 make folders of them, with `sutler bundle new`",
+            )),
+            "mock" => Err(D::Error::custom(
+                "must be another one: put bundles into `bundles.folder`, or into an `index`",
+            )),
+            other => Err(D::Error::unknown_variant(other, KINDS)),
+        }
+    }
+}
+
 /// Where user and password are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RegistryAuth {
     /// In `user` and `pass`, or `token`.
@@ -114,6 +141,20 @@ pub enum RegistryAuth {
     Config,
     /// In the file that `auth_name` names.
     File,
+}
+
+impl<'de> Deserialize<'de> for RegistryAuth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        match word.as_str() {
+            "" | "config" => Ok(Self::Config),
+            "file" => Ok(Self::File),
+            "secret" => Err(D::Error::custom(
+                "must be `file`: mount the secret, and name a file with `username` and `password` under `auth_name`",
+            )),
+            other => Err(D::Error::unknown_variant(other, &["config", "file"])),
+        }
+    }
 }
 
 /// The tags that are wanted.

@@ -67,6 +67,9 @@ fn every_sort_of_registry_is_made_of_its_block() {
         "type: oci, url: 'https://registry.example'",
         "type: apiv2, url: registry.example, images: [org/a], tag: v1",
         "type: dockerhub, images: [org/a]",
+        "type: dockerhub, url: docker.io, org: org, runner: 'docker.io/x:latest', auth_type: ''",
+        "type: partner_rhcc, url: 'https://registry.connect.example', user: me, pass: hush",
+        "type: registry_proxy, url: 'https://proxy.example', images: [org/a]",
         "type: quay, org: org, token: hush",
         "type: openshift, url: 'https://api.example:6443', namespaces: [a, b]",
         "type: local_openshift, url: 'https://api.example:6443', fail_on_error: true",
@@ -83,6 +86,8 @@ fn every_sort_of_registry_is_made_of_its_block() {
 fn what_cannot_be_used_is_said_without_its_secrets() {
     for (block, word) in [
         ("type: oci", "`url`"),
+        ("type: local_openshift", "API server"),
+        ("type: openshift, url: x, images: [org/a]", "`type: oci`"),
         ("type: dockerhub", "`org`"),
         ("type: quay", "`org`"),
         ("type: oci, url: x, skip_verify_tls: true", "`ca`"),
@@ -110,6 +115,25 @@ fn what_cannot_be_used_is_said_without_its_secrets() {
             said.contains(word) && !said.contains("canary"),
             "{block}: {said}"
         );
+    }
+}
+
+#[test]
+fn old_sorts_that_are_not_here_say_what_to_write() {
+    for (block, word) in [
+        ("type: rhcc, url: x", "list `images`"),
+        ("type: helm, url: x, runner: y", "sutler bundle new"),
+        ("type: galaxy, url: x, runner: y", "sutler bundle new"),
+        ("type: mock", "`bundles.folder`"),
+        ("type: dockerhab", "did you mean `dockerhub`?"),
+        (
+            "type: oci, url: x, auth_type: secret, auth_name: y",
+            "`file`",
+        ),
+    ] {
+        let text = format!("auth: none\nregistry: [{{name: r, {block}}}]\n");
+        let said = faults(&of_file(&text)).to_string();
+        assert!(said.contains(word), "{block}: {said}");
     }
 }
 
@@ -152,7 +176,7 @@ fn names_of_registries_are_their_own() {
             format!("registry: [{{name: apb-push, {block}}}]"),
             "what developers push",
         ),
-        ("registry: [{name: a, type: helm}]".to_owned(), "`oci`"),
+        ("registry: [{name: a, type: charts}]".to_owned(), "`oci`"),
         (
             "registry: [{name: a, type: oci, tag: {nmed: []}}]".to_owned(),
             "named",
