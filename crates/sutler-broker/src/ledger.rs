@@ -235,7 +235,8 @@ impl<'a> Batch<'a> {
     /// Whether nothing more should be added to it.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.writes >= BATCH_WRITES_MAX || self.bytes >= BATCH_BYTES_MAX / 2
+        // One more record must fit, and the longest is a version: its manifest, with every second letter escaped.
+        self.writes >= BATCH_WRITES_MAX || self.bytes >= BATCH_BYTES_MAX / 3
     }
 
     /// Whether it writes nothing.

@@ -216,16 +216,22 @@ impl Of<'_> {
         }
     }
 
-    /// Marks what is not marked yet: a mark keeps its first reason and its time.
+    /// Marks what is not marked yet: a mark keeps its first reason and its time. One that would stand for longer
+    /// than the grace is from a clock that was ahead, or from a time when the grace was longer: it is cut short.
     fn mark_all(&self, reason: Reason, which: impl Fn(&str) -> bool, changes: &mut Vec<Change>) {
-        let mark = marked(reason, self.facts.rules, self.facts.now);
-        for (item, held) in &self.known.specs {
-            if held.mark.is_none() && which(item) {
-                changes.push(Change::Mark {
-                    spec: self.name(item),
-                    mark: mark.clone(),
-                });
-            }
+        let new = marked(reason, self.facts.rules, self.facts.now);
+        for (item, held) in self.known.specs.iter().filter(|(item, _)| which(item)) {
+            let mark = match &held.mark {
+                Some(mark) if mark.until <= new.until => continue,
+                Some(mark) => Mark {
+                    reason: mark.reason,
+                    at: mark.at.min(new.at),
+                    until: new.until,
+                },
+                None => new.clone(),
+            };
+            let spec = self.name(item);
+            changes.push(Change::Mark { spec, mark });
         }
     }
 }
@@ -278,7 +284,8 @@ fn seen_again(spec: SpecName, held: &Held, seen: &Seen, changes: &mut Vec<Change
     }
     let mended = held.fault.is_some();
     match seen {
-        Seen::Good { digest, wants } if *digest != held.digest => {
+        // The same content under other names or ids is another offering: the configuration changed.
+        Seen::Good { digest, wants } if *digest != held.digest || *wants != held.wants => {
             changes.push(Change::Replace {
                 spec,
                 from: held.digest.clone(),

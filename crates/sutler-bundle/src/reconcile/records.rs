@@ -28,6 +28,16 @@ pub(super) struct SpecRecord {
     pub service_name: String,
     /// The ids of its plans, of the version that is offered.
     pub plans: Vec<String>,
+    /// What its names and ids were made by: where that is another one, they are made anew.
+    #[serde(default)]
+    pub offered_by: String,
+}
+
+impl SpecRecord {
+    /// Whether its names and ids were made by this; by whom those of old were, nobody knows.
+    pub(super) fn is_offered_by(&self, offered_by: &str) -> bool {
+        self.offered_by.is_empty() || self.offered_by == offered_by
+    }
 }
 
 /// A version as it is written down. It never changes.

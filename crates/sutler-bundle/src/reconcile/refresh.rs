@@ -158,7 +158,7 @@ impl Refresh {
         known: &Registries,
         aside: Aside<'_, '_>,
     ) -> Result<Findings> {
-        let (asked, fresh) = self.ask_all(known, aside).await?;
+        let (asked, fresh) = self.ask_all(records, known, aside).await?;
         let now = Timestamp::now();
         Ok(Findings {
             used: self.used(ledger, records, known, &asked, now).await?,
@@ -194,12 +194,13 @@ impl Refresh {
 
     async fn ask_all(
         &self,
+        records: &Records,
         known: &Registries,
         aside: Aside<'_, '_>,
     ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, Fresh>)> {
         let mut looks: Vec<BoxFuture<'_, Result<Looked>>> = Vec::new();
         for source in self.sources.iter() {
-            looks.push(Box::pin(self.look(source, known, aside)));
+            looks.push(Box::pin(self.look(source, records, known, aside)));
         }
         let mut looks = stream::iter(looks).buffer_unordered(REGISTRIES_AT_ONCE);
         let (mut asked, mut fresh) = (BTreeMap::new(), BTreeMap::new());
@@ -214,15 +215,22 @@ impl Refresh {
     async fn look(
         &self,
         source: &Source,
+        records: &Records,
         known: &Registries,
         aside: Aside<'_, '_>,
     ) -> Result<Looked> {
         let registry = source.registry.name();
+        let offer = version::offer_of(registry, self.offers.all.clone());
         let known_as = |item: &Item| {
             let digest = item.digest.clone()?;
             let name = SpecName::new(registry, &item.to_string());
             let held = known.spec(&name).map(|held| held.digest.as_str());
-            let is_known = held == Some(digest.as_str()) || self.verdict(&name, &digest).is_some();
+            // Under another configuration it has other names and ids.
+            let written = records.specs.get(&name);
+            let offered_by = version::offered_by(&offer, source.tag_of(&name.item));
+            let as_before = written.is_some_and(|it| it.value.is_offered_by(&offered_by));
+            let is_held = as_before && held == Some(digest.as_str());
+            let is_known = is_held || self.verdict(&name, &digest).is_some();
             is_known.then_some(digest)
         };
         let (mut items, mut fresh) = (BTreeMap::new(), BTreeMap::new());
@@ -306,7 +314,7 @@ impl Refresh {
         spec: &sutler_registry::Spec,
     ) -> std::result::Result<Fresh, String> {
         let offer = version::offer_of(&name.registry, self.offers.all.clone());
-        let read = version::read(name, spec, &offer, source.tag_of(&name.item));
+        let read = version::listed(name, spec, &offer, source.tag_of(&name.item));
         read.map_err(|why| sentence(&why))
     }
 

@@ -20,6 +20,16 @@ pub(super) struct Fresh {
     pub wants: BTreeSet<String>,
     pub service_id: String,
     pub service_name: String,
+    pub offered_by: String,
+}
+
+/// What names and ids are made by, besides the manifest.
+pub(super) fn offered_by(offer: &Offer, tag: Option<&str>) -> String {
+    let ids = match offer.ids {
+        IdScheme::Explicit => "explicit",
+        IdScheme::Md5 { .. } => "md5",
+    };
+    format!("{ids} {}", tag.unwrap_or_default())
 }
 
 impl Fresh {
@@ -32,7 +42,29 @@ impl Fresh {
             service_id: self.service_id.clone(),
             service_name: self.service_name.clone(),
             plans: self.record.plans.clone(),
+            offered_by: self.offered_by.clone(),
         }
+    }
+}
+
+/// Makes sense of an item that a registry lists: what is listed must be what runs.
+pub(super) fn listed(
+    name: &SpecName,
+    spec: &Spec,
+    offer: &Offer,
+    tag: Option<&str>,
+) -> Result<Fresh, String> {
+    let fresh = read(name, spec, offer, tag)?;
+    let image = match &fresh.record.image {
+        Some(image) => Some(image.clone()),
+        None => bundle("", &fresh.record)?.manifest.image,
+    };
+    match image.is_some_and(|it| it.contains("@sha256:")) {
+        true => Ok(fresh),
+        false => Err(
+            "it names an image without its digest, and what is listed must be what runs; write NAME@sha256:…"
+                .to_owned(),
+        ),
     }
 }
 
@@ -55,13 +87,13 @@ pub(super) fn read(
         runtime: spec.runtime.clone(),
         plans: Vec::new(),
     };
-    let digest = digest_of(&record);
-    let bundle = bundle(&digest, &record)?;
+    let bundle = bundle("", &record)?;
     let service = offered(&bundle, offer, tag);
     let plans = service.plans.iter().flatten();
     record.plans = plans.filter_map(|plan| plan.id.clone()).collect();
     Ok(Fresh {
-        digest,
+        digest: digest_of(&record),
+        offered_by: offered_by(offer, tag),
         record,
         wants: wanted(&service).into_iter().collect(),
         service_id: service.id.unwrap_or_default(),
@@ -117,13 +149,15 @@ pub(super) fn offer_of(registry: &str, mut offer: Offer) -> Offer {
     offer
 }
 
-/// Names what a version is. The spec is part of it: each knows the plans that were offered of it.
+/// Names what a version is. The spec is part of it, and its plans are: each knows those that were offered of it, so
+/// that whoever was given one of them is found.
 fn digest_of(record: &VersionRecord) -> String {
     let mut hash = Sha256::new();
     let optional = |text: &Option<String>| text.clone().unwrap_or_default();
     let (image, runtime) = (optional(&record.image), optional(&record.runtime));
     let spec = record.spec.to_string();
-    for part in [&spec, &record.file, &record.manifest, &image, &runtime] {
+    let parts = [&spec, &record.file, &record.manifest, &image, &runtime];
+    for part in parts.into_iter().chain(&record.plans) {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
@@ -136,7 +170,7 @@ fn digest_of(record: &VersionRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{offer_of, offered, read};
+    use super::{listed, offer_of, offered, read};
     use crate::catalog::Offer;
     use sutler_registry::{Digest, Item, Spec, SpecName};
 
@@ -217,6 +251,9 @@ mod tests {
             let fault = fault.expect_err("it cannot be offered");
             assert!(fault.contains(why), "{fault}");
         }
+        let tagged = spec(MANIFEST, Some("r/hello:latest"));
+        let fault = listed(&name(), &tagged, &offer, None).expect_err("it may be another tomorrow");
+        assert!(fault.contains("without its digest"), "{fault}");
         let newer = Spec {
             runtime: Some("3".to_owned()),
             ..spec(MANIFEST, Some("i"))

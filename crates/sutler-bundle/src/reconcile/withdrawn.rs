@@ -81,6 +81,7 @@ mod tests {
             service_id: "hello-id".to_owned(),
             service_name: format!("hello of {registry}"),
             plans: vec!["small".to_owned(), "large".to_owned()],
+            offered_by: String::new(),
         }
     }
 

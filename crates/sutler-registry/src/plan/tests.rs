@@ -251,6 +251,49 @@ fn what_returns_after_its_grace_and_before_it_is_deleted_stays() {
 }
 
 #[test]
+fn a_mark_from_a_clock_that_was_ahead_is_cut_short_and_one_from_a_clock_behind_stands() {
+    let mut world = World::new();
+    world.refresh([("a", complete([("x:1", good("d1"))]))]);
+    let year = 365 * 24 * 3600;
+    world.now = year;
+    world.refresh([("a", complete([]))]);
+    // Somebody set the clock right.
+    world.now = 100;
+    assert_eq!(world.refresh([("a", complete([]))]).len(), 1);
+    let held = world.known.spec(&SpecName::new("a", "x:1"));
+    let mark = held
+        .and_then(|it| it.mark.clone())
+        .expect("it is withdrawn");
+    assert_eq!(mark.reason, Reason::Absent);
+    assert_eq!((mark.at, mark.until), (second(100), second(100 + 3600)));
+    // It is not cut again and again, and not deleted early.
+    world.now = 200;
+    assert_eq!(world.refresh([("a", complete([]))]), [""; 0]);
+    world.now = 50;
+    assert_eq!(world.refresh([("a", failed())]).len(), 1);
+    assert!(world.known.spec(&SpecName::new("a", "x:1")).is_some());
+    world.now = 100 + 3600;
+    world.refresh([("a", complete([]))]);
+    assert_eq!(world.known.spec(&SpecName::new("a", "x:1")), None);
+}
+
+#[test]
+fn the_same_content_under_other_ids_is_replaced() {
+    let mut world = World::new();
+    world.refresh([(
+        "a",
+        complete([("x:1", wanting("d1", "the service id old"))]),
+    )]);
+    world.refresh([(
+        "a",
+        complete([("x:1", wanting("d1", "the service id new"))]),
+    )]);
+    let held = world.known.spec(&SpecName::new("a", "x:1"));
+    let wants = &held.expect("it is there").wants;
+    assert_eq!(wants, &BTreeSet::from(["the service id new".to_owned()]));
+}
+
+#[test]
 fn a_registry_that_is_left_out_of_the_configuration_is_withdrawn_and_forgotten() {
     let mut world = World::new();
     world.refresh([("b", complete([("x", good("1"))]))]);

@@ -1,7 +1,10 @@
 //! What a hostile or odd registry may not do to the rest: long words, many faults, other offers than before.
 
-use super::town::{Town, manifest};
-use serde_json::Value;
+use super::steps::Conductor;
+use super::town::{Played, Town, manifest, until};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use sutler_bundle::REFRESH;
 use sutler_registry::ItemFault;
 
@@ -44,4 +47,49 @@ async fn what_was_found_to_be_no_bundle_is_read_once() {
     hall.refresh().await;
     assert_eq!(registry.fetched(), before + 1);
     assert_eq!(hall.offers().await, ["hello"]);
+}
+
+#[tokio::test]
+async fn what_could_not_be_offered_because_the_store_did_not_answer_is_offered_later() {
+    let registry = Played::new("dh");
+    let mut town = Town::with(std::slice::from_ref(&registry));
+    let conductor = Arc::new(Conductor::default());
+    town.conductor = Some(conductor.clone());
+    let hall = town.open().await;
+    hall.refresh().await;
+    conductor.full.store(true, Ordering::SeqCst);
+    registry.push("org/hello:latest", &manifest("1.0.0"));
+    hall.refresh().await;
+    assert!(hall.offers().await.is_empty());
+    conductor.full.store(false, Ordering::SeqCst);
+    until("it is offered", async || hall.offers().await == ["hello"]).await;
+    assert_eq!(hall.provision("i", "").await.0, 201);
+}
+
+#[tokio::test]
+async fn an_instance_keeps_its_version_when_the_configuration_gives_its_bundle_another_name() {
+    let (mut town, registry, hall) = Town::with_hello().await;
+    hall.close().await;
+    // From now on another tag has the plain name: this one is `hello-latest`, with ids of its own.
+    town.default_tag = "stable".to_owned();
+    let hall = town.open().await;
+    hall.refresh().await;
+    assert_eq!(hall.offers().await, ["hello-latest"]);
+    let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+    let service = catalog["services"][0]["id"].as_str().expect("an id");
+    let plan = catalog["services"][0]["plans"][0]["id"].as_str();
+    let plan = plan.expect("an id");
+    let body = json!({
+        "service_id": service, "plan_id": plan, "organization_guid": "o", "space_guid": "s",
+    });
+    let made = hall.send("PUT", "/v2/service_instances/i", body).await;
+    assert_eq!(made.0, 201, "{made:?}");
+    registry.push("org/hello:latest", &manifest("2.0.0"));
+    hall.refresh().await;
+    hall.delete().await;
+    hall.close().await;
+    let hall = town.open().await;
+    let path = format!("/v2/service_instances/i?service_id={service}&plan_id={plan}");
+    let gone = hall.send("DELETE", &path, Value::Null).await;
+    assert_eq!(gone.0, 200, "{gone:?}");
 }

@@ -4,11 +4,12 @@
 
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use sutler_broker::{Chore, ChoreCx, Error, Result};
-use sutler_journal::Store;
-use sutler_journal::conformance::{Fate, Tapped};
+use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::{Store, Write};
 use tokio::sync::Notify;
 
 tokio::task_local! {
@@ -20,6 +21,8 @@ tokio::task_local! {
 pub(crate) struct Conductor {
     plan: Mutex<Plan>,
     killed: Notify,
+    /// Whether the store takes no copies of plans now.
+    pub(crate) full: AtomicBool,
 }
 
 #[derive(Default)]
@@ -125,7 +128,10 @@ impl Conductor {
     /// A store whose conducted callers are driven.
     pub(crate) fn tap(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let conductor = self.clone();
-        Arc::new(Tapped::new(store, move |_| {
+        Arc::new(Tapped::new(store, move |call| {
+            if conductor.full.load(Ordering::SeqCst) && keeps_a_plan(call) {
+                return Fate::Refused;
+            }
             let who = WHO.try_with(String::clone);
             who.map_or(Fate::Through, |who| conductor.meet(&who))
         }))
@@ -138,6 +144,11 @@ impl Conductor {
             conductor: self.clone(),
         })
     }
+}
+
+fn keeps_a_plan(call: &Call<'_>) -> bool {
+    let is_plan = |it: &Write| matches!(it, Write::Put { key, .. } if key.kind() == "plan");
+    matches!(call, Call::Commit(commit) if commit.writes().iter().any(is_plan))
 }
 
 struct Driven {

@@ -159,6 +159,8 @@ pub(crate) struct Town {
     /// Who drives the chores of brokers that are opened from now on.
     pub(crate) conductor: Option<Arc<Conductor>>,
     pub(crate) pushes: Pushes,
+    /// The tag under which bundles have their own names.
+    pub(crate) default_tag: String,
     store: Arc<dyn Store>,
     asked: Arc<Mutex<Asked>>,
     ring: String,
@@ -176,6 +178,7 @@ impl Town {
             },
             conductor: None,
             pushes: Pushes::Refused,
+            default_tag: "latest".to_owned(),
             store,
             asked,
             ring: KeyRing::fresh_line("first").to_string(),
@@ -196,7 +199,7 @@ impl Town {
         let registries = self.registries.iter();
         let sources = registries.map(|registry| Source {
             registry: registry.clone(),
-            default_tag: "latest".to_owned(),
+            default_tag: self.default_tag.clone(),
             at_once: 4,
         });
         sources.collect()
