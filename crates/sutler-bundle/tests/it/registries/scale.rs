@@ -41,7 +41,8 @@ async fn a_refresh_with_nothing_changed_reads_pages_and_writes_no_spec() {
     for count in [50, 450] {
         let (town, registry, hall) = town(count).await;
         let fetched = registry.fetched();
-        (town.asked(), hall.looks());
+        town.asked();
+        hall.looks();
         hall.refresh().await;
         let asked = town.asked();
         assert_eq!(registry.fetched(), fetched);
@@ -59,7 +60,8 @@ async fn what_changed_is_fetched_and_written_and_nothing_else() {
         registry.push(&item(number), &manifest(number, "2.0.0"));
     }
     let fetched = registry.fetched();
-    (town.asked(), hall.looks());
+    town.asked();
+    hall.looks();
     hall.refresh().await;
     let asked = town.asked();
     assert_eq!(registry.fetched() - fetched, 10);
