@@ -91,6 +91,12 @@ fn provision(house: &Counter, name: &str, ids: &Ids) -> Vec<String> {
 fn is_removed_wherever(house: &Counter, other: &Counter, instance: &str, ids: &Ids) {
     let ended = house.until_ended(instance, ids);
     if ended["state"] == "succeeded" {
+        let known = other.items("own");
+        assert_eq!(
+            known,
+            ["org/racing-apb:latest"],
+            "{instance} has no service"
+        );
         other.asked(200, "DELETE", instance, ids);
         let said = other.log_of("deprovision", instance);
         assert_eq!(said, "deprovision by 1.0.0\n");

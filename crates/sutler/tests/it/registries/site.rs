@@ -82,7 +82,16 @@ impl Deref for House {
     }
 }
 
+impl House {
+    /// To be taken along by another thread.
+    #[cfg(feature = "postgres")]
+    pub(super) fn counter(&self) -> Counter {
+        self.counter.clone()
+    }
+}
+
 /// Where a broker is asked, from any thread.
+#[derive(Clone)]
 pub(super) struct Counter {
     pub(super) address: String,
     folder: Arc<TempDir>,

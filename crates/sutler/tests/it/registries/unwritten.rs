@@ -1,7 +1,7 @@
 //! A store that refuses what a refresh found: it is told, nothing that was offered goes, and it is made up for.
 
 use super::harbour::Harbour;
-use super::site::{Counter, Site};
+use super::site::Site;
 use serde_json::{Value, json};
 use std::thread;
 use sutler_servers::{postgres, until};
@@ -34,35 +34,30 @@ fn a_refresh_that_the_store_does_not_take_is_told_as_failed_and_what_was_offered
     harbour.push("hello-apb", "2.0.0");
     harbour.push("new-apb", "1.0.0");
     harbour.hold_lists();
-    let counter: &Counter = &house;
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| counter.run(&["registry", "refresh", "--wait"]));
-        harbour.until_held();
-        postgres::tell(&store, REFUSE);
-        harbour.front.mend();
-        let failure = until("the failure is told", || {
-            let refresh = house.listed()["refresh"].clone();
-            let failure = refresh["failure"].as_str()?;
-            Some(failure.to_owned())
-        });
-        assert!(failure.contains("the store takes no write"), "{failure}");
-        house.broker.until_logged("a chore failed");
-        assert_eq!(house.metric(unwritten).as_deref(), Some("1"));
-        assert_eq!(house.offers(), offered);
-        let table = house.done(&["registry", "list"]);
-        assert!(
-            table.contains("refresh: failed, the store takes no write"),
-            "{table}"
-        );
-
-        postgres::tell(&store, TAKE);
-        let (well, said, told) = waits.join().expect("no panic");
-        assert!(!well, "{said}{told}");
-        assert!(
-            told.contains("the refresh failed: the store takes no write"),
-            "{told}"
-        );
+    let counter = house.counter();
+    // Not in a scope: where the test fails, nobody waits for it.
+    let waits = thread::spawn(move || counter.run(&["registry", "refresh", "--wait"]));
+    harbour.until_held();
+    postgres::tell(&store, REFUSE);
+    harbour.front.mend();
+    let failure = until("the failure is told", || {
+        let refresh = house.listed()["refresh"].clone();
+        let failure = refresh["failure"].as_str()?;
+        Some(failure.to_owned())
     });
+    assert!(failure.contains("the store takes no write"), "{failure}");
+    house.broker.until_logged("a chore failed");
+    assert_eq!(house.metric(unwritten).as_deref(), Some("1"));
+    assert_eq!(house.offers(), offered);
+    let table = house.done(&["registry", "list"]);
+    let told = "refresh: failed, the store takes no write";
+    assert!(table.contains(told), "{table}");
+
+    postgres::tell(&store, TAKE);
+    let (well, said, told) = waits.join().expect("no panic");
+    assert!(!well, "{said}{told}");
+    let sentence = "the refresh failed: the store takes no write";
+    assert!(told.contains(sentence), "{told}");
     assert_eq!(house.offers(), offered);
     let after = house.refreshed();
     assert_eq!(after["refresh"]["failure"], Value::Null, "{after}");
