@@ -9,7 +9,9 @@ use crate::records::{RecordError, Records};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use sutler_journal::{Commit, CommitError, Key, Kind, List, Place, StoreError, Version};
+use sutler_journal::{
+    Commit, CommitError, Key, Kind, List, Place, Realm, Store, StoreError, Version,
+};
 
 /// Where the records lie. No prefix of a platform makes such a name.
 pub(crate) const LEDGER_REALM: &str = "sutler:ledger";
@@ -65,6 +67,23 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// Whether a store has records of any of these collections. Nothing is opened, and nobody needs to run.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn has_any(store: &dyn Store, collections: &[&str]) -> Result<bool, LedgerFault> {
+        let unnameable = |error: sutler_journal::InvalidKey| LedgerFault(error.into());
+        let realm = Realm::new(LEDGER_REALM).map_err(unnameable)?;
+        for collection in collections {
+            let prefix = Key::prefix(&realm, LEDGER, &[collection]);
+            let list = List::Prefix(prefix.map_err(unnameable)?);
+            if !store.list(&list, None, 1).await?.documents.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Reads one record.
     ///
     /// # Errors

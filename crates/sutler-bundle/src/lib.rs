@@ -56,8 +56,8 @@ pub use pack::{
 pub use page::page;
 pub use reconcile::{
     BundleState, BundleView, BundlesView, DELETIONS, Deletions, OldPaths, Pushes, REFRESH,
-    REGISTRY_METRICS, Refresh, RegistriesView, RegistryView, Shop, ShopFault, ShopParts, Source,
-    SpecView,
+    REGISTRY_METRICS, REGISTRY_RECORDS, Refresh, RegistriesView, RegistryView, Shop, ShopFault,
+    ShopParts, Source, SpecView,
 };
 pub use registry::{BUNDLES_MAX, FolderRegistry, Folders, Listed, Offers, Snapshot};
 #[cfg(feature = "containers")]

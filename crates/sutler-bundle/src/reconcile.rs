@@ -25,6 +25,7 @@ pub use bundles::{BundleState, BundleView, BundlesView};
 pub use delete::{DELETIONS, Deletions};
 pub use measure::REGISTRY_METRICS;
 pub use old_paths::OldPaths;
+pub use records::REGISTRY_RECORDS;
 pub use refresh::{REFRESH, Refresh, Source};
 pub use shop::{Pushes, Shop, ShopFault, ShopParts};
 pub use view::{RegistriesView, RegistryView, SpecView};

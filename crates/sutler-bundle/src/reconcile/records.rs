@@ -12,6 +12,8 @@ use sutler_registry::{Held, Known, Registries, SpecName};
 pub(super) const REGISTRIES: &str = "registry";
 pub(super) const SPECS: &str = "spec";
 pub(super) const VERSIONS: &str = "version";
+/// The collections of what is known of registries: while one of them has a record, somebody must look after it.
+pub const REGISTRY_RECORDS: [&str; 3] = [REGISTRIES, SPECS, VERSIONS];
 const STATE: &str = "registries";
 /// The records of the collection above.
 const GENERATION: &str = "generation";

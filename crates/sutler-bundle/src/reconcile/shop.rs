@@ -442,6 +442,10 @@ impl Keeper for Shop {
             }
             Err(_) => false,
         };
+        // What the last refresh withdrew may not have been read here yet.
+        if !refreshing {
+            self.catch_up().await;
+        }
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let sentence = read.withdrawn.sentence(service_id, plan_id);
         Standing {

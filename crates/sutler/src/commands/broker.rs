@@ -139,7 +139,7 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let listener = TcpListener::bind(&address).await.map_err(listen)?;
     let operators = access::operators(&loaded.config).map_err(|fault| fault.to_string())?;
     let mut bundles = bundles::open(&loaded.config)?;
-    let broker = build::broker(&loaded, bundles.as_ref(), operators.clone()).await?;
+    let broker = build::broker(&loaded, bundles.as_mut(), operators.clone()).await?;
     let broker = broker.metrics_page(telemetry.metrics_page());
     let running = broker.start().await?;
     if let Some(bundles) = &mut bundles {

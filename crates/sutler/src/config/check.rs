@@ -270,8 +270,9 @@ fn refresh(config: &Config, findings: &mut Findings) {
 fn bundles(config: &Config, bundles: &Bundles, findings: &mut Findings) {
     let pushed = bundles.compat.dev_broker;
     if bundles.all_folders().next().is_none() && config.registry.is_empty() && !pushed {
-        let reason = "needs `folder` or `folders`, where bundles are, or a `registry`";
-        findings.fault("bundles", reason);
+        let reason = "has no `folder` or `folders`, where bundles are, and there is no `registry`: nothing is \
+                      offered, and only instances that are there already are served";
+        findings.warn("bundles", reason);
     }
     if config.catalog.file.is_some() || config.catalog.services.is_some() {
         let reason = "means nothing beside `bundles`: remove one, or serve it by another broker";

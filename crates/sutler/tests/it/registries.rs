@@ -5,6 +5,7 @@
 //! `harbour.rs` is a registry behind a front that does harm to single requests, `vault.rs` one with TLS and a
 //! password whose images podman built and runs; `site.rs` is the broker.
 
+mod configured;
 mod failing;
 mod harbour;
 mod looked_after;

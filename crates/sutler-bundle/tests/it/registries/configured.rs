@@ -125,3 +125,19 @@ async fn version(hall: &Hall) -> String {
     let version = catalog["services"][0]["metadata"]["bundleVersion"].as_str();
     version.unwrap_or_default().to_owned()
 }
+
+#[tokio::test]
+async fn who_waits_for_the_first_refresh_is_told_what_it_withdrew() {
+    let (mut town, _registry, hall) = with_hello().await;
+    hall.close().await;
+    town.registries.clear();
+    let hall = town.open().await;
+    hall.shop.refresh().await.expect("the store answers");
+    let (status, refused) = hall.provision("j", "").await;
+    assert_eq!(status, 400, "{refused}");
+    let told = refused["description"].as_str().unwrap_or_default();
+    assert!(
+        told.contains("its registry is not configured any more"),
+        "{told}"
+    );
+}

@@ -7,7 +7,7 @@ use crate::stores::{self, Opened};
 use crate::telemetry::{Choices, Telemetry};
 use async_trait::async_trait;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sutler::{
     ClientAuth, Config, DeletedPollAnswer, File, Loaded, MissingVersionAnswer, Records, StoreUrl,
@@ -16,7 +16,7 @@ use sutler_broker::{
     Admin, Auth, Backup, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings,
     Limits, MissingVersion, Patience, Platform, Rate, Settings, Tls,
 };
-use sutler_journal::KeyRing;
+use sutler_journal::{KeyRing, Store};
 use sutler_store_sqlite::SqliteStore;
 
 type Fault = Box<dyn std::error::Error>;
@@ -34,10 +34,15 @@ pub(super) fn telemetry(config: &Config) -> Result<Telemetry, Fault> {
 /// The recipe of the configured broker: bundles, or a catalog with the demo service behind every offering.
 pub(super) async fn broker(
     loaded: &Loaded,
-    bundles: Option<&Bundles>,
+    mut bundles: Option<&mut Bundles>,
     operators: Option<Auth>,
 ) -> Result<Broker, Fault> {
     let config = &loaded.config;
+    let kept = open_store(config).await?;
+    if let (Some(bundles), Some(kept)) = (&mut bundles, &kept) {
+        bundles.remember(config, kept.store.as_ref()).await?;
+    }
+    let bundles = bundles.as_deref();
     let broker = match bundles {
         Some(bundles) => Broker::new(bundles.catalog()?).other_services(bundles.service.clone()),
         None => Broker::new(loaded.catalog.clone()).other_services(Arc::new(Demo)),
@@ -71,26 +76,45 @@ pub(super) async fn broker(
     if config.metrics.public {
         broker = broker.public_metrics();
     }
+    let Some(kept) = kept else {
+        return Ok(broker.in_memory());
+    };
+    if let Some((copies, folder)) = kept.copies {
+        broker = broker.backup(Arc::new(copies), folder);
+    }
+    Ok(broker.shared_store(kept.store, kept.keys))
+}
+
+/// What outlives the process.
+struct Kept {
+    store: Arc<dyn Store>,
+    keys: KeyRing,
+    copies: Option<(Copies, PathBuf)>,
+}
+
+/// Opens the configured store; `None`: nothing outlives the process.
+async fn open_store(config: &Config) -> Result<Option<Kept>, Fault> {
     let keys = match (&config.store.key_file, &config.store.url) {
         (Some(File(path)), _) => path.clone(),
         (None, StoreUrl::Sqlite(path)) => path.with_extension("key"),
-        (None, StoreUrl::Memory) => return Ok(broker.in_memory()),
+        (None, StoreUrl::Memory) => return Ok(None),
         (None, StoreUrl::Server(_)) => {
             return Err("name the keys of the store with store.key_file".into());
         }
     };
-    match stores::open(&config.store.url).await? {
+    let (store, copies): (Arc<dyn Store>, _) = match stores::open(&config.store.url).await? {
         Opened::Sqlite(store, path) => {
-            stores::is_whole(&*store).await?;
             let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-            let broker = broker.backup(Arc::new(Copies(store.clone())), folder);
-            Ok(broker.shared_store(store, KeyRing::file(keys)?))
+            (store.clone(), Some((Copies(store), folder)))
         }
-        Opened::Other(store) => {
-            stores::is_whole(&*store).await?;
-            Ok(broker.shared_store(store, KeyRing::file(keys)?))
-        }
-    }
+        Opened::Other(store) => (store, None),
+    };
+    stores::is_whole(store.as_ref()).await?;
+    Ok(Some(Kept {
+        store,
+        keys: KeyRing::file(keys)?,
+        copies,
+    }))
 }
 
 /// Copies of the database, for operators.

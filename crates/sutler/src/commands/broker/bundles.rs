@@ -12,12 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
-use sutler_broker::Running;
+use sutler_broker::{Ledger, Running};
 use sutler_bundle::{
     BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
-    Offers, OldPaths, Parts, ProcessRunner, ProcessSettings, RegistryLogin, RunUser, Runner,
-    Runners, Shelf, Shop, Snapshot, Work,
+    Offers, OldPaths, Parts, ProcessRunner, ProcessSettings, REGISTRY_RECORDS, RegistryLogin,
+    RunUser, Runner, Runners, Shelf, Shop, Snapshot, Work,
 };
+use sutler_journal::Store;
 use sutler_osb::Catalog;
 
 type Fault = Box<dyn std::error::Error>;
@@ -99,6 +100,26 @@ impl Bundles {
     pub(super) fn catalog(&self) -> Result<Catalog, Fault> {
         let faults = |it: sutler_osb::CatalogFaults| it.to_string();
         Ok(self.offered.catalog().map_err(faults)?)
+    }
+
+    /// Registries that are not configured any more may have left something behind: it is looked after, and their
+    /// instances are served.
+    pub(super) async fn remember(
+        &mut self,
+        config: &Config,
+        store: &dyn Store,
+    ) -> Result<(), Fault> {
+        let Some(configured) = config
+            .bundles
+            .as_ref()
+            .filter(|_| self.registries.is_none())
+        else {
+            return Ok(());
+        };
+        if Ledger::has_any(store, &REGISTRY_RECORDS).await? {
+            self.registries = Some(registries::open_any(config, offers(configured))?);
+        }
+        Ok(())
     }
 
     /// This host, where others share the store: runs are found where they were started.

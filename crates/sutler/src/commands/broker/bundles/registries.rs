@@ -25,13 +25,22 @@ pub(super) fn open(
     config: &Config,
     offers: Offers,
 ) -> std::result::Result<Option<Registries>, String> {
-    let pushes = match &config.bundles {
-        Some(bundles) if bundles.compat.dev_broker => Pushes::Taken,
-        Some(_) | None => Pushes::Refused,
-    };
-    if config.registry.is_empty() && pushes == Pushes::Refused {
+    if config.registry.is_empty() && pushes(config) == Pushes::Refused {
         return Ok(None);
     }
+    open_any(config, offers).map(Some)
+}
+
+fn pushes(config: &Config) -> Pushes {
+    match &config.bundles {
+        Some(bundles) if bundles.compat.dev_broker => Pushes::Taken,
+        Some(_) | None => Pushes::Refused,
+    }
+}
+
+/// Opens what is configured, be it nothing; asks nobody.
+pub(super) fn open_any(config: &Config, offers: Offers) -> std::result::Result<Registries, String> {
+    let pushes = pushes(config);
     let variable = |name: &str| std::env::var(name).ok();
     let mut sources = Vec::with_capacity(config.registry.len());
     for block in &config.registry {
@@ -52,13 +61,13 @@ pub(super) fn open(
     let every = config.refresh.every.0;
     let refresh = Refresh::new(sources.clone(), offers.clone(), rules, every);
     let deletions = Deletions::new(sources.clone(), rules, config.refresh.delete_every.0);
-    Ok(Some(Registries {
+    Ok(Registries {
         sources,
         offers,
         pushes,
         refresh: Arc::new(refresh.pushes(pushes)),
         deletions: Arc::new(deletions.pushes(pushes)),
-    }))
+    })
 }
 
 impl Registries {
