@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result};
@@ -33,6 +34,8 @@ const REGISTRIES_AT_ONCE: usize = 4;
 const SENTENCE_CHARS_MAX: usize = 600;
 /// How often what registries said is looked at anew because somebody else wrote meanwhile.
 const TRIES: u32 = 4;
+/// How often it is written down how far a turn is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
 /// Most verdicts on items that need not be read again; beyond that they are read again.
 const VERDICTS_MAX: usize = 100_000;
 
@@ -104,8 +107,16 @@ impl Findings {
     }
 }
 
-/// Where versions are written as they are read; nowhere, if it is only looked what would change.
-type Aside<'a, 'b> = Option<&'a tokio::sync::Mutex<Writer<'b>>>;
+/// A turn that writes.
+struct Turn<'a> {
+    /// Where versions are written as they are read.
+    writer: tokio::sync::Mutex<Writer<'a>>,
+    /// How many items were looked at.
+    looked: AtomicUsize,
+}
+
+/// There is none if it is only looked what would change.
+type Aside<'a, 'b> = Option<&'a Turn<'b>>;
 
 /// What a look at one registry came to.
 struct Looked {
@@ -246,11 +257,14 @@ impl Refresh {
         };
         let mut all = std::pin::pin!(all);
         while let Some(found) = all.next().await {
+            if let Some(turn) = aside {
+                turn.looked.fetch_add(1, Ordering::Relaxed);
+            }
             let item = found.item.to_string();
             let (seen, read) = self.made_of(source, &item, found);
             if let Some(mut read) = read {
-                if let Some(writer) = aside {
-                    let mut writer = writer.lock().await;
+                if let Some(turn) = aside {
+                    let mut writer = turn.writer.lock().await;
                     let put = writer.put_version(&read.digest, &read.record).await;
                     put.inspect_err(|_| measure::unwritten())?;
                 }
@@ -361,10 +375,12 @@ impl Refresh {
         let ledger = cx.ledger();
         let records = Records::read(ledger).await?;
         let mut known = records.known();
-        let count = self.sources.len();
-        cx.progress(&format!("asking {count} registries")).await?;
-        let writer = tokio::sync::Mutex::new(Writer::new(cx, &records));
-        let findings = self.find(ledger, &records, &known, Some(&writer)).await?;
+        let turn = Turn {
+            writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
+            looked: AtomicUsize::default(),
+        };
+        let finds = self.find(ledger, &records, &known, Some(&turn));
+        let findings = self.told_along(cx, &turn.looked, finds).await?;
         let changes = refresh(&known, &findings.facts());
         cx.progress(&format!("writing {} changes", changes.len()))
             .await?;
@@ -379,12 +395,32 @@ impl Refresh {
             after: &known,
             fresh: &findings.fresh,
         };
-        let written = write(writer.into_inner(), &records, next).await;
+        let written = write(turn.writer.into_inner(), &records, next).await;
         if !written.inspect_err(|_| measure::unwritten())? {
             return Ok(false);
         }
         changes.iter().for_each(tell);
         Ok(true)
+    }
+
+    /// Says from time to time how far it is.
+    async fn told_along<T>(
+        &self,
+        cx: &ChoreCx,
+        looked: &AtomicUsize,
+        finds: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let mut finds = std::pin::pin!(finds);
+        let names: Vec<&str> = self.sources.iter().map(|it| it.registry.name()).collect();
+        let names = names.join(", ");
+        loop {
+            let looked = looked.load(Ordering::Relaxed);
+            cx.progress(&format!("asking {names}; items looked at: {looked}"))
+                .await?;
+            if let Ok(found) = tokio::time::timeout(TELL_EVERY, &mut finds).await {
+                return found;
+            }
+        }
     }
 }
 

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn registries_are_a_table_with_their_faults_in_full() {
         let answer = json!({
-            "refresh": { "running_since": "2026-01-01T00:00:00Z", "progress": "asking 2 registries" },
+            "refresh": { "running_since": "2026-01-01T00:00:00Z", "progress": "asking dh, own; items looked at: 3" },
             "registries": [
                 { "name": "dh", "items": 12, "offered": 10, "withdrawn": 1, "faulty": 1, "failures": 0,
                   "listed": "2026-01-01T00:00:00Z", "fault": null },
@@ -259,7 +259,7 @@ REGISTRY  ITEMS  OFFERED  WITHDRAWN  FAULTY  FAILURES  LISTED
 dh        12     10       1          1       0         2026-01-01T00:00:00Z
 own       0      0        0          0       3         -
 
-refresh: since 2026-01-01T00:00:00Z, asking 2 registries
+refresh: since 2026-01-01T00:00:00Z, asking dh, own; items looked at: 3
 
 own: it does not answer; start it
 ";

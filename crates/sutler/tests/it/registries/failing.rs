@@ -5,7 +5,7 @@ use super::harbour::Harbour;
 use super::site::Site;
 use crate::asked::Ask;
 use serde_json::json;
-use sutler_servers::Fate;
+use sutler_servers::{Fate, until};
 
 const NOTHING: [&str; 0] = [];
 
@@ -135,4 +135,27 @@ fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later
     assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
     house.refreshed();
     assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
+}
+
+#[test]
+fn how_far_a_refresh_is_is_told_while_one_image_keeps_it_waiting() {
+    let Some(harbour) = Harbour::open() else {
+        return;
+    };
+    harbour.push("quick-apb", "1.0.0");
+    harbour.push("slow-apb", "1.0.0");
+    harbour
+        .front
+        .when("HEAD /v2/org/slow-apb/manifests/", Fate::Hold);
+    let mut block = harbour.block("own");
+    block["answer_within"] = json!("60s");
+    let house = Site::new(&[block]).broker();
+    let told = until("it is told", || {
+        let listed = house.done(&["registry", "list"]);
+        listed.contains("items looked at: 1").then_some(listed)
+    });
+    assert!(told.contains("asking own; "), "{told}");
+    harbour.front.mend();
+    house.refreshed();
+    assert_eq!(house.offers(), ["quick-apb 1.0.0", "slow-apb 1.0.0"]);
 }
