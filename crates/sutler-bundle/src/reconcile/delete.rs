@@ -74,28 +74,29 @@ impl Chore for Deletions {
             rules: self.rules,
             now,
         };
-        let mut gone = BTreeSet::new();
+        let (mut gone, mut forgotten) = (BTreeSet::new(), false);
         for change in deletions(&known, &facts) {
             if delete(cx, &records, &change).await? {
                 gone.extend(change.spec().cloned());
+                forgotten |= change.spec().is_none();
                 tell(&change);
             }
         }
         delete_versions(cx, &records, &gone, uses).await?;
-        match gone.is_empty() {
-            true => Ok(()),
-            false => tell_readers(cx).await,
+        match (gone.is_empty(), forgotten) {
+            (true, false) => Ok(()),
+            (no_spec, _) => tell_readers(cx, !no_spec).await,
         }
     }
 }
 
-/// Has everybody read specs again. A refresh that is in the middle does so itself.
-async fn tell_readers(cx: &ChoreCx) -> Result<()> {
+/// Has everybody read again, specs too if one is gone. A refresh that is in the middle does so itself.
+async fn tell_readers(cx: &ChoreCx, specs: bool) -> Result<()> {
     if let Some(now) = generation(cx.ledger()).await?
         && !now.value.dirty
         && !now.value.filling
     {
-        let next = now.value.next(true);
+        let next = now.value.next(specs);
         let batch = put_generation(cx.batch(), Some(now.stamp), next);
         cx.write(batch).await?;
     }

@@ -49,8 +49,9 @@ async fn a_registry_that_is_left_out_is_withdrawn_and_its_instances_are_served()
     assert_eq!(hall.bind("i", "b").await, 201);
     assert_eq!(hall.unbind("i", "b").await, 200);
     assert_eq!(hall.deprovision("i").await, 200);
-    // First its spec goes, then the registry is forgotten.
+    // First its spec goes, then the registry is forgotten, and nobody shows it any more.
     hall.delete().await;
+    assert_eq!(registries(&hall).await, [("dh".to_owned(), false)]);
     hall.delete().await;
     assert_eq!(registries(&hall).await, []);
 }
