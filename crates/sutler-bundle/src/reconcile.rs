@@ -15,6 +15,7 @@ mod records;
 mod refresh;
 mod shop;
 mod used;
+mod verdicts;
 mod version;
 mod view;
 mod window;

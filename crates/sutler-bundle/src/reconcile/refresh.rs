@@ -8,6 +8,7 @@ use super::measure;
 use super::records::{Records, SpecRecord, without_specs};
 use super::shop::Pushes;
 use super::used::Uses;
+use super::verdicts::{Verdict, Verdicts};
 use super::version::{self, Fresh};
 use super::writer::Writer;
 use crate::registry::Offers;
@@ -16,14 +17,14 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result};
 use sutler_registry::{
-    Asked, Change, Digest, Facts, Found, Held, Item, ItemFault, PUSHED, Registries, Registry,
-    Rules, Seen, SpecName, State, in_question, look_through, refresh,
+    Asked, Change, Facts, Found, Held, Item, ItemFault, PUSHED, Registries, Registry, Rules, Seen,
+    SpecName, State, in_question, look_through, refresh,
 };
 
 /// The name of the chore.
@@ -36,8 +37,6 @@ const SENTENCE_CHARS_MAX: usize = 600;
 const TRIES: u32 = 4;
 /// How often it is written down how far a turn is.
 const TELL_EVERY: Duration = Duration::from_secs(2);
-/// Most verdicts on items that need not be read again; beyond that they are read again.
-const VERDICTS_MAX: usize = 100_000;
 
 /// A registry as it is configured.
 #[derive(Clone)]
@@ -58,22 +57,6 @@ impl Source {
     }
 }
 
-/// What is known for ever of one version of an item.
-#[derive(Clone, Debug)]
-enum Verdict {
-    NotABundle(String),
-    Faulty(String),
-}
-
-impl Verdict {
-    fn seen(self) -> Seen {
-        match self {
-            Self::NotABundle(why) => Seen::NotABundle(why),
-            Self::Faulty(why) => Seen::Faulty(why),
-        }
-    }
-}
-
 /// Asks registries what they have.
 pub struct Refresh {
     sources: Arc<[Source]>,
@@ -81,7 +64,7 @@ pub struct Refresh {
     rules: Rules,
     every: Duration,
     pushes: Pushes,
-    verdicts: Mutex<HashMap<SpecName, (Digest, Verdict)>>,
+    verdicts: Verdicts,
 }
 
 /// What came of asking registries.
@@ -135,7 +118,7 @@ impl Refresh {
             rules,
             every,
             pushes: Pushes::default(),
-            verdicts: Mutex::default(),
+            verdicts: Verdicts::default(),
         }
     }
 
@@ -241,7 +224,7 @@ impl Refresh {
             let offered_by = version::offered_by(&offer, source.tag_of(&name.item));
             let as_before = written.is_some_and(|it| it.value.is_offered_by(&offered_by));
             let is_held = as_before && held == Some(digest.as_str());
-            let is_known = is_held || self.verdict(&name, &digest).is_some();
+            let is_known = is_held || self.verdicts.of(&name, &digest).is_some();
             is_known.then_some(digest)
         };
         let (mut items, mut fresh) = (BTreeMap::new(), BTreeMap::new());
@@ -285,7 +268,7 @@ impl Refresh {
     fn made_of(&self, source: &Source, item: &str, found: Found) -> (Option<Seen>, Option<Fresh>) {
         let name = SpecName::new(source.registry.name(), item);
         let seen = match found.state {
-            State::Known(digest) => match self.verdict(&name, &digest) {
+            State::Known(digest) => match self.verdicts.of(&name, &digest) {
                 None => Some(Seen::Same),
                 Some(verdict) => Some(verdict.seen()),
             },
@@ -296,7 +279,8 @@ impl Refresh {
                     return (Some(Seen::Good { digest, wants }), Some(read));
                 }
                 Err(why) => {
-                    self.judge(&name, &spec.digest, Verdict::Faulty(why.clone()));
+                    let verdict = Verdict::Faulty(why.clone());
+                    self.verdicts.add(&name, &spec.digest, verdict);
                     Some(Seen::Faulty(why))
                 }
             },
@@ -316,7 +300,7 @@ impl Refresh {
             }
         };
         if let Some(digest) = fault.verdict_on() {
-            self.judge(name, digest, verdict.clone());
+            self.verdicts.add(name, digest, verdict.clone());
         }
         Some(verdict.seen())
     }
@@ -330,20 +314,6 @@ impl Refresh {
         let offer = version::offer_of(&name.registry, self.offers.all.clone());
         let read = version::listed(name, spec, &offer, source.tag_of(&name.item));
         read.map_err(|why| sentence(&why))
-    }
-
-    fn verdict(&self, name: &SpecName, digest: &Digest) -> Option<Verdict> {
-        let verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, verdict) = verdicts.get(name)?;
-        (of == digest).then(|| verdict.clone())
-    }
-
-    fn judge(&self, name: &SpecName, digest: &Digest, verdict: Verdict) {
-        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-        if verdicts.len() >= VERDICTS_MAX {
-            verdicts.clear();
-        }
-        verdicts.insert(name.clone(), (digest.clone(), verdict));
     }
 }
 
