@@ -382,6 +382,9 @@ impl Refresh {
     ) -> Result<T> {
         let mut finds = std::pin::pin!(finds);
         let names: Vec<&str> = self.sources.iter().map(|it| it.registry.name()).collect();
+        if names.is_empty() {
+            return finds.await;
+        }
         let names = names.join(", ");
         loop {
             let looked = looked.load(Ordering::Relaxed);
