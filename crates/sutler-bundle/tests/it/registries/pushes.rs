@@ -6,7 +6,7 @@ use crate::service::fake::Play;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_bundle::{Action, Pushes, REFRESH, Runnable};
+use sutler_bundle::{Action, Pushes, REFRESH};
 use sutler_registry::PUSHED;
 
 const NOTHING: [&str; 0] = [];
@@ -25,15 +25,6 @@ async fn open() -> (Town, Arc<Played>, Hall) {
 fn other(version: &str) -> String {
     let own = manifest(version).replace("hello", "other");
     own.replace(PLAN, "other-plan")
-}
-
-fn image(town: &Town, action: Action) -> String {
-    let orders = town.fake.ordered();
-    let order = orders.iter().rev().find(|it| it.action == action);
-    match &order.expect("it was run").runnable {
-        Runnable::Image { reference, .. } => reference.clone(),
-        Runnable::Folder { .. } => "a folder".to_owned(),
-    }
 }
 
 async fn version(hall: &Hall, name: &str) -> Value {
@@ -65,7 +56,7 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
     assert_eq!(hall.offers().await, ["hello", "other"]);
     hall.refresh().await;
     assert_eq!(hall.provision("i", "").await.0, 201);
-    assert_eq!(image(&town, Action::Provision), "hello");
+    assert_eq!(town.ran(Action::Provision), "hello");
     let gone = format!("/v2/apb/{SERVICE}");
     assert_eq!(delete(&hall, &gone).await.0, 204);
     assert_eq!(hall.offers().await, ["other"]);
@@ -81,7 +72,7 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
         ["hello: its developer deleted it"]
     );
     assert_eq!(hall.deprovision("i").await, 200);
-    assert_eq!(image(&town, Action::Deprovision), "hello");
+    assert_eq!(town.ran(Action::Deprovision), "hello");
     hall.delete().await;
     assert_eq!(hall.specs(PUSHED).await, NOTHING);
     assert_eq!(delete(&hall, &gone).await.0, 404);
@@ -93,16 +84,16 @@ async fn a_push_replaces_the_one_before_and_instances_keep_what_made_them() {
     let first = format!("{}\nimage: r.example/hello:1", block("1.0.0"));
     assert_eq!(hall.push(&first).await.0, 200);
     assert_eq!(hall.provision("old", "").await.0, 201);
-    assert_eq!(image(&town, Action::Provision), "r.example/hello:1");
+    assert_eq!(town.ran(Action::Provision), "r.example/hello:1");
     let second = format!("{}\nimage: r.example/hello:2", block("2.0.0"));
     assert_eq!(hall.push(&second).await.0, 200);
     assert_eq!(version(&hall, "hello").await, "2.0.0");
     hall.refresh().await;
     hall.delete().await;
     assert_eq!(hall.provision("new", "").await.0, 201);
-    assert_eq!(image(&town, Action::Provision), "r.example/hello:2");
+    assert_eq!(town.ran(Action::Provision), "r.example/hello:2");
     assert_eq!(hall.deprovision("old").await, 200);
-    assert_eq!(image(&town, Action::Deprovision), "r.example/hello:1");
+    assert_eq!(town.ran(Action::Deprovision), "r.example/hello:1");
 }
 
 /// The manifest in lines.

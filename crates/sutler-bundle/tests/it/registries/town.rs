@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{Broker, Chore, Running};
 use sutler_bundle::{
-    BundleService, DELETIONS, Deletions, Limits, Offers, OldPaths, Parts, Pushes, REFRESH, Refresh,
-    Runners, Shelf, Shop, ShopParts, Snapshot, Source,
+    Action, BundleService, DELETIONS, Deletions, Limits, Offers, OldPaths, Parts, Pushes, REFRESH,
+    Refresh, Runnable, Runners, Shelf, Shop, ShopParts, Snapshot, Source,
 };
 use sutler_journal::{KeyRing, Store};
 use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Rules, Spec};
@@ -167,6 +167,16 @@ pub(crate) struct Town {
 }
 
 impl Town {
+    /// The image that an action was last run by.
+    pub(crate) fn ran(&self, action: Action) -> String {
+        let orders = self.fake.ordered();
+        let order = orders.iter().rev().find(|it| it.action == action);
+        match &order.expect("it was run").runnable {
+            Runnable::Image { reference, .. } => reference.clone(),
+            Runnable::Folder { .. } => "a folder".to_owned(),
+        }
+    }
+
     pub(crate) fn with(registries: &[Arc<Played>]) -> Self {
         let (store, asked) = counted();
         Self {

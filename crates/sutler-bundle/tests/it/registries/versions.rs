@@ -3,22 +3,13 @@
 use super::town::{Hall, PLAN, Played, SERVICE, Town, manifest, until};
 use crate::service::fake::Play;
 use serde_json::{Value, json};
-use sutler_bundle::{Action, Runnable};
-
-fn image(town: &Town, action: Action) -> String {
-    let orders = town.fake.ordered();
-    let order = orders.iter().rev().find(|it| it.action == action);
-    match &order.expect("it was run").runnable {
-        Runnable::Image { reference, .. } => reference.clone(),
-        Runnable::Folder { .. } => "a folder".to_owned(),
-    }
-}
+use sutler_bundle::Action;
 
 #[tokio::test]
 async fn r21_an_instance_keeps_the_version_that_made_it() {
     let (town, registry, hall) = Town::with_hello().await;
     assert_eq!(hall.provision("old", "").await.0, 201);
-    let made_by = image(&town, Action::Provision);
+    let made_by = town.ran(Action::Provision);
     assert!(
         made_by.starts_with("registry.example/org/hello@sha256:"),
         "{made_by}"
@@ -27,7 +18,7 @@ async fn r21_an_instance_keeps_the_version_that_made_it() {
     hall.refresh().await;
     hall.delete().await;
     assert_eq!(hall.provision("new", "").await.0, 201);
-    assert_ne!(image(&town, Action::Provision), made_by);
+    assert_ne!(town.ran(Action::Provision), made_by);
     hall.close().await;
     // Also when nothing but the records is left of it.
     registry.remove("org/hello:latest");
@@ -35,14 +26,14 @@ async fn r21_an_instance_keeps_the_version_that_made_it() {
     hall.refresh().await;
     hall.delete().await;
     assert_eq!(hall.deprovision("old").await, 200);
-    assert_eq!(image(&town, Action::Deprovision), made_by);
+    assert_eq!(town.ran(Action::Deprovision), made_by);
 }
 
 #[tokio::test]
 async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_told_to() {
     let (town, registry, hall) = Town::with_hello().await;
     assert_eq!(hall.provision("i", "").await.0, 201);
-    let made_by = image(&town, Action::Provision);
+    let made_by = town.ran(Action::Provision);
     registry.push("org/hello:latest", &manifest("2.0.0"));
     hall.refresh().await;
     let offered = async || {
@@ -70,7 +61,7 @@ async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_
     assert_eq!(fetched(&hall).await, "1.0.0");
     town.fake.plays(Action::Update, Play::well());
     assert_eq!(upgrade(&hall, "2.0.0").await.0, 200);
-    let moved_by = image(&town, Action::Update);
+    let moved_by = town.ran(Action::Update);
     assert_ne!(moved_by, made_by);
     assert_eq!(
         town.fake.last_vars()["_apb_previous_bundle_version"],
@@ -89,7 +80,7 @@ async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_
     hall.delete().await;
     assert_eq!(fetched(&hall).await, "2.0.0");
     assert_eq!(hall.deprovision("i").await, 200);
-    assert_eq!(image(&town, Action::Deprovision), moved_by);
+    assert_eq!(town.ran(Action::Deprovision), moved_by);
     assert_eq!(town.fake.last_vars()["_apb_bundle_version"], "2.0.0");
 }
 
@@ -121,7 +112,7 @@ async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
     assert_eq!(status, 202, "{started}");
     let operation = started["operation"].as_str().expect("an operation");
     until("it runs", async || town.fake.ordered().len() == 2).await;
-    let moved_by = image(&town, Action::Update);
+    let moved_by = town.ran(Action::Update);
     registry.push("org/hello:latest", &plans("3.0.0", &small));
     hall.refresh().await;
     hall.delete().await;
@@ -130,7 +121,7 @@ async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
     town.fake.release();
     assert_eq!(hall.until_done("i", operation).await["state"], "succeeded");
     assert_eq!(hall.deprovision("i").await, 200);
-    assert_eq!(image(&town, Action::Deprovision), moved_by);
+    assert_eq!(town.ran(Action::Deprovision), moved_by);
 }
 
 #[tokio::test]
