@@ -29,8 +29,9 @@ const PATTERN_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// Largest size of all compiled patterns of a schema, in bytes.
 const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Most compiled schemas kept. Beyond that all are forgotten and compiled again when needed.
-const COMPILED_MAX: usize = 1024;
+/// Most compiled schemas kept at hand; beyond that all are forgotten. Few, because one takes some 12 kB and
+/// each of ten thousand offerings is compiled when it is checked; plans in use keep theirs (`plans.rs`).
+const COMPILED_MAX: usize = 64;
 
 /// Most faults named in one sentence.
 const FAULTS_NAMED_MAX: usize = 5;
@@ -44,9 +45,12 @@ const APPLICATIONS_MAX: u64 = 10_000_000;
 /// Most rules that may be applied for a full list of faults; beyond that, only the first is named.
 const APPLICATIONS_LISTED_MAX: u64 = 50_000;
 
-/// Schemas that have been compiled, by the hash of their text: every request of an instance comes
-/// with the copy of the plan that was pinned, and compiling takes longer than checking.
-static COMPILED: LazyLock<Mutex<HashMap<[u8; 32], Arc<Compiled>>>> = LazyLock::new(Mutex::default);
+/// Schemas that were compiled lately, by the hash of their text: plans of an offering often have the same
+/// ones, and compiling takes longer than checking.
+#[derive(Default)]
+struct Lately(Mutex<HashMap<[u8; 32], Arc<Compiled>>>);
+
+static COMPILED: LazyLock<Lately> = LazyLock::new(Lately::default);
 
 /// The compiled schemas of one plan. Cheap to clone.
 #[derive(Clone, Default)]
@@ -75,7 +79,8 @@ impl ParameterSchemas {
     /// Compiles the schemas of a plan, or finds them compiled.
     ///
     /// # Guarantees
-    /// Nothing is fetched from anywhere. The same schema is compiled once, whichever plan has it.
+    /// Nothing is fetched from anywhere. Plans with the same schema share it compiled, if both are met within
+    /// a few dozen others.
     ///
     /// # Errors
     /// The first schema that cannot be used, with its path.
@@ -152,34 +157,38 @@ fn compile_optional(schema: Located<'_>) -> Result<Option<Arc<Compiled>>, Schema
     let Some((path, schema)) = schema else {
         return Ok(None);
     };
-    let compiled = cached(schema).map_err(|(pointer, reason)| SchemaFault {
-        path: format!("{path}{pointer}"),
-        reason,
-    })?;
+    let compiled = COMPILED
+        .compiled(schema)
+        .map_err(|(pointer, reason)| SchemaFault {
+            path: format!("{path}{pointer}"),
+            reason,
+        })?;
     Ok(Some(compiled))
 }
 
-fn cached(schema: &Value) -> Result<Arc<Compiled>, (String, String)> {
-    // Before anything walks it recursively, printing it included.
-    shape::check_nesting(schema)?;
-    let text = schema.to_string();
-    if text.len() > SCHEMA_BYTES_MAX {
-        let reason = format!("must not be larger than {SCHEMA_BYTES_MAX} bytes");
-        return Err((String::new(), reason));
+impl Lately {
+    fn compiled(&self, schema: &Value) -> Result<Arc<Compiled>, (String, String)> {
+        // Before anything walks it recursively, printing it included.
+        shape::check_nesting(schema)?;
+        let text = schema.to_string();
+        if text.len() > SCHEMA_BYTES_MAX {
+            let reason = format!("must not be larger than {SCHEMA_BYTES_MAX} bytes");
+            return Err((String::new(), reason));
+        }
+        let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = lock().get(&hash) {
+            return Ok(Arc::clone(compiled));
+        }
+        // Compiled outside the lock: two threads may do it at once, and both are right.
+        let compiled = Arc::new(compile(schema)?);
+        let mut all = lock();
+        if all.len() >= COMPILED_MAX {
+            all.clear();
+        }
+        all.insert(hash, Arc::clone(&compiled));
+        Ok(compiled)
     }
-    let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-    let lock = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(compiled) = lock().get(&hash) {
-        return Ok(Arc::clone(compiled));
-    }
-    // Compiled outside the lock: two threads may do it at once, and both are right.
-    let compiled = Arc::new(compile(schema)?);
-    let mut all = lock();
-    if all.len() >= COMPILED_MAX {
-        all.clear();
-    }
-    all.insert(hash, Arc::clone(&compiled));
-    Ok(compiled)
 }
 
 fn compile(schema: &Value) -> Result<Compiled, (String, String)> {

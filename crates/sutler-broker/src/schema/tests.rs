@@ -3,8 +3,9 @@
 mod derived;
 mod hostile;
 
-use super::{ParameterSchemas, SchemaFault};
+use super::{COMPILED_MAX, Lately, ParameterSchemas, SchemaFault};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use sutler_osb::{
     BindingSchemas, Catalog, InstanceSchemas, OperationSchema, Parameters, PinnedPlan, PlanSpec,
     Schemas, ServiceSpec,
@@ -257,13 +258,29 @@ fn a_schema_that_does_not_compile_is_a_fault_with_its_path() {
     }
 }
 
+/// The `nth` of many schemas.
+fn numbered(nth: usize) -> Value {
+    json!({"$schema": DRAFT4, "title": format!("number {nth}")})
+}
+
 #[test]
-fn the_same_schema_is_compiled_once() {
-    let schema = json!({"$schema": DRAFT4, "title": "compiled once"});
-    let one = compile(schema.clone()).unwrap();
-    let other = compile(schema).unwrap();
-    let (one, other) = (one.provision.unwrap(), other.provision.unwrap());
-    assert!(std::sync::Arc::ptr_eq(&one, &other));
+fn the_same_schema_is_compiled_once_while_it_is_at_hand() {
+    let lately = Lately::default();
+    let first = lately.compiled(&numbered(0)).unwrap();
+    for nth in 0..COMPILED_MAX {
+        lately.compiled(&numbered(nth)).unwrap();
+    }
+    let again = lately.compiled(&numbered(0)).unwrap();
+    assert!(Arc::ptr_eq(&first, &again));
+}
+
+#[test]
+fn few_schemas_are_kept_compiled_however_many_are_checked() {
+    let lately = Lately::default();
+    for nth in 0..=COMPILED_MAX * 3 {
+        lately.compiled(&numbered(nth)).unwrap();
+        assert!(lately.0.lock().unwrap().len() <= COMPILED_MAX);
+    }
 }
 
 #[test]
