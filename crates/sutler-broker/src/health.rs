@@ -4,11 +4,11 @@
 //! that, so nobody can load the store by asking. The same loop samples the queues for `measure.rs`.
 //! Strangers may ask, so an answer is one sentence and names nothing.
 
+use crate::content::Content;
 use crate::http::Reply;
 use crate::measure::{self, Route};
 use crate::observe;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Response, StatusCode};
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl Probes {
 }
 
 fn page(status: StatusCode, text: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(text.into()));
+    let mut reply = Response::new(Content::of(text));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");

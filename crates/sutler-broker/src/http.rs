@@ -15,6 +15,7 @@ pub use route::Endpoint;
 pub(crate) use route::PATHS;
 
 use crate::auth::{Auth, Caller, Rejection};
+use crate::content::Content;
 use crate::desk::{Asker, Desk};
 use crate::measure::{self, Limited};
 use crate::observe;
@@ -22,7 +23,6 @@ use crate::server::{AtWork, Sort, Turnstile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use error::Answer;
-use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::{Request, Response};
 use route::{Ids, Routed};
@@ -34,7 +34,7 @@ use sutler_osb::{
 };
 
 /// What the broker answers with.
-pub(crate) type Reply = Response<Full<Bytes>>;
+pub(crate) type Reply = Response<Content>;
 
 /// An endpoint of the author's own in place of one of the ten. Authentication and the version
 /// header were checked before; the [`Caller`] is in the request's extensions.
@@ -131,7 +131,7 @@ impl Http {
                 parts.extensions.insert(caller);
             }
             let answered = replacement.answer(Request::from_parts(parts, bytes)).await;
-            return Ok(answered.map(Full::new));
+            return Ok(answered.map(Content::of));
         }
         if takes_body {
             check_content_type(&parts.headers)?;

@@ -179,7 +179,7 @@ impl Running {
         for (service, footing) in footings {
             if let Some(ledger) = self.ledger() {
                 let key = ledger.key(footing.collection, &footing.id)?;
-                standing.insert(service, (key, footing.stamp.0));
+                standing.push((service, (key, footing.stamp.0)));
             }
         }
         self.0.replace_catalog(slots, standing).await

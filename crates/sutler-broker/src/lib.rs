@@ -12,6 +12,7 @@ mod canary;
 mod catalog_file;
 mod chore;
 mod cleanup;
+mod content;
 mod cron;
 mod cx;
 mod desk;

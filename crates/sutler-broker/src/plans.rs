@@ -2,25 +2,29 @@
 //!
 //! The catalog can be replaced at run time; an instance keeps the copy of its plan that it was made
 //! with, under the copy's digest, so a plan that vanishes is *withdrawn* and never makes an instance
-//! unmanageable. What one offering is kept as: `plans/offering.rs`; how the next catalog is put together of
-//! what stays and what is new: `plans/swap.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
+//! unmanageable. What one offering is kept as: `plans/offering.rs`, all of them: `plans/listing.rs`; the bytes of
+//! the answer: `plans/sheets.rs`; how the next catalog is put together of what stays and what is new:
+//! `plans/swap.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
 
+mod listing;
 mod offering;
+mod sheets;
 mod swap;
+#[cfg(test)]
+mod tests;
 
 pub use offering::Offering;
 pub use swap::Slot;
 
 use crate::broker::BuildError;
+use crate::content::Content;
 use crate::keeper::{Kept as Keeping, Standing};
 use crate::records::{PLAN, RecordError, Records};
 use crate::schema::ParameterSchemas;
 use crate::service::UntypedService;
-use bytes::Bytes;
-use offering::Entry;
+use listing::Listing;
+use sheets::Sheets;
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, Place, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
@@ -38,50 +42,64 @@ pub(crate) struct OfferedPlan {
 }
 
 /// What offerings stand on, by the service's id: a provision expects it unchanged.
-pub(crate) type Footings = HashMap<String, (Key, Version)>;
+pub(crate) type Footings = Vec<(String, (Key, Version))>;
 
 /// The catalog and its answer, made once.
 #[derive(Default)]
 pub(crate) struct Offer {
-    entries: Vec<(Entry, Range<usize>)>,
-    /// Where offerings stand among the entries.
-    services: HashMap<ServiceId, usize>,
-    /// Where plans stand: the offering, and which of its plans.
-    plans: HashMap<PlanId, (usize, usize)>,
-    pub body: Bytes,
+    listing: Listing,
+    sheets: Sheets,
+    pub content: Content,
     pub etag: String,
-    footings: Footings,
+    /// What each offering stands on; of nobody, where none stands on anything.
+    standing: Box<[Option<(Key, Version)>]>,
     cache: Arc<Cache>,
 }
 
 impl Offer {
     /// A plan *of that service* (B-120).
     pub(crate) fn plan(&self, service: &ServiceId, plan: &PlanId) -> Option<Arc<OfferedPlan>> {
-        let &(nth, nth_plan) = self.plans.get(plan)?;
-        let (entry, _) = self.entries.get(nth)?;
+        let (nth, nth_plan) = self.listing.plan(plan.as_str())?;
+        let entry = self.listing.get(nth)?;
         let of_it = Some(entry).filter(|entry| entry.service_id == *service);
-        let digest = &of_it?.plans.get(nth_plan)?.digest;
-        if let Some(found) = self.cache.get(digest) {
+        let digest = hex(&of_it?.plans.get(nth_plan)?.digest);
+        if let Some(found) = self.cache.get(&digest) {
             return Some(found);
         }
         let pinned = self.pinned(nth, nth_plan)?;
-        Some(self.cache.keep(pinned, digest))
+        Some(self.cache.keep(pinned, &digest))
     }
 
     /// What the offering stands on, if on anything.
     pub(crate) fn footing(&self, service: &ServiceId) -> Option<(Key, Version)> {
-        self.footings.get(service.as_str()).cloned()
+        let nth = self.listing.service(service.as_str())?;
+        self.standing.get(nth)?.clone()
     }
 
     /// Whether the offering is there.
     pub(crate) fn has_service(&self, service: &ServiceId) -> bool {
-        self.services.contains_key(service)
+        self.listing.service(service.as_str()).is_some()
+    }
+
+    /// Has offerings stand on something.
+    fn stand_on(&mut self, footings: Footings) {
+        let mut standing = match footings.is_empty() {
+            true => Vec::new(),
+            false => vec![None; self.listing.entries().len()],
+        };
+        for (service, footing) in footings {
+            let nth = self.listing.service(&service);
+            if let Some(place) = nth.and_then(|nth| standing.get_mut(nth)) {
+                *place = Some(footing);
+            }
+        }
+        self.standing = standing.into();
     }
 
     /// The copy of a plan, read from the answer.
     fn pinned(&self, nth: usize, nth_plan: usize) -> Option<PinnedPlan> {
-        let (entry, at) = self.entries.get(nth)?;
-        entry.pinned(self.body.get(at.clone())?, nth_plan)
+        let entry = self.listing.get(nth)?;
+        entry.pinned(self.sheets.get(nth)?, nth_plan)
     }
 }
 
@@ -258,10 +276,7 @@ pub(crate) fn plan_to_come() -> Arc<OfferedPlan> {
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    let digits = |byte: &u8| [digit(byte >> 4), digit(byte & 15)];
+    bytes.iter().flat_map(digits).collect()
 }

@@ -3,12 +3,12 @@
 use super::error::{Answer, json};
 use super::route::{Endpoint, Ids};
 use super::{Http, Reply, Understood};
+use crate::content::Content;
 use crate::desk::{Changed, LastOperation, Problem};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::refusal::{Refusal, Resource};
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::de::DeserializeOwned;
@@ -84,12 +84,12 @@ impl Http {
                 .map(|tag| tag.trim().trim_start_matches("W/"))
                 .any(|tag| tag == "*" || tag == offer.etag)
         });
-        let body = if known {
-            Bytes::new()
+        let content = if known {
+            Content::default()
         } else {
-            offer.body.clone()
+            offer.content.clone()
         };
-        let mut reply = Response::new(Full::new(body));
+        let mut reply = Response::new(content);
         if known {
             *reply.status_mut() = StatusCode::NOT_MODIFIED;
         } else {

@@ -4,6 +4,7 @@
 
 use super::Reply;
 use crate::auth::{Rejection, scope_challenge};
+use crate::content::Content;
 use crate::desk::Problem;
 use crate::error::{Error, Kind};
 use crate::lifecycle::Verb;
@@ -11,8 +12,6 @@ use crate::records::Detail;
 use crate::refusal::Refusal;
 use crate::server::{Full as Crowded, TooMuch};
 use crate::settings::MissingVersion;
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
@@ -329,7 +328,7 @@ impl From<Answer> for Reply {
 /// B-040: every body is JSON and says so.
 pub(super) fn json<T: Serialize>(status: StatusCode, body: &T) -> Reply {
     let bytes = serde_json::to_vec(body).expect("our own bodies serialise");
-    let mut reply = Response::new(Full::new(Bytes::from(bytes)));
+    let mut reply = Response::new(Content::of(bytes));
     *reply.status_mut() = status;
     reply
         .headers_mut()

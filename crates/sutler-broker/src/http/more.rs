@@ -8,13 +8,13 @@ use super::route::{self, Routed};
 use super::{Http, Reply, read};
 use crate::auth::Caller;
 use crate::broker::Running;
+use crate::content::Content;
 use crate::error::Result;
 use crate::measure::{self, Limited, Route};
 use crate::observe;
 use crate::server::Sort;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::CONTENT_TYPE;
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
@@ -137,7 +137,7 @@ impl Http {
         Ok(match answered.map_err(Answer::from)? {
             MoreAnswer::Json(body) => json(StatusCode::OK, &body),
             MoreAnswer::Empty => {
-                let mut reply = Response::new(Full::new(Bytes::new()));
+                let mut reply = Response::new(Content::default());
                 *reply.status_mut() = StatusCode::NO_CONTENT;
                 reply
             }

@@ -1,8 +1,9 @@
 //! One offering, checked and ready to be served, and small whatever it says: ten thousand of them fit.
 //!
 //! It is kept as its part of the catalog's body. Who needs more than ids reads that again (`Entry::pinned`).
+//! Where that part is: `plans/sheets.rs`.
 
-use super::{OTHERS, Services, hex, service_of};
+use super::{OTHERS, Services, service_of};
 use crate::broker::BuildError;
 use crate::lifecycle::{Asynchrony, Verb};
 use crate::schema::ParameterSchemas;
@@ -10,14 +11,15 @@ use crate::service::DerivedSchemas;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::sync::Arc;
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceOffering, ServiceSpec};
 
 /// An offering that was checked and can be served. It may hold the secret of a dashboard, and prints its id only.
 #[derive(Clone)]
 pub struct Offering {
-    pub(super) entry: Entry,
+    pub(super) entry: Arc<Entry>,
     /// Its part of the catalog's body.
-    pub(super) json: Vec<u8>,
+    pub(super) json: Box<[u8]>,
 }
 
 impl Offering {
@@ -35,19 +37,21 @@ impl fmt::Debug for Offering {
 }
 
 /// What is known of an offering without reading it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Entry {
     pub service_id: ServiceId,
     pub name: String,
+    /// Of its part of the catalog's body.
+    pub digest: [u8; 32],
     pub plans: Box<[Copied]>,
 }
 
 /// A plan, and which copy of it instances keep.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Copied {
     pub id: PlanId,
-    /// Names this very copy.
-    pub digest: String,
+    /// Names this very copy, in hex.
+    pub digest: [u8; 16],
     /// Where the plan comes from: no part of the JSON, so that no platform is shown it.
     pub origin: Option<String>,
 }
@@ -110,15 +114,19 @@ fn prepared(service: &ServiceOffering, services: &Services) -> Result<Offering, 
             origin: pinned.origin,
         });
     }
-    let entry = Entry {
-        service_id: service.id.clone(),
-        name: service.name.as_str().to_owned(),
-        plans: plans.into(),
-    };
     let json = serde_json::to_vec(service).map_err(BuildError::Form)?;
     // It is read again when it is used: what cannot be read, for being nested too deeply, is not offered.
     serde_json::from_slice::<ServiceOffering>(&json).map_err(BuildError::Form)?;
-    Ok(Offering { entry, json })
+    let entry = Entry {
+        service_id: service.id.clone(),
+        name: service.name.as_str().to_owned(),
+        digest: Sha256::digest(&json).into(),
+        plans: plans.into(),
+    };
+    Ok(Offering {
+        entry: Arc::new(entry),
+        json: json.into(),
+    })
 }
 
 /// Publishes the schemas of a typed service where the catalog says nothing of its own.
@@ -159,7 +167,9 @@ fn add_schema(plan: &mut Value, path: [&str; 2], schema: Option<&Value>) {
     }
 }
 
-fn digest_of(plan: &PinnedPlan) -> String {
+fn digest_of(plan: &PinnedPlan) -> [u8; 16] {
     let bytes = serde_json::to_vec(plan).expect("a pinned plan serialises");
-    hex(&Sha256::digest(bytes)[..16])
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&Sha256::digest(bytes)[..16]);
+    digest
 }

@@ -1,19 +1,20 @@
 //! The next catalog, put together of what stays as it is offered and what is new.
 //!
-//! What stays is copied from the answer as it is: it is neither read nor checked again, and its copies are
-//! known to be written. So a swap costs what changed, and one pass over the bytes of the answer, which is
-//! done where nobody's request waits for it.
+//! What stays is taken over as it is: it is neither read nor checked again, and its copies are known to be
+//! written. Its bytes stay where they are, if their neighbours stay too (`plans/sheets.rs`). So a swap costs
+//! what changed, and one look at each offering, which is done where nobody's request waits for it.
 
+use super::listing::Listing;
 use super::offering::{Entry, Offering, offerings};
+use super::sheets::Writer;
 use super::{Cache, Footings, Offer, Plans, Services, hex};
 use crate::broker::BuildError;
 use crate::records::{PLAN, Records};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 use sutler_journal::{Commit, CommitError, Key, List, Place};
-use sutler_osb::{Catalog, CatalogFault, CatalogFaults};
+use sutler_osb::Catalog;
 
 /// From so many new plans on it is listed which copies there are, instead of asking for each.
 const LISTED_FROM: usize = 50;
@@ -58,7 +59,7 @@ impl Plans {
             .await
             .map_err(|error| BuildError::Store(error.into()))?;
         let Assembled { mut offer, new } = assembled?;
-        offer.footings = footings;
+        offer.stand_on(footings);
         for records in shelves {
             keep_copies(records, &offer, &new).await?;
         }
@@ -70,8 +71,7 @@ impl Plans {
     /// Writes the copies of all plans now offered.
     pub(crate) async fn keep_all_copies(&self, records: &Records) -> Result<(), BuildError> {
         let offer = self.offer();
-        let all: Vec<(usize, usize)> = offer.plans.values().copied().collect();
-        keep_copies(records, &offer, &all).await
+        keep_copies(records, &offer, offer.listing.plans()).await
     }
 }
 
@@ -81,86 +81,62 @@ pub(super) fn assemble(
     slots: Vec<Slot>,
     cache: Arc<Cache>,
 ) -> Result<Assembled, BuildError> {
-    let mut offer = Offer {
-        cache,
-        ..Offer::default()
-    };
-    let mut names = HashSet::with_capacity(slots.len());
+    let stood: Vec<Option<usize>> = slots.iter().map(|slot| stood(was, slot)).collect();
+    let mut entries = Vec::with_capacity(slots.len());
     let mut new = Vec::new();
-    let mut body = Vec::with_capacity(size(was, &slots));
-    body.extend_from_slice(br#"{"services":["#);
+    let mut writer = Writer::after(&was.sheets);
     for (nth, slot) in slots.into_iter().enumerate() {
-        if nth > 0 {
-            body.push(b',');
-        }
-        let start = body.len();
+        let rest = stood.get(nth..).unwrap_or_default();
+        let kept = writer.keep(rest);
         let entry = match slot {
             Slot::Same(id) => {
-                let (entry, json) = present(was, &id).ok_or(BuildError::NotOffered(id))?;
-                body.extend_from_slice(json);
-                entry.clone()
+                let at = rest.first().copied().flatten().filter(|_| kept);
+                let entry = at.and_then(|at| was.listing.get(at)).cloned();
+                entry.ok_or(BuildError::NotOffered(id))?
             }
+            // Its JSON is let go of as soon as it is written: all of them at once are as much as the answer.
             Slot::New(Offering { entry, json }) => {
-                body.extend_from_slice(&json);
+                if !kept {
+                    writer.write(&json);
+                }
                 new.extend((0..entry.plans.len()).map(|nth_plan| (nth, nth_plan)));
                 entry
             }
         };
-        if !names.insert(entry.name.clone()) {
-            return Err(twice("name", &entry.name, "B-055"));
-        }
-        file(&mut offer, entry, start..body.len())?;
+        entries.push(entry);
     }
-    body.extend_from_slice(b"]}");
-    offer.etag = format!("\"{}\"", hex(&Sha256::digest(&body)[..16]));
-    offer.body = body.into();
+    let sheets = writer.finish();
+    let offer = Offer {
+        etag: etag(&entries),
+        listing: Listing::of(entries)?,
+        content: sheets.content(),
+        sheets,
+        standing: Box::default(),
+        cache,
+    };
     Ok(Assembled { offer, new })
 }
 
-/// How long the answer will be: it is large, and is not to be moved while it grows.
-fn size(was: &Offer, slots: &[Slot]) -> usize {
-    let each = slots.iter().map(|slot| match slot {
-        Slot::Same(id) => present(was, id).map_or(0, |(_, json)| json.len()),
-        Slot::New(offering) => offering.json.len(),
-    });
-    each.sum::<usize>() + slots.len() + br#"{"services":[]}"#.len()
-}
-
-/// What is offered now under an id.
-fn present<'a>(was: &'a Offer, id: &str) -> Option<(&'a Entry, &'a [u8])> {
-    let id = sutler_osb::ServiceId::try_from(id.to_owned()).ok()?;
-    let (entry, at) = was.entries.get(*was.services.get(&id)?)?;
-    Some((entry, was.body.get(at.clone())?))
-}
-
-/// Adds an offering, by its ids.
-fn file(offer: &mut Offer, entry: Entry, at: Range<usize>) -> Result<(), BuildError> {
-    let nth = offer.entries.len();
-    let id = entry.service_id.clone();
-    if offer.services.insert(id, nth).is_some() {
-        return Err(twice("id", entry.service_id.as_str(), "B-056"));
-    }
-    for (nth_plan, plan) in entry.plans.iter().enumerate() {
-        let known = offer.plans.insert(plan.id.clone(), (nth, nth_plan));
-        if known.is_some() {
-            return Err(twice("plan id", plan.id.as_str(), "B-068"));
+/// Where an offering stands in the answer that is given now, if it says the very same there.
+fn stood(was: &Offer, slot: &Slot) -> Option<usize> {
+    match slot {
+        Slot::Same(id) => was.listing.service(id),
+        Slot::New(Offering { entry, .. }) => {
+            let nth = was.listing.service(entry.service_id.as_str())?;
+            let there = was.listing.get(nth)?;
+            Some(nth).filter(|_| there.digest == entry.digest)
         }
     }
-    offer.entries.push((entry, at));
-    Ok(())
 }
 
-/// Offerings are checked one by one; that no two are alike can be seen here only.
-fn twice(what: &str, value: &str, rule: &'static str) -> BuildError {
-    let fault = CatalogFault {
-        path: "services".to_owned(),
-        reason: format!("must not have the {what} {value:?} twice"),
-        rule,
-    };
-    BuildError::Catalog(CatalogFaults {
-        faults: vec![fault],
-        warnings: Vec::new(),
-    })
+/// Changes when any byte of the answer does, and by nothing else: replicas that came to the same catalog in
+/// other ways say the same.
+fn etag(entries: &[Arc<Entry>]) -> String {
+    let all = entries.iter().fold(Sha256::new(), |all, entry| {
+        // All are of the same length, so none can be taken for parts of others.
+        all.chain_update(entry.digest)
+    });
+    format!("\"{}\"", hex(&all.finalize()[..16]))
 }
 
 /// Writes the copies of plans that are not there yet.
@@ -176,24 +152,24 @@ async fn keep_copies(
         false => None,
     };
     for &(nth, nth_plan) in plans {
-        let copied = offer
-            .entries
-            .get(nth)
-            .and_then(|(it, _)| it.plans.get(nth_plan));
-        let Some(copied) = copied else { continue };
-        let key = records.key(PLAN, &copied.digest);
+        let entry = offer.listing.get(nth);
+        let Some(copied) = entry.and_then(|it| it.plans.get(nth_plan)) else {
+            continue;
+        };
+        let digest = hex(&copied.digest);
+        let key = records.key(PLAN, &digest);
         let known = match &there {
-            Some(there) => there.contains(&copied.digest),
+            Some(there) => there.contains(&digest),
             None => is_there(records, &key).await?,
         };
-        let pinned = match known || batch.digests.contains(&copied.digest) {
+        let pinned = match known || batch.digests.contains(&digest) {
             true => None,
             false => offer.pinned(nth, nth_plan),
         };
         if let Some(pinned) = pinned {
             let body = records.seal(Place::Document(&key), &pinned);
             batch.bytes += body.len();
-            batch.digests.insert(copied.digest.clone());
+            batch.digests.insert(digest);
             batch.copies.push((key, body));
         }
         if batch.is_full() {

@@ -1,5 +1,7 @@
 //! The catalog as it is served (checklist 1.6). Its rules are also held in `sutler-osb`.
 
+mod long;
+
 use crate::kit::fixture::{self, DB, LARGE, MOVABLE, SMALL};
 use crate::kit::{catalog_of, on_each_store};
 use serde_json::{Value, json};

@@ -1,0 +1,180 @@
+//! Answers that were written in many steps, against the same written at once.
+
+use super::{Content, SHEET_BYTES, Sheets, Writer};
+use bytes::Bytes;
+use hyper::body::Body as _;
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::sample::Index;
+
+/// Sheets so small that few offerings need many of them.
+const SMALL: usize = 100;
+
+/// One offering: all that matters is that no two are alike.
+fn offering(number: usize, length: usize) -> String {
+    format!("{{{number}:{}}}", "x".repeat(length))
+}
+
+fn sheets_of(sheet_bytes: usize, was: (&Sheets, &[String]), next: &[String]) -> Sheets {
+    let (sheets, there) = was;
+    let stood = |one: &String| there.iter().position(|it| it == one);
+    let stood: Vec<Option<usize>> = next.iter().map(stood).collect();
+    let mut writer = Writer::with_sheets_of(sheet_bytes, sheets);
+    for (nth, one) in next.iter().enumerate() {
+        if !writer.keep(&stood[nth..]) {
+            writer.write(one.as_bytes());
+        }
+    }
+    writer.finish()
+}
+
+fn written_at_once(sheet_bytes: usize, offerings: &[String]) -> Sheets {
+    sheets_of(sheet_bytes, (&Sheets::default(), &[]), offerings)
+}
+
+fn pieces(content: Content) -> Vec<Bytes> {
+    match content {
+        Content::Whole(bytes) => vec![bytes],
+        Content::Parts { parts, .. } => parts.to_vec(),
+    }
+}
+
+/// Everything that is true of an answer, however it came about.
+fn check(sheets: &Sheets, offerings: &[String]) {
+    let answer = format!("{{\"services\":[{}]}}", offerings.join(","));
+    assert_eq!(pieces(sheets.content()).concat(), answer.as_bytes());
+    for (nth, one) in offerings.iter().enumerate() {
+        assert_eq!(sheets.get(nth), Some(one.as_bytes()), "the {nth}th");
+    }
+    assert_eq!(sheets.get(offerings.len()), None);
+    let all = &sheets.sheets;
+    assert!(all.len() <= 2 * answer.len() / SMALL + 1);
+    for (sheet, next) in all.iter().zip(all.iter().skip(1)) {
+        let both = sheet.bytes.len() + next.bytes.len();
+        assert!(both > SMALL, "two sheets with {both} bytes");
+    }
+    for sheet in all {
+        let length = sheet.bytes.len();
+        assert!(length <= SMALL || sheet.count == 1, "{length} on one sheet");
+    }
+}
+
+/// What may happen to a catalog.
+#[derive(Clone, Debug)]
+enum Step {
+    Add(Index, Vec<usize>),
+    Change(Index, usize),
+    Remove(Index, usize),
+    Move(Index, Index),
+    TurnAround,
+    Nothing,
+}
+
+impl Step {
+    /// Carries it out. `number`: no offering had it before.
+    fn done(&self, offerings: &mut Vec<String>, number: &mut usize) {
+        let mut new = |length: &usize| {
+            *number += 1;
+            offering(*number, *length)
+        };
+        let some = !offerings.is_empty();
+        match self {
+            Self::Add(at, lengths) => {
+                let at = at.index(offerings.len() + 1);
+                offerings.splice(at..at, lengths.iter().map(new));
+            }
+            Self::Change(at, length) if some => *at.get_mut(offerings) = new(length),
+            Self::Remove(at, count) if some => {
+                let at = at.index(offerings.len());
+                let end = offerings.len().min(at + count);
+                offerings.drain(at..end);
+            }
+            Self::Move(from, to) if some => {
+                let moved = offerings.remove(from.index(offerings.len()));
+                offerings.insert(to.index(offerings.len() + 1), moved);
+            }
+            Self::TurnAround => offerings.reverse(),
+            Self::Change(..) | Self::Remove(..) | Self::Move(..) | Self::Nothing => {}
+        }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let lengths = || vec(0..150_usize, 1..20);
+    prop_oneof![
+        2 => (any::<Index>(), lengths()).prop_map(|(at, all)| Step::Add(at, all)),
+        4 => (any::<Index>(), 0..150_usize).prop_map(|(at, length)| Step::Change(at, length)),
+        4 => (any::<Index>(), 1..4_usize).prop_map(|(at, count)| Step::Remove(at, count)),
+        3 => any::<(Index, Index)>().prop_map(|(from, to)| Step::Move(from, to)),
+        1 => Just(Step::TurnAround),
+        1 => Just(Step::Nothing),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn after_any_history_the_answer_is_as_if_it_were_written_at_once(
+        first in vec(0..60_usize, 0..60),
+        steps in vec(step(), 0..40),
+    ) {
+        let mut number = first.len();
+        let mut there: Vec<String> = first
+            .iter()
+            .enumerate()
+            .map(|(nth, length)| offering(nth, *length))
+            .collect();
+        let mut sheets = written_at_once(SMALL, &there);
+        check(&sheets, &there);
+        for step in steps {
+            let mut next = there.clone();
+            step.done(&mut next, &mut number);
+            sheets = sheets_of(SMALL, (&sheets, &there), &next);
+            there = next;
+            check(&sheets, &there);
+        }
+    }
+}
+
+#[test]
+fn sheets_on_which_nothing_changed_are_taken_over_and_not_copied() {
+    let was: Vec<String> = (0..1000).map(|nth| offering(nth, 20)).collect();
+    let sheets = written_at_once(SMALL, &was);
+    let mut next = was.clone();
+    next[500] = offering(1000, 33);
+    next.remove(200);
+    next.insert(800, offering(1001, 5));
+    let changed = sheets_of(SMALL, (&sheets, &was), &next);
+    let at = |sheets: &Sheets| -> Vec<*const u8> {
+        let all = sheets.sheets.iter();
+        all.map(|sheet| sheet.bytes.as_ptr()).collect()
+    };
+    let (before, after) = (at(&sheets), at(&changed));
+    let kept = after.iter().filter(|it| before.contains(it)).count();
+    assert!(kept + 4 >= before.len(), "{kept} of {}", before.len());
+    check(&changed, &next);
+}
+
+#[test]
+fn an_offering_longer_than_a_sheet_has_one_to_itself() {
+    let lengths = [10, 300, 10, 10].into_iter().enumerate();
+    let offerings: Vec<String> = lengths.map(|(nth, length)| offering(nth, length)).collect();
+    let sheets = written_at_once(SMALL, &offerings);
+    let counts: Vec<usize> = sheets.sheets.iter().map(|sheet| sheet.count).collect();
+    assert_eq!(counts, [1, 1, 2]);
+    check(&sheets, &offerings);
+}
+
+#[test]
+fn a_short_answer_is_one_piece_and_a_long_one_says_how_long_it_is() {
+    let count_of = |offerings: &[String]| {
+        let content = written_at_once(SHEET_BYTES, offerings).content();
+        let said = content.size_hint().exact().expect("it is known");
+        let pieces = pieces(content);
+        assert_eq!(pieces.concat().len() as u64, said);
+        pieces.len()
+    };
+    assert_eq!(count_of(&[]), 1);
+    assert_eq!(count_of(&[offering(1, 60_000)]), 1);
+    let three = [1, 2, 3].map(|nth| offering(nth, 60_000));
+    assert_eq!(count_of(&three), 5);
+}
