@@ -23,7 +23,7 @@ use crate::records::{PLAN, RecordError, Records};
 use crate::schema::ParameterSchemas;
 use crate::service::UntypedService;
 use listing::Listing;
-use sheets::Sheets;
+use sheets::{Pad, Sheets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, Place, Version};
@@ -142,6 +142,7 @@ pub(crate) type Services = HashMap<String, Arc<dyn UntypedService>>;
 /// The plans, offered and pinned.
 pub(crate) struct Plans {
     services: Services,
+    pad: Pad,
     offer: RwLock<Arc<Offer>>,
     cache: Arc<Cache>,
     /// Who keeps the catalog, where somebody does.
@@ -155,11 +156,13 @@ impl Plans {
         services: Services,
         awaits_keeper: bool,
     ) -> Result<Self, BuildError> {
-        let slots = swap::slots_of(&catalog, &services)?;
+        let pad = Pad::default();
+        let slots = swap::slots_of(&catalog, &services, &pad)?;
         let cache = Arc::default();
         let offer = swap::assemble(&Offer::default(), slots, Arc::clone(&cache))?.offer;
         let plans = Self {
             services,
+            pad,
             offer: RwLock::new(Arc::new(offer)),
             cache,
             keeper: Keeping::new(awaits_keeper),
@@ -209,12 +212,12 @@ impl Plans {
 
     /// Checks one offering, so that it can be part of a catalog.
     pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
-        offering::check(spec, &self.services)
+        offering::check(spec, &self.services, &self.pad)
     }
 
     /// All offerings of a catalog, checked.
     pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<Slot>, BuildError> {
-        swap::slots_of(catalog, &self.services)
+        swap::slots_of(catalog, &self.services, &self.pad)
     }
 
     /// The copy of a plan that an instance was made with.

@@ -3,11 +3,13 @@
 //! It is kept as its part of the catalog's body. Who needs more than ids reads that again (`Entry::pinned`).
 //! Where that part is: `plans/sheets.rs`.
 
+use super::sheets::Pad;
 use super::{OTHERS, Services, service_of};
 use crate::broker::BuildError;
 use crate::lifecycle::{Asynchrony, Verb};
 use crate::schema::ParameterSchemas;
 use crate::service::DerivedSchemas;
+use bytes::Bytes;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -19,7 +21,7 @@ use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceOffering, Servic
 pub struct Offering {
     pub(super) entry: Arc<Entry>,
     /// Its part of the catalog's body.
-    pub(super) json: Box<[u8]>,
+    pub(super) json: Bytes,
 }
 
 impl Offering {
@@ -67,9 +69,13 @@ impl Entry {
 }
 
 /// Checks an offering that is written as a specification has it.
-pub(super) fn check(spec: ServiceSpec, services: &Services) -> Result<Offering, BuildError> {
+pub(super) fn check(
+    spec: ServiceSpec,
+    services: &Services,
+    pad: &Pad,
+) -> Result<Offering, BuildError> {
     let catalog = Catalog::load(vec![spec]).map_err(BuildError::Catalog)?;
-    let mut offerings = offerings(&catalog, services)?;
+    let mut offerings = offerings(&catalog, services, pad)?;
     offerings
         .pop()
         .ok_or_else(|| BuildError::NotOffered(String::new()))
@@ -79,23 +85,32 @@ pub(super) fn check(spec: ServiceSpec, services: &Services) -> Result<Offering, 
 pub(super) fn offerings(
     catalog: &Catalog,
     services: &Services,
+    pad: &Pad,
 ) -> Result<Vec<Offering>, BuildError> {
     let all = catalog.services().iter();
-    all.map(|service| prepare(service, services)).collect()
+    all.map(|service| prepare(service, services, pad)).collect()
 }
 
 /// Checks an offering against its service, and adds derived schemas.
-fn prepare(service: &ServiceOffering, services: &Services) -> Result<Offering, BuildError> {
+fn prepare(
+    service: &ServiceOffering,
+    services: &Services,
+    pad: &Pad,
+) -> Result<Offering, BuildError> {
     let named = [service.id.as_str(), service.name.as_str(), OTHERS];
     let by = named.iter().find_map(|name| services.get(*name));
     let by = by.ok_or_else(|| BuildError::NoService(service.name.as_str().to_owned()))?;
     match by.schemas() {
-        derived if derived == DerivedSchemas::default() => prepared(service, services),
-        derived => prepared(&with_derived_schemas(service, &derived)?, services),
+        derived if derived == DerivedSchemas::default() => prepared(service, services, pad),
+        derived => prepared(&with_derived_schemas(service, &derived)?, services, pad),
     }
 }
 
-fn prepared(service: &ServiceOffering, services: &Services) -> Result<Offering, BuildError> {
+fn prepared(
+    service: &ServiceOffering,
+    services: &Services,
+    pad: &Pad,
+) -> Result<Offering, BuildError> {
     let mut plans = Vec::with_capacity(service.plans.len());
     for plan in service.offered_plans() {
         let pinned = plan.pin();
@@ -125,7 +140,7 @@ fn prepared(service: &ServiceOffering, services: &Services) -> Result<Offering, 
     };
     Ok(Offering {
         entry: Arc::new(entry),
-        json: json.into(),
+        json: pad.write(&json),
     })
 }
 

@@ -6,8 +6,9 @@
 //! in `plans/swap.rs`.
 
 use crate::content::Content;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Most bytes of a sheet. An offering that is longer has one to itself.
 const SHEET_BYTES: usize = 64 * 1024;
@@ -185,6 +186,25 @@ impl<'a> Writer<'a> {
             }
             None => self.done.push(sheet),
         }
+    }
+}
+
+/// Where offerings are written that are not part of an answer yet.
+///
+/// They stand side by side, on leaves as large as a sheet: the answer takes them away in about the same order, and
+/// a sheet has room where a leaf was. Each for itself they would leave thousands of holes where no sheet fits in.
+#[derive(Default)]
+pub(super) struct Pad(Mutex<BytesMut>);
+
+impl Pad {
+    /// Notes the JSON of an offering. Its leaf is there for as long as one of those on it is.
+    pub(super) fn write(&self, json: &[u8]) -> Bytes {
+        let mut leaf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if leaf.capacity() < json.len() {
+            *leaf = BytesMut::with_capacity(json.len().max(SHEET_BYTES));
+        }
+        leaf.extend_from_slice(json);
+        leaf.split().freeze()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::listing::Listing;
 use super::offering::{Entry, Offering, offerings};
-use super::sheets::Writer;
+use super::sheets::{Pad, Writer};
 use super::{Cache, Footings, Offer, Plans, Services, hex};
 use crate::broker::BuildError;
 use crate::records::{PLAN, Records};
@@ -40,8 +40,12 @@ pub(super) struct Assembled {
 }
 
 /// All offerings of a catalog, as new ones.
-pub(super) fn slots_of(catalog: &Catalog, services: &Services) -> Result<Vec<Slot>, BuildError> {
-    let all = offerings(catalog, services)?;
+pub(super) fn slots_of(
+    catalog: &Catalog,
+    services: &Services,
+    pad: &Pad,
+) -> Result<Vec<Slot>, BuildError> {
+    let all = offerings(catalog, services, pad)?;
     Ok(all.into_iter().map(Slot::New).collect())
 }
 

@@ -1,5 +1,6 @@
 //! Catalogs that follow each other: what they are found by, what they say, and what is kept ready of them.
 
+use super::sheets::Pad;
 use super::swap::{Assembled, Slot, assemble};
 use super::{Cache, OTHERS, Offer, Offering, Services, offering};
 use crate::broker::BuildError;
@@ -11,9 +12,11 @@ use crate::service::{Provisioned, UntypedService};
 use async_trait::async_trait;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use sutler_journal::{Commit, Key, Kind, Realm, Version};
 use sutler_osb::{Parameters, PlanId, ServiceId, ServiceSpec};
+
+static PAD: LazyLock<Pad> = LazyLock::new(Pad::default);
 
 /// A service that is never asked for anything.
 struct Idle;
@@ -47,7 +50,7 @@ fn checked(spec: Value, origin: Option<&str>) -> Offering {
         plan.origin = origin.map(str::to_owned);
     }
     let services = Services::from([(OTHERS.to_owned(), Arc::new(Idle) as Arc<_>)]);
-    offering::check(spec, &services).expect("it can be offered")
+    offering::check(spec, &services, &PAD).expect("it can be offered")
 }
 
 fn new(id: &str, text: &str) -> Slot {

@@ -1,6 +1,6 @@
 //! Answers that were written in many steps, against the same written at once.
 
-use super::{Content, SHEET_BYTES, Sheets, Writer};
+use super::{Content, Pad, SHEET_BYTES, Sheets, Writer};
 use bytes::Bytes;
 use hyper::body::Body as _;
 use proptest::collection::vec;
@@ -177,4 +177,21 @@ fn a_short_answer_is_one_piece_and_a_long_one_says_how_long_it_is() {
     assert_eq!(count_of(&[offering(1, 60_000)]), 1);
     let three = [1, 2, 3].map(|nth| offering(nth, 60_000));
     assert_eq!(count_of(&three), 5);
+}
+
+#[test]
+fn what_is_on_the_pad_stands_side_by_side_on_leaves_of_the_size_of_a_sheet() {
+    let pad = Pad::default();
+    let offerings: Vec<String> = [20_000, 30_000, 20_000, 100_000, 10]
+        .into_iter()
+        .enumerate()
+        .map(|(nth, length)| offering(nth, length))
+        .collect();
+    let noted: Vec<Bytes> = offerings
+        .iter()
+        .map(|it| pad.write(it.as_bytes()))
+        .collect();
+    assert_eq!(noted, offerings);
+    let beside = |nth: usize| noted[nth].as_ptr_range().end == noted[nth + 1].as_ptr();
+    assert!(beside(0), "two fit on the first leaf");
 }
