@@ -173,12 +173,17 @@ fn claim_file(db: &Connection, path: &Path) -> Result<(), OpenError> {
 fn set_up(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     db.execute_batch("PRAGMA busy_timeout = 5000; PRAGMA page_size = 4096;")?;
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    db.execute_batch(&format!(
+    db.execute_batch(
         "PRAGMA synchronous = FULL;
          PRAGMA foreign_keys = 0;
-         PRAGMA cache_size = -{cache_kib};
-         PRAGMA journal_size_limit = 67108864;"
-    ))
+         PRAGMA journal_size_limit = 67108864;",
+    )?;
+    keep_pages(db, cache_kib)
+}
+
+/// How much of the file a connection keeps in memory.
+pub(crate) fn keep_pages(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
+    db.execute_batch(&format!("PRAGMA cache_size = -{cache_kib};"))
 }
 
 fn migrate(db: &mut Connection, path: &Path) -> Result<Layout, OpenError> {

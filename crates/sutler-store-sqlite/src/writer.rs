@@ -53,7 +53,7 @@ pub(crate) fn start(
     let failed = |cause| OpenError::failed(&path, "reading its counters", cause);
     shared.settings.faults.set_up(&db).map_err(failed)?;
     let memory = Memory::of_new_boot(&db).map_err(failed)?;
-    shared.young.reload(&db).map_err(failed)?;
+    read_young(&shared, &db).map_err(failed)?;
     let checkpoints = checkpoint::start(Arc::clone(&shared))
         .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))?;
     let mut thread = WriterThread {
@@ -67,6 +67,15 @@ pub(crate) fn start(
         .spawn(move || thread.run(db))
         .map(|thread| (thread, layout))
         .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))
+}
+
+/// Reads what is not filed yet. That passes over as many pages as the writer may keep, and needs none of them
+/// twice: what is allocated once in a thread is not given back.
+fn read_young(shared: &Shared, db: &Connection) -> rusqlite::Result<()> {
+    let settings = &shared.settings;
+    schema::keep_pages(db, settings.reader_cache_kib)?;
+    shared.young.reload(db)?;
+    schema::keep_pages(db, settings.writer_cache_kib)
 }
 
 struct WriterThread {
@@ -145,7 +154,7 @@ impl WriterThread {
             ));
         }
         self.memory.reload(&db).map_err(failed)?;
-        self.shared.young.reload(&db).map_err(failed)?;
+        read_young(&self.shared, &db).map_err(failed)?;
         let mut touched = Touched::default();
         touched.all();
         self.shared.polls.strike_out(&mut touched);
