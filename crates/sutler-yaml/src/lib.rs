@@ -13,5 +13,5 @@ mod typed;
 pub use fault::{Fault, one_line};
 pub use keys::{leaves, nearest, plain, values_at};
 pub use node::{Kind, Node, Place};
-pub use text::{YAML_BYTES_MAX, YamlFault, parse};
+pub use text::{YAML_BYTES_MAX, YamlFault, parse, straight};
 pub use typed::{Read, read};

@@ -6,7 +6,7 @@
 
 use crate::fault::one_line;
 use crate::node::{Kind, Node, Place};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_saphyr::Spanned;
 use serde_saphyr::options::DuplicateKeyPolicy;
@@ -41,7 +41,7 @@ pub struct YamlFault {
 /// # Errors
 /// The text is too long, no YAML, has a key twice, or is larger than it looks (aliases, nesting).
 pub fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
-    if text.len() > YAML_BYTES_MAX {
+    if is_too_long(text) {
         let reason = format!(
             "the text must not be longer than {YAML_BYTES_MAX} bytes, but has {}",
             text.len()
@@ -51,7 +51,29 @@ pub fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
             reason,
         });
     }
-    let options = serde_saphyr::options! {
+    let documents: Vec<Spanned<Written>> =
+        serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| fault(&error))?;
+    Ok(documents
+        .into_iter()
+        .map(|document| node(document, text))
+        .collect())
+}
+
+/// Reads a text of one document into a type without a tree, which takes many times the memory of the text.
+/// `None`: that is not possible; read the tree to know why.
+pub fn straight<T: DeserializeOwned>(text: &str) -> Option<T> {
+    match is_too_long(text) {
+        true => None,
+        false => serde_saphyr::from_str_with_options(text, options()).ok(),
+    }
+}
+
+fn is_too_long(text: &str) -> bool {
+    text.len() > YAML_BYTES_MAX
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: DEPTH_MAX,
             max_documents: DOCUMENTS_MAX,
@@ -64,13 +86,7 @@ pub fn parse(text: &str) -> Result<Vec<Node>, YamlFault> {
         strict_booleans: true,
         emit_comments: false,
         with_snippet: false,
-    };
-    let documents: Vec<Spanned<Written>> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| fault(&error))?;
-    Ok(documents
-        .into_iter()
-        .map(|document| node(document, text))
-        .collect())
+    }
 }
 
 fn fault(error: &serde_saphyr::Error) -> YamlFault {
@@ -224,7 +240,8 @@ fn key<'de, A: MapAccess<'de>>(entries: &mut A) -> Result<Option<Spanned<String>
 
 #[cfg(test)]
 mod tests {
-    use super::{DEPTH_MAX, YAML_BYTES_MAX, parse};
+    use super::{DEPTH_MAX, YAML_BYTES_MAX, parse, straight};
+    use std::collections::BTreeMap;
 
     fn nested(levels: usize) -> String {
         let level = |nth: usize| format!("{}a:\n", " ".repeat(nth));
@@ -249,6 +266,22 @@ mod tests {
         let documents = "---\na: 1\n".repeat(10_000);
         for text in [bomb, flow, large, documents] {
             assert!(parse(&text).is_err());
+            assert!(straight::<serde_json::Value>(&text).is_none());
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_straight_into_a_type_as_it_is_by_a_tree() {
+        let text = "a: 1.10\nb: yes\nc: {d: [x, 'y']}\n";
+        let tree = parse(text).expect("YAML");
+        let read: serde_json::Value = straight(text).expect("YAML");
+        assert_eq!(read, tree[0].to_json());
+        // A number is taken for a name as it is written.
+        let names: BTreeMap<String, String> = straight("a: 1.10\nb: 007\n").expect("texts");
+        assert_eq!((&*names["a"], &*names["b"]), ("1.10", "007"));
+        for text in ["a: 1\na: 2\n", "a: 1\n---\na: 2\n", "a: [", "- 1\n"] {
+            let read = straight::<BTreeMap<String, serde_json::Value>>(text);
+            assert!(read.is_none(), "{text}");
         }
     }
 
