@@ -4,7 +4,7 @@
 //! read; then it stops the server and removes its folder. Not here: what is started (`server.rs`).
 
 use crate::wait::until;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, setpriority_process};
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ echo $server >"$folder/started"
 exec 2>/dev/null; cat >/dev/null
 kill -CONT $server 2>/dev/null; kill -"$signal" $server 2>/dev/null; wait $server
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
+
+/// The priority of whoever comes last.
+const LAST: i32 = 19;
 
 /// A server under watch.
 pub(crate) struct Keeper {
@@ -86,10 +89,29 @@ impl Keeper {
         self.signal_all(Signal::CONT);
     }
 
-    fn signal_all(&self, signal: Signal) -> Vec<Pid> {
+    /// Has it run only where nobody else needs the processor.
+    pub(crate) fn step_back(&self) {
+        for process in self.all() {
+            let threads = fs::read_dir(process_folder(process).join("task"));
+            for thread in threads.into_iter().flatten().flatten() {
+                let number = thread.file_name().to_str().and_then(|it| it.parse().ok());
+                if let Some(thread) = number.and_then(Pid::from_raw) {
+                    // One that ended meanwhile needs nothing; what it starts from now on is the same.
+                    let _ = setpriority_process(Some(thread), LAST);
+                }
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Pid> {
         let server = self.server();
         let mut all = children(server);
         all.push(server);
+        all
+    }
+
+    fn signal_all(&self, signal: Signal) -> Vec<Pid> {
+        let all = self.all();
         for process in &all {
             // One that ended meanwhile needs no signal.
             let _ = kill_process(*process, signal);

@@ -224,6 +224,15 @@ impl Server {
         self.own().keeper().as_ref().expect("it runs").thaw();
     }
 
+    /// Has it run only where nobody else needs the processor: as if it were on another machine, as far as whoever
+    /// is measured here can tell.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn step_back(&self) {
+        self.own().keeper().as_ref().expect("it runs").step_back();
+    }
+
     /// All that it wrote so far.
     #[must_use]
     pub fn log(&self) -> String {
