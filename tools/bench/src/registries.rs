@@ -35,7 +35,7 @@ const MEMORY_MB: f64 = 100.0;
 const GOAL_P50: f64 = 1.1;
 const GOAL_P99: f64 = 2.0;
 /// Refreshes of an index that are watched in one go: each takes part of a second.
-const INDEX_REFRESHES: usize = 10;
+const INDEX_REFRESHES: usize = 50;
 
 /// How large, and how often.
 #[derive(clap::Args, Clone)]

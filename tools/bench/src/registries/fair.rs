@@ -20,6 +20,8 @@ impl Fair {
         let Some(server) = own(Demands::default(), Entry::Open) else {
             return Err("docker-registry is not on this machine: install it".into());
         };
+        // In the world it has a machine of its own; here there may be no more than two processors.
+        server.step_back();
         let fair = Self { server };
         fair.lay(0..images, "first");
         Ok(fair)
