@@ -97,8 +97,8 @@ fn told(trouble: &Trouble) -> String {
 /// The sentence that would be told.
 pub fn list(bytes: &[u8]) -> Result<String, String> {
     let entries = index::read(bytes).map_err(|it| it.of_listing("the list").to_string())?;
-    let good = entries.values().filter(|it| it.fault().is_none()).count();
-    Ok(format!("{good} of {}", entries.len()))
+    let good = entries.iter().filter(|it| it.fault().is_none()).count();
+    Ok(format!("{good} of {}", entries.iter().len()))
 }
 
 /// Image streams, or one image of them.

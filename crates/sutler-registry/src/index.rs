@@ -18,7 +18,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::Url;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sutler_yaml::YAML_BYTES_MAX;
 
@@ -58,7 +57,19 @@ struct Seen {
     entries: Arc<Entries>,
 }
 
-pub(crate) type Entries = BTreeMap<(String, String), Entry>;
+/// In the order of names and tags.
+pub(crate) struct Entries(Vec<Entry>);
+
+impl Entries {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> {
+        self.0.iter()
+    }
+
+    fn get(&self, item: &Item) -> Option<&Entry> {
+        let place = self.0.binary_search_by_key(&item.key(), Entry::key);
+        self.0.get(place.ok()?)
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,16 +81,16 @@ struct File {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
-    name: String,
-    tag: Option<String>,
+    name: Box<str>,
+    tag: Option<Box<str>>,
     /// By its digest.
-    image: Option<String>,
-    manifest: Option<String>,
+    image: Option<Box<str>>,
+    manifest: Option<Box<str>>,
     /// Where the manifest is, if it is not here, as seen from the list, and what it is.
-    manifest_url: Option<String>,
-    manifest_digest: Option<String>,
-    file: Option<String>,
-    runtime: Option<String>,
+    manifest_url: Option<Box<str>>,
+    manifest_digest: Option<Box<str>>,
+    file: Option<Box<str>>,
+    runtime: Option<Box<str>>,
     /// Names all of it, once it was read.
     #[serde(skip)]
     version: Option<Digest>,
@@ -92,6 +103,11 @@ enum Manifest<'a> {
 }
 
 impl Entry {
+    /// What tells entries apart, as [`Item::key`] does.
+    fn key(&self) -> (&str, &str) {
+        (&self.name, self.tag.as_deref().unwrap_or(TAG))
+    }
+
     /// Changes when anything of it does.
     fn digest(&self) -> Digest {
         match &self.version {
@@ -101,14 +117,10 @@ impl Entry {
     }
 
     fn digest_of_all(&self) -> Digest {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let mut parts = vec![
-            text(&self.manifest),
-            text(&self.image),
-            text(&self.file),
-            text(&self.runtime),
-        ];
-        parts.extend(self.manifest_digest.clone());
+        let mut parts: Vec<&str> = [&self.manifest, &self.image, &self.file, &self.runtime]
+            .map(|text| text.as_deref().unwrap_or_default())
+            .into();
+        parts.extend(self.manifest_digest.as_deref());
         Digest::of(parts.join("\0").as_bytes())
     }
 
@@ -141,7 +153,8 @@ impl Entry {
     }
 
     fn item(&self) -> Item {
-        Item::new(&self.name, self.tag.as_deref().unwrap_or(TAG)).at(self.digest())
+        let (image, tag) = self.key();
+        Item::new(image, tag).at(self.digest())
     }
 
     /// Where its manifest is. What is wrong with an entry is told before that.
@@ -160,9 +173,9 @@ impl Entry {
             item: self.item(),
             digest: self.digest(),
             manifest,
-            file: self.file.clone().unwrap_or_else(|| FILE.to_owned()),
-            runtime: self.runtime.clone(),
-            image: self.image.clone(),
+            file: self.file.as_deref().unwrap_or(FILE).to_owned(),
+            runtime: self.runtime.as_deref().map(str::to_owned),
+            image: self.image.as_deref().map(str::to_owned),
         }
     }
 }
@@ -210,13 +223,12 @@ impl IndexRegistry {
             ));
         }
         judge(answer.status, &answer.headers, &answer.body)?;
-        // A large one takes a while to be read, in which others want to be served.
-        let body = answer.body.clone();
-        let read = tokio::task::spawn_blocking(move || read(&body)).await;
-        let stopped = |_| Trouble::Silent("was not read to its end: this broker stops".to_owned());
-        let entries = Arc::new(read.map_err(stopped)??);
+        let tag = answer.header("etag").map(str::to_owned);
+        // What was known is known no longer, and takes as much memory as what is new.
+        *self.seen() = None;
+        let entries = Arc::new(read(&answer.body)?);
         *self.seen() = Some(Seen {
-            tag: answer.header("etag").map(str::to_owned),
+            tag,
             entries: entries.clone(),
         });
         Ok(entries)
@@ -234,8 +246,7 @@ impl IndexRegistry {
             None => self.entries().await,
         };
         let entries = entries.map_err(|trouble| trouble.of_item(who))?;
-        let key = (item.image.clone(), item.tag.clone());
-        entries.get(&key).cloned().ok_or_else(|| {
+        entries.get(item).cloned().ok_or_else(|| {
             ItemFault::Gone(format!(
                 "{who} is not in the list: add it, or leave it out of the configuration"
             ))
@@ -288,13 +299,12 @@ impl Registry for IndexRegistry {
         self.web.begin();
         let who = format!("the registry {}", self.name);
         let entries = self.entries().await.map_err(|it| it.of_listing(&who))?;
-        let wanted = |(image, tag): &&(String, String)| {
+        let wanted = |it: &&Entry| {
+            let (image, tag) = it.key();
             self.wanted.wants(image) && self.wanted.tags(image).any(|it| it == tag)
         };
-        let keys = entries.keys().filter(wanted);
-        Ok(Listing::complete(
-            keys.map(|it| entries[it].item()).collect(),
-        ))
+        let items = entries.iter().filter(wanted).map(Entry::item);
+        Ok(Listing::complete(items.collect()))
     }
 
     async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
@@ -334,34 +344,44 @@ pub(crate) fn read(body: &[u8]) -> Result<Entries, Trouble> {
         ))
     };
     let text = std::str::from_utf8(body).map_err(|_| garbled("it is no text in UTF-8"))?;
-    let documents = sutler_yaml::parse(text).map_err(|it| garbled(&it.reason))?;
-    let [document] = documents.as_slice() else {
-        return Err(garbled("it must be one document"));
+    let mut bundles = match sutler_yaml::straight::<File>(text) {
+        Some(file) => file.bundles,
+        None => by_tree(text).map_err(|why| garbled(&why))?.bundles,
     };
-    let file = sutler_yaml::read::<File>(document);
-    if let Some(fault) = file.faults.first() {
-        return Err(garbled(&fault.to_string()));
-    }
-    let file = file.value.ok_or_else(|| garbled("it says nothing"))?;
-    let bundles = file.bundles;
     if bundles.len() > ITEMS_MAX {
         return Err(Trouble::TooMuch(format!(
             "lists more than {ITEMS_MAX} bundles: make several lists of it"
         )));
     }
-    let mut entries = Entries::new();
-    for mut entry in bundles {
+    let named = |(image, tag): (&str, &str)| sutler_yaml::one_line(&format!("{image}:{tag}"));
+    for entry in &mut bundles {
         entry.version = Some(entry.digest_of_all());
-        let item = entry.item();
-        let name = item.to_string();
-        if !is_image(&item.image) || !is_tag(&item.tag) {
-            let name = sutler_yaml::one_line(&name);
+        let (image, tag) = entry.key();
+        if !is_image(image) || !is_tag(tag) {
+            let name = named((image, tag));
             return Err(garbled(&format!("{name} is no name with a tag")));
         }
-        if entries.insert((item.image, item.tag), entry).is_some() {
-            let name = sutler_yaml::one_line(&name);
-            return Err(garbled(&format!("it has {name} twice")));
-        }
     }
-    Ok(entries)
+    bundles.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
+    bundles.shrink_to_fit();
+    let mut pairs = bundles.iter().zip(bundles.iter().skip(1));
+    if let Some((twice, _)) = pairs.find(|(a, b)| a.key() == b.key()) {
+        let name = named(twice.key());
+        return Err(garbled(&format!("it has {name} twice")));
+    }
+    Ok(Entries(bundles))
+}
+
+/// Reads a file of which it is not known yet what is wrong with it.
+fn by_tree(text: &str) -> Result<File, String> {
+    let documents = sutler_yaml::parse(text).map_err(|it| it.reason)?;
+    let [document] = documents.as_slice() else {
+        return Err("it must be one document".to_owned());
+    };
+    let file = sutler_yaml::read::<File>(document);
+    match (file.faults.first(), file.value) {
+        (Some(fault), _) => Err(fault.to_string()),
+        (None, Some(file)) => Ok(file),
+        (None, None) => Err("it says nothing".to_owned()),
+    }
 }

@@ -198,10 +198,13 @@ impl Web {
             ))
         };
         let max = ask.bytes_max as u64;
-        if ask.verb != Verb::Head && response.content_length().is_some_and(|it| it > max) {
+        let length = response.content_length().filter(|_| ask.verb != Verb::Head);
+        if length.is_some_and(|it| it > max) {
             return Err(too_much());
         }
-        let mut body = BytesMut::new();
+        // What is said to come has room from the start; what grows has twice the room it needs.
+        let room = usize::try_from(length.unwrap_or_default()).unwrap_or_default();
+        let mut body = BytesMut::with_capacity(room);
         while let Some(chunk) = response.chunk().await.map_err(silence)? {
             if body.len() + chunk.len() > ask.bytes_max {
                 return Err(too_much());
