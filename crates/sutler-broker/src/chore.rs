@@ -5,6 +5,7 @@
 //! and writes is in `ledger.rs`. Whoever wants it done now asks for it and is given a number; it was done
 //! when that number was served.
 
+use crate::aside::live_aside;
 use crate::broker::{Broker, BuildError, Running};
 use crate::canary::prove_keys;
 use crate::cleanup;
@@ -381,12 +382,17 @@ impl Chores {
             // It must be told before the claim is lost, too.
             patience: self.stock.settings.lease / 2,
         };
-        let turned = sutler_journal::catch_panic(chore.turn(&cx)).await;
-        let turned = turned.unwrap_or_else(|()| {
-            Err(Error::failed(
+        let own = chore.clone();
+        // It may be at it for long, and requests are not to notice.
+        let turned = live_aside(async move { sutler_journal::catch_panic(own.turn(&cx)).await });
+        let turned = match turned.await {
+            Ok(Ok(turned)) => turned,
+            Ok(Err(())) => Err(Error::failed(
                 "the chore panicked; the message is on standard error",
-            ))
-        });
+            )),
+            // It was cut short: the process ends.
+            Err(_) => return Err(Lost),
+        };
         let failure = match turned {
             Ok(()) => None,
             Err(error) if error.kind == Kind::Lost => return Err(Lost),

@@ -5,12 +5,13 @@
 //! does without one stands on the states that were read. What a record means is not known here.
 //! Who has instances is asked in `realms.rs`.
 
+use crate::aside::aside;
 use crate::records::{RecordError, Records};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, CommitError, Key, Kind, List, Place, Realm, Store, StoreError, Version,
+    Commit, CommitError, Document, Key, Kind, List, Place, Realm, Store, StoreError, Version,
 };
 
 /// Where the records lie. No prefix of a platform makes such a name.
@@ -19,8 +20,6 @@ pub(crate) const LEDGER_REALM: &str = "sutler:ledger";
 const LEDGER: Kind = Kind::new("ledger");
 /// Records read in one go.
 const PAGE: usize = 200;
-/// After so many that were opened others have their turn.
-const SLICE: usize = 20;
 /// Most writes that a batch should have; the commit needs some for itself.
 pub const BATCH_WRITES_MAX: usize = 90;
 /// Most bytes that a batch should have, sealed.
@@ -50,6 +49,12 @@ pub struct LedgerFault(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl From<RecordError> for LedgerFault {
     fn from(error: RecordError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<tokio::task::JoinError> for LedgerFault {
+    fn from(error: tokio::task::JoinError) -> Self {
         Self(error.into())
     }
 }
@@ -107,36 +112,37 @@ impl Ledger {
         }))
     }
 
-    /// Reads a collection, and does something with each record, in the order of names.
+    /// Reads a collection, and gathers something of each record, in the order of names. There may be thousands, so
+    /// that is done where nobody's request waits for it.
     ///
     /// # Errors
     /// As [`Ledger::get`].
-    pub async fn each<T: DeserializeOwned>(
+    pub async fn gather<T: DeserializeOwned, G: Send + 'static>(
         &self,
         collection: &str,
-        mut then: impl FnMut(Entry<T>) + Send,
-    ) -> Result<(), LedgerFault> {
+        mut gathered: G,
+        take: impl Fn(&mut G, Entry<T>) + Copy + Send + 'static,
+    ) -> Result<G, LedgerFault> {
         let prefix = Key::prefix(&self.records.realm, LEDGER, &[collection]);
         let list = List::Prefix(prefix.map_err(|error| LedgerFault(error.into()))?);
         let mut after = None;
         loop {
             let store = &self.records.store;
             let page = store.list(&list, after.as_ref(), PAGE).await?;
-            for (nth, document) in page.documents.into_iter().enumerate() {
-                if nth % SLICE == 0 {
-                    tokio::task::yield_now().await;
-                }
-                let place = Place::Document(&document.key);
-                let (value, _) = self.records.open(place, &document.body)?;
-                then(Entry {
-                    id: document.key.id(1).to_owned(),
-                    value,
-                    stamp: Stamp(document.version),
+            let records = Arc::clone(&self.records);
+            let taken = aside(move || {
+                let mut each = page.documents.into_iter();
+                let taken = each.try_for_each(|document| {
+                    take(&mut gathered, opened(&records, &document)?);
+                    Ok(())
                 });
-            }
+                taken.map(|()| gathered)
+            });
+            let taken: Result<G, LedgerFault> = taken.await?;
+            gathered = taken?;
             match page.next {
                 Some(next) => after = Some(next),
-                None => return Ok(()),
+                None => return Ok(gathered),
             }
         }
     }
@@ -173,6 +179,18 @@ impl Ledger {
     ) -> Result<Key, sutler_journal::InvalidKey> {
         Key::new(&self.records.realm, LEDGER, &[collection, id])
     }
+}
+
+fn opened<T: DeserializeOwned>(
+    records: &Records,
+    document: &Document,
+) -> Result<Entry<T>, LedgerFault> {
+    let (value, _) = records.open(Place::Document(&document.key), &document.body)?;
+    Ok(Entry {
+        id: document.key.id(1).to_owned(),
+        value,
+        stamp: Stamp(document.version),
+    })
 }
 
 /// Writes that happen together or not at all.

@@ -5,6 +5,7 @@
 //! protocol, `records.rs` keeps everything in a journal.
 
 mod admin;
+mod aside;
 mod audit;
 mod auth;
 mod broker;
@@ -44,6 +45,7 @@ mod trace;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
+pub use aside::{aside, live_aside};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use auth::{
     Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,

@@ -31,7 +31,7 @@ const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Most compiled schemas kept at hand; beyond that all are forgotten. Few, because one takes some 12 kB and
 /// each of ten thousand offerings is compiled when it is checked; plans in use keep theirs (`plans.rs`).
-const COMPILED_MAX: usize = 64;
+const COMPILED_MAX: usize = 16;
 
 /// Most faults named in one sentence.
 const FAULTS_NAMED_MAX: usize = 5;

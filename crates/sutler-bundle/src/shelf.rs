@@ -8,6 +8,7 @@
 
 mod images;
 mod sweep;
+mod texts;
 mod tree;
 
 pub(crate) use images::Written;
@@ -109,11 +110,11 @@ impl Shelf {
         // Runs of another user must be able to pass through to their bundle, and to list nothing.
         make_way(&root).map_err(|error| ShelfFault::Disk(root.clone(), error))?;
         let shelf = Self {
-            root,
             known: Mutex::default(),
             glanced: Mutex::default(),
             idle: Mutex::default(),
-            images: Images::default(),
+            images: Images::beside(&root),
+            root,
         };
         shelf.clear_left_overs();
         Ok(shelf)
@@ -213,7 +214,7 @@ impl Shelf {
     }
 
     /// Keeps a version that is no folder: an image, and what it says about itself.
-    pub(crate) fn keep(&self, digest: &str, written: Written) {
+    pub(crate) fn keep(&self, digest: &str, written: &Written) {
         self.images.keep(digest, written);
     }
 

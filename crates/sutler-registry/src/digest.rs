@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// Before the number.
 const PREFIX: &str = "sha256:";
 /// Letters of the number.
 const LETTERS: usize = 64;
 
-/// `sha256:` and 64 small hexadecimal letters.
+/// Written as `sha256:` and 64 small hexadecimal letters. Kept as the number: there are tens of thousands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Digest(String);
+pub struct Digest([u8; 32]);
 
 /// A text that is no digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,13 +23,7 @@ impl Digest {
     /// The digest of some bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        let mut text = String::with_capacity(PREFIX.len() + LETTERS);
-        text.push_str(PREFIX);
-        for byte in Sha256::digest(bytes) {
-            // Writing to a text cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Self(text)
+        Self(Sha256::digest(bytes).into())
     }
 
     /// Reads a digest.
@@ -37,24 +31,38 @@ impl Digest {
     /// # Errors
     /// It is none, or of another sort than SHA-256.
     pub fn parse(text: &str) -> Result<Self, DigestFault> {
-        let number = text.strip_prefix(PREFIX).ok_or(DigestFault)?;
-        let is_letter = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        match number.len() == LETTERS && number.bytes().all(is_letter) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(DigestFault),
+        let letters = text.strip_prefix(PREFIX).ok_or(DigestFault)?.as_bytes();
+        if letters.len() != LETTERS {
+            return Err(DigestFault);
         }
+        let mut number = [0; LETTERS / 2];
+        for (byte, pair) in number.iter_mut().zip(letters.chunks_exact(2)) {
+            let [high, low] = [pair[0], pair[1]].map(value_of);
+            *byte = high.ok_or(DigestFault)? << 4 | low.ok_or(DigestFault)?;
+        }
+        Ok(Self(number))
     }
 
-    /// As it is written.
+    /// Whether it is written like this.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn is(&self, text: &str) -> bool {
+        Self::parse(text).is_ok_and(|it| it == *self)
+    }
+}
+
+/// The value of a small hexadecimal letter.
+fn value_of(letter: u8) -> Option<u8> {
+    match letter {
+        b'0'..=b'9' => Some(letter - b'0'),
+        b'a'..=b'f' => Some(letter - b'a' + 10),
+        _ => None,
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -68,7 +76,7 @@ impl TryFrom<String> for Digest {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
-        digest.0
+        digest.to_string()
     }
 }
 
@@ -80,16 +88,17 @@ mod tests {
     fn a_digest_is_of_bytes_and_reads_what_it_writes() {
         let digest = Digest::of(b"");
         assert_eq!(
-            digest.as_str(),
+            digest.to_string(),
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
-        assert_eq!(Digest::parse(digest.as_str()), Ok(digest));
+        assert_eq!(Digest::parse(&digest.to_string()), Ok(digest.clone()));
+        assert!(digest.is(&digest.to_string()) && !digest.is("sha256:"));
     }
 
     #[test]
     fn what_is_no_digest_is_refused() {
         let short = "sha256:e3b0c442";
-        let large = Digest::of(b"").as_str().to_uppercase();
+        let large = Digest::of(b"").to_string().to_uppercase();
         let other = format!("sha512:{}", "0".repeat(64));
         for text in ["", "latest", short, &large, &other] {
             assert_eq!(Digest::parse(text), Err(DigestFault), "{text}");

@@ -39,7 +39,8 @@ pub use oci::{ITEMS_MAX, ImageRegistry, ImageSettings, Names, PLATFORM};
 pub use openshift::{NAMESPACE, OpenShiftRegistry, OpenShiftSettings};
 pub use plan::{
     Asked, Change, Conflict, Facts, Held, Known, Mark, Offered, PUSHED, Reason, Registries, Rules,
-    Seen, SpecName, UNREAD_KEPT_MAX, deletions, in_question, offered, plan, push, refresh, unpush,
+    Seen, SpecName, UNREAD_KEPT_MAX, Wants, deletions, in_question, offered, plan, push, refresh,
+    unpush,
 };
 pub use quay::QUAY_URL;
 pub use seam::{Item, Listing, Registry, Spec};

@@ -5,17 +5,19 @@
 //! deleted only when its grace is over and no instance was made of it. So nothing goes because of a
 //! failure, and nothing flaps. No I/O, no clock: who lists and fetches is `gather.rs`; what is
 //! known is in `plan/known.rs`, changes in words in `plan/change.rs`, who wins where two want the same in
-//! `plan/offered.rs`, what developers push in `plan/pushed.rs`.
+//! `plan/offered.rs`, what that is in `plan/wants.rs`, what developers push in `plan/pushed.rs`.
 
 mod change;
 mod known;
 mod offered;
 mod pushed;
+mod wants;
 
 pub use change::Change;
 pub use known::{Held, Known, Mark, Reason, Registries, SpecName, UNREAD_KEPT_MAX};
 pub use offered::{Conflict, Offered, offered};
 pub use pushed::{PUSHED, push, unpush};
+pub use wants::Wants;
 
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +51,7 @@ pub enum Seen {
         /// Names its content.
         digest: String,
         /// What no other offering may have: its name, its id, the ids of its plans.
-        wants: BTreeSet<String>,
+        wants: Wants,
     },
     /// It is there, and cannot be read now; the sentence says why.
     Faulty(String),
@@ -186,17 +188,21 @@ impl Of<'_> {
         SpecName::new(self.registry, item)
     }
 
+    fn held(&self, item: &str) -> Option<&Held> {
+        self.known.specs.get(item).map(AsRef::as_ref)
+    }
+
     fn listed(&self, items: &BTreeMap<String, Seen>, changes: &mut Vec<Change>) {
         changes.push(Change::Listed {
             registry: self.registry.to_owned(),
             items: items
                 .iter()
-                .filter(|(item, it)| is_item(self.known.specs.get(*item), it))
+                .filter(|(item, it)| is_item(self.held(item), it))
                 .count(),
             at: self.facts.now,
         });
         for (item, is) in items {
-            seen(self.name(item), self.known.specs.get(item), is, changes);
+            seen(self.name(item), self.held(item), is, changes);
         }
         let absent = |item: &str| !items.contains_key(item);
         self.mark_all(Reason::Absent, absent, changes);

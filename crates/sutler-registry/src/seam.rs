@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A place where bundles are found.
+///
+/// What it says may be long, and is read where it is asked: ask where no request waits.
 #[async_trait]
 pub trait Registry: Send + Sync {
     /// What it is called in the configuration.

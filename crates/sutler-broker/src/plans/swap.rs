@@ -8,6 +8,7 @@ use super::listing::Listing;
 use super::offering::{Entry, Offering, offerings};
 use super::sheets::{Pad, Writer};
 use super::{Cache, Footings, Offer, Plans, Services, hex};
+use crate::aside::aside;
 use crate::broker::BuildError;
 use crate::records::{PLAN, Records};
 use sha2::{Digest, Sha256};
@@ -58,7 +59,7 @@ impl Plans {
         footings: Footings,
     ) -> Result<(), BuildError> {
         let (was, cache) = (self.offer(), self.cache.clone());
-        let assembled = tokio::task::spawn_blocking(move || assemble(&was, slots, cache));
+        let assembled = aside(move || assemble(&was, slots, cache));
         let assembled = assembled
             .await
             .map_err(|error| BuildError::Store(error.into()))?;

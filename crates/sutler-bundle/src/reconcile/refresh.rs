@@ -9,7 +9,7 @@ use super::records::{Records, SpecRecord, without_specs};
 use super::shop::Pushes;
 use super::used::Uses;
 use super::verdicts::{Verdict, Verdicts};
-use super::version::{self, Fresh};
+use super::version::{self, Fresh, Terms};
 use super::writer::Writer;
 use crate::registry::Offers;
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result};
+use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result, aside};
 use sutler_registry::{
     Asked, Change, Facts, Found, Held, Item, ItemFault, PUSHED, Registries, Registry, Rules, Seen,
     SpecName, State, in_question, look_through, refresh,
@@ -70,8 +70,8 @@ pub struct Refresh {
 /// What came of asking registries.
 struct Findings {
     asked: BTreeMap<String, Asked>,
-    /// What was read, without what it says.
-    fresh: BTreeMap<SpecName, Fresh>,
+    /// What was read.
+    fresh: BTreeMap<SpecName, Terms>,
     used: BTreeSet<SpecName>,
     configured: BTreeSet<String>,
     rules: Rules,
@@ -99,13 +99,13 @@ struct Turn<'a> {
 }
 
 /// There is none if it is only looked what would change.
-type Aside<'a, 'b> = Option<&'a Turn<'b>>;
+type Writes<'a, 'b> = Option<&'a Turn<'b>>;
 
 /// What a look at one registry came to.
 struct Looked {
     registry: String,
     asked: Asked,
-    fresh: BTreeMap<SpecName, Fresh>,
+    fresh: BTreeMap<SpecName, Terms>,
 }
 
 impl Refresh {
@@ -138,10 +138,20 @@ impl Refresh {
     /// # Errors
     /// The store does not answer.
     pub async fn plan(&self, ledger: &Ledger) -> Result<Vec<Change>> {
-        let records = Records::read(ledger).await?;
-        let known = records.known();
+        let (records, known) = Self::known(ledger).await?;
         let findings = self.find(ledger, &records, &known, None).await?;
-        Ok(sutler_registry::plan(&known, &findings.facts()))
+        let plan = move || sutler_registry::plan(&known, &findings.facts());
+        Ok(aside(plan).await?)
+    }
+
+    /// All records, and what the rules see of them.
+    async fn known(ledger: &Ledger) -> Result<(Records, Registries)> {
+        let records = Records::read(ledger).await?;
+        let known = move || {
+            let known = records.known();
+            (records, known)
+        };
+        Ok(aside(known).await?)
     }
 
     /// Asks registries, and whoever else must be asked before anything can be decided.
@@ -150,9 +160,9 @@ impl Refresh {
         ledger: &Ledger,
         records: &Records,
         known: &Registries,
-        aside: Aside<'_, '_>,
+        writes: Writes<'_, '_>,
     ) -> Result<Findings> {
-        let (asked, fresh) = self.ask_all(records, known, aside).await?;
+        let (asked, fresh) = self.ask_all(records, known, writes).await?;
         let now = Timestamp::now();
         Ok(Findings {
             used: self.used(ledger, records, known, &asked, now).await?,
@@ -190,11 +200,11 @@ impl Refresh {
         &self,
         records: &Records,
         known: &Registries,
-        aside: Aside<'_, '_>,
-    ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, Fresh>)> {
+        writes: Writes<'_, '_>,
+    ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, Terms>)> {
         let mut looks: Vec<BoxFuture<'_, Result<Looked>>> = Vec::new();
         for source in self.sources.iter() {
-            looks.push(Box::pin(self.look(source, records, known, aside)));
+            looks.push(Box::pin(self.look(source, records, known, writes)));
         }
         let mut looks = stream::iter(looks).buffer_unordered(REGISTRIES_AT_ONCE);
         let (mut asked, mut fresh) = (BTreeMap::new(), BTreeMap::new());
@@ -211,19 +221,19 @@ impl Refresh {
         source: &Source,
         records: &Records,
         known: &Registries,
-        aside: Aside<'_, '_>,
+        writes: Writes<'_, '_>,
     ) -> Result<Looked> {
         let registry = source.registry.name();
         let offer = version::offer_of(registry, self.offers.all.clone());
         let known_as = |item: &Item| {
             let digest = item.digest.clone()?;
             let name = SpecName::new(registry, &item.to_string());
-            let held = known.spec(&name).map(|held| held.digest.as_str());
+            let held = known.spec(&name);
             // Under another configuration it has other names and ids.
             let written = records.specs.get(&name);
             let offered_by = version::offered_by(&offer, source.tag_of(&name.item));
             let as_before = written.is_some_and(|it| it.value.is_offered_by(&offered_by));
-            let is_held = as_before && held == Some(digest.as_str());
+            let is_held = as_before && held.is_some_and(|it| digest.is(&it.digest));
             let is_known = is_held || self.verdicts.of(&name, &digest).is_some();
             is_known.then_some(digest)
         };
@@ -240,20 +250,20 @@ impl Refresh {
         };
         let mut all = std::pin::pin!(all);
         while let Some(found) = all.next().await {
-            if let Some(turn) = aside {
+            // Where nothing has to be asked for, nothing else would let others have their turn.
+            tokio::task::coop::consume_budget().await;
+            if let Some(turn) = writes {
                 turn.looked.fetch_add(1, Ordering::Relaxed);
             }
             let item = found.item.to_string();
             let (seen, read) = self.made_of(source, &item, found);
-            if let Some(mut read) = read {
-                if let Some(turn) = aside {
+            if let Some(read) = read {
+                if let Some(turn) = writes {
                     let mut writer = turn.writer.lock().await;
-                    let put = writer.put_version(&read.digest, &read.record).await;
-                    put.inspect_err(|_| measure::unwritten())?;
+                    let put = writer.put_version(&read.terms.version, &read.record);
+                    put.await.inspect_err(|_| measure::unwritten())?;
                 }
-                // It is written down, and there may be thousands.
-                read.record.manifest = String::new();
-                fresh.insert(SpecName::new(registry, &item), read);
+                fresh.insert(SpecName::new(registry, &item), read.terms);
             }
             items.extend(seen.map(|seen| (item, seen)));
         }
@@ -343,34 +353,23 @@ impl Refresh {
     /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
     async fn turned(&self, cx: &ChoreCx) -> Result<bool> {
         let ledger = cx.ledger();
-        let records = Records::read(ledger).await?;
-        let mut known = records.known();
+        let (records, known) = Self::known(ledger).await?;
         let turn = Turn {
             writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
             looked: AtomicUsize::default(),
         };
         let finds = self.find(ledger, &records, &known, Some(&turn));
         let findings = self.told_along(cx, &turn.looked, finds).await?;
-        let changes = refresh(&known, &findings.facts());
-        cx.progress(&format!("writing {} changes", changes.len()))
+        let next = aside(move || Next::of(known, findings)).await?;
+        cx.progress(&format!("writing {} changes", next.changes.len()))
             .await?;
-        let touched: BTreeSet<&SpecName> = changes.iter().filter_map(Change::spec).collect();
-        let before = touched.into_iter();
-        let before: Vec<(&SpecName, Option<Held>)> = before
-            .map(|name| (name, known.spec(name).cloned()))
-            .collect();
-        changes.iter().for_each(|change| known.apply(change));
-        let next = Next {
-            before,
-            after: &known,
-            fresh: &findings.fresh,
-        };
-        let written = write(turn.writer.into_inner(), &records, next).await;
-        if !written.inspect_err(|_| measure::unwritten())? {
-            return Ok(false);
+        let written = write(turn.writer.into_inner(), &records, &next).await;
+        let written = written.inspect_err(|_| measure::unwritten())?;
+        if written {
+            next.changes.iter().for_each(tell);
         }
-        changes.iter().for_each(tell);
-        Ok(true)
+        aside(move || drop((records, next))).await?;
+        Ok(written)
     }
 
     /// Says from time to time how far it is.
@@ -398,29 +397,44 @@ impl Refresh {
 }
 
 /// What is to be written.
-struct Next<'a> {
+struct Next {
+    changes: Vec<Change>,
     /// What may have changed, as it was.
-    before: Vec<(&'a SpecName, Option<Held>)>,
-    after: &'a Registries,
-    fresh: &'a BTreeMap<SpecName, Fresh>,
+    before: BTreeMap<SpecName, Option<Arc<Held>>>,
+    after: Registries,
+    fresh: BTreeMap<SpecName, Terms>,
+}
+
+impl Next {
+    /// What comes of what was found.
+    fn of(mut known: Registries, findings: Findings) -> Self {
+        let changes = refresh(&known, &findings.facts());
+        let mut before = BTreeMap::new();
+        for name in changes.iter().filter_map(Change::spec) {
+            let was = || known.held(name).cloned();
+            before.entry(name.clone()).or_insert_with(was);
+        }
+        changes.iter().for_each(|change| known.apply(change));
+        Self {
+            changes,
+            before,
+            after: known,
+            fresh: findings.fresh,
+        }
+    }
 }
 
 /// Writes what is other than before. `false`: somebody else wrote meanwhile.
-async fn write(mut writer: Writer<'_>, records: &Records, next: Next<'_>) -> Result<bool> {
-    let Next {
-        before,
-        after,
-        fresh,
-    } = next;
-    for (name, was) in before {
-        let held = after.spec(name).filter(|it| Some(*it) != was.as_ref());
-        let record = held.and_then(|held| record_of(name, held, records, fresh));
+async fn write(mut writer: Writer<'_>, records: &Records, next: &Next) -> Result<bool> {
+    for (name, was) in &next.before {
+        let held = next.after.held(name).filter(|it| Some(*it) != was.as_ref());
+        let record = held.and_then(|held| record_of(name, held, records, &next.fresh));
         if let Some(record) = record {
             let was = records.specs.get(name).map(|it| it.stamp);
             writer.put_spec(name, was, &record).await?;
         }
     }
-    for (registry, its) in &after.0 {
+    for (registry, its) in &next.after.0 {
         let was = records.registries.get(registry);
         let its = without_specs(its);
         // What was pushed is of no registry that is asked.
@@ -434,9 +448,9 @@ async fn write(mut writer: Writer<'_>, records: &Records, next: Next<'_>) -> Res
 /// What is to be written of a spec; nothing, if it was neither read nor written before.
 fn record_of(
     name: &SpecName,
-    held: &Held,
+    held: &Arc<Held>,
     records: &Records,
-    fresh: &BTreeMap<SpecName, Fresh>,
+    fresh: &BTreeMap<SpecName, Terms>,
 ) -> Option<SpecRecord> {
     match (fresh.get(name), records.specs.get(name)) {
         (Some(fresh), _) => Some(fresh.named(name, held)),

@@ -3,29 +3,32 @@
 //! Every replica follows what is written, whoever wrote it, and replaces its catalog as a whole. Each
 //! offering of a registry stands on its spec's record: a provision is accepted only while that is as it was
 //! offered. Folders come first; of two that want the same name or id the first is offered, and both are told.
-//! What developers push is in `shop/push.rs`.
+//! What becomes of what was read is in `shop/sorted.rs`, what developers push in `shop/push.rs`.
 
 mod push;
+mod sorted;
 
 pub use push::Pushes;
 
 use super::bundles::{self, BundlesView};
 use super::measure;
-use super::records::{Records, VERSIONS, VersionRecord, Written, generation, pushes, registries};
+use super::records::{Records, VERSIONS, VersionRecord, generation, pushes, registries};
 use super::refresh::{REFRESH, Refresh, Source};
 use super::version;
-use super::view::{self, Counts, RegistriesView, RegistryView};
+use super::view::{self, RegistriesView, RegistryView};
 use super::window::{Window, make};
-use super::withdrawn::Withdrawn;
 use crate::registry::{ImageOffered, Offers, Snapshot};
 use crate::service::{Archive, BundleService};
 use crate::shelf::{Bundle, Shelf};
 use async_trait::async_trait;
+use sorted::{Read, Sorted, Wanted, leave, sort};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use sutler_broker::{Entry, Keeper, Ledger, LedgerFault, Offering, Running, Stamp, Standing};
-use sutler_registry::{Change, Known, PUSHED, Registries, SpecName, offered};
+use sutler_broker::{
+    Entry, Keeper, Ledger, LedgerFault, Offering, Running, Stamp, Standing, aside, live_aside,
+};
+use sutler_registry::{Change, SpecName};
 
 /// How often it is looked whether something else is written down.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -77,27 +80,6 @@ pub struct Shop {
     read: RwLock<Read>,
 }
 
-/// What was read, without the thousands of specs of it that are simply offered.
-#[derive(Default)]
-struct Read {
-    /// Without specs.
-    registries: Registries,
-    counts: BTreeMap<String, Counts>,
-    withdrawn: Withdrawn,
-}
-
-impl Read {
-    /// Takes in how registries stand; their specs are as they were. What was pushed is of none that is written.
-    fn read_again(&mut self, registries: BTreeMap<String, Written<Known>>) {
-        let known = registries.into_iter().map(|(name, it)| (name, it.value));
-        let mut known = Registries(known.collect());
-        if let Some(pushed) = self.registries.0.remove(PUSHED) {
-            known.0.insert(PUSHED.to_owned(), pushed);
-        }
-        self.registries = known;
-    }
-}
-
 impl Shop {
     /// A shop of a running broker, with the bundles of folders. Offers what is known.
     ///
@@ -145,9 +127,7 @@ impl Shop {
     pub async fn follow(&self) {
         loop {
             tokio::time::sleep(FOLLOW_EVERY).await;
-            if let Err(error) = self.catch_up_with(Haste::WhenWhole).await {
-                tracing::warn!(%error, "what registries have cannot be offered now, what was offered stays");
-            }
+            self.catch_up_or_tell(Haste::WhenWhole).await;
         }
     }
 
@@ -157,7 +137,8 @@ impl Shop {
     /// The store does not answer.
     pub async fn view(&self) -> Result<RegistriesView, LedgerFault> {
         let refresh = self.running.chore_status(REFRESH).await?;
-        self.catch_up().await;
+        // What a refresh that is over wrote is whole; one that is not over is no reason to read all it has so far.
+        self.catch_up_or_tell(Haste::WhenWhole).await;
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let order = self.order();
         Ok(view::all(&read.registries, &read.counts, &order, refresh))
@@ -190,7 +171,8 @@ impl Shop {
     /// # Errors
     /// The store does not answer.
     pub async fn plan(&self) -> sutler_broker::Result<Vec<Change>> {
-        self.parts.refresh.plan(&self.ledger).await
+        let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
+        live_aside(async move { refresh.plan(&ledger).await }).await?
     }
 
     /// Has registries asked now; says the number to wait for.
@@ -214,9 +196,18 @@ impl Shop {
 
     /// Takes in every version, those that only instances still need, too. None is read yet.
     async fn fetch_versions(&self) -> Result<(), ShopFault> {
-        let shelf = &self.parts.shelf;
-        let keep = |it: Entry<VersionRecord>| shelf.keep(&it.id, version::written(it.value));
-        Ok(self.ledger.each(VERSIONS, keep).await?)
+        let keep = |shelf: &mut Arc<Shelf>, it: Entry<VersionRecord>| {
+            shelf.keep(&it.id, &version::written(it.value));
+        };
+        let shelf = self.parts.shelf.clone();
+        self.ledger.gather(VERSIONS, shelf, keep).await?;
+        Ok(())
+    }
+
+    async fn catch_up_or_tell(&self, haste: Haste) {
+        if let Err(error) = self.catch_up_with(haste).await {
+            tracing::warn!(%error, "what registries have cannot be offered now, what was offered stays");
+        }
     }
 
     async fn catch_up_with(&self, haste: Haste) -> Result<(), ShopFault> {
@@ -251,26 +242,28 @@ impl Shop {
         let records = Records::read(&self.ledger).await?;
         let (now, pushed) = (records.generation.clone(), records.pushes);
         let order = self.order();
-        let sorted = tokio::task::spawn_blocking(move || sort(records, &order));
+        let mut made = std::mem::take(&mut window.made);
+        let sorted = aside(move || {
+            let mut sorted = sort(records, &order);
+            let gone = leave(&mut made, &mut sorted.offered);
+            (sorted, made, gone)
+        });
+        let (sorted, made, gone) = match sorted.await {
+            Ok(sorted) => sorted,
+            Err(error) => {
+                window.forget();
+                return Err(error.into());
+            }
+        };
+        window.made = made;
         let Sorted {
-            offered,
+            offered: changed,
             mut faults,
             read,
-        } = sorted.await?;
+        } = sorted;
         *self.write_read() = read;
         self.measure();
-        let mut changed: Vec<Wanted> = Vec::new();
-        let mut before = std::mem::take(&mut window.made);
-        for wanted in offered {
-            let kept = before.remove(&wanted.name);
-            match kept.filter(|(stamp, _)| *stamp == wanted.stamp) {
-                Some(kept) => {
-                    window.made.insert(wanted.name, kept);
-                }
-                None => changed.push(wanted),
-            }
-        }
-        let mut differs = !changed.is_empty() || !before.is_empty();
+        let mut differs = !changed.is_empty() || gone;
         if let Err(fault) = self.make_all(window, changed, &mut faults).await {
             window.forget();
             return Err(fault);
@@ -299,21 +292,26 @@ impl Shop {
     async fn make_all(
         &self,
         window: &mut Window,
-        changed: Vec<Wanted>,
+        changed: BTreeMap<Arc<SpecName>, Wanted>,
         faults: &mut Vec<String>,
     ) -> Result<(), ShopFault> {
-        self.fetch(changed.iter().map(|it| it.version.as_str()))
+        self.fetch(changed.values().map(|it| it.version.as_str()))
             .await?;
+        let many = changed.len() >= READ_ALL_FROM;
         let mut changed = changed.into_iter().peekable();
         while changed.peek().is_some() {
-            let some: Vec<Wanted> = changed.by_ref().take(MADE_AT_ONCE).collect();
+            let some: Vec<(Arc<SpecName>, Wanted)> = changed.by_ref().take(MADE_AT_ONCE).collect();
             let (parts, running) = (self.parts.clone(), self.running.clone());
-            let made = tokio::task::spawn_blocking(move || {
+            let made = aside(move || {
                 let some = some.into_iter();
-                let make = |it: Wanted| (make(&parts, &running, &it.name, &it.version), it);
-                some.map(make).collect::<Vec<(Outcome, Wanted)>>()
+                let make = |(name, it): (Arc<SpecName>, Wanted)| {
+                    let made = make(&parts, &running, &name, &it.version);
+                    (made, name, it.stamp)
+                };
+                some.map(make)
+                    .collect::<Vec<(Outcome, Arc<SpecName>, Stamp)>>()
             });
-            for (outcome, Wanted { name, stamp, .. }) in made.await? {
+            for (outcome, name, stamp) in made.await? {
                 match outcome {
                     Ok((image, offering)) => {
                         window.made.insert(name.clone(), (stamp, Arc::new(image)));
@@ -322,6 +320,10 @@ impl Shop {
                     Err(why) => faults.push(format!("{name}: {why}")),
                 }
             }
+        }
+        if many {
+            // A map that is made in one go takes half of what one takes that grows.
+            window.made = std::mem::take(&mut window.made).into_iter().collect();
         }
         Ok(())
     }
@@ -336,7 +338,7 @@ impl Shop {
         for digest in missing {
             let found = self.ledger.get::<VersionRecord>(VERSIONS, digest).await?;
             if let Some(found) = found {
-                shelf.keep(digest, version::written(found.value));
+                shelf.keep(digest, &version::written(found.value));
             }
         }
         Ok(())
@@ -356,52 +358,6 @@ impl Shop {
             }
         }
     }
-}
-
-/// Records, sorted by what is to be done about them.
-struct Sorted {
-    /// What is offered, in order.
-    offered: Vec<Wanted>,
-    /// What is not, although it could be.
-    faults: Vec<String>,
-    read: Read,
-}
-
-/// Takes a processor for a while if there are many.
-fn sort(mut records: Records, order: &[String]) -> Sorted {
-    let mut known = records.known();
-    let offered = offered(&known, order);
-    let counts = view::counts(&known, &offered);
-    let wanted = offered.specs.iter().filter_map(|(name, _)| {
-        let written = records.specs.get_mut(name)?;
-        Some(Wanted {
-            name: name.clone(),
-            stamp: written.stamp,
-            version: std::mem::take(&mut written.value.version),
-        })
-    });
-    let wanted = wanted.collect();
-    let faults = offered.conflicts.iter().map(ToString::to_string).collect();
-    for its in known.0.values_mut() {
-        its.specs.clear();
-    }
-    let withdrawn = Withdrawn::of(records.specs.values().map(|it| &it.value));
-    Sorted {
-        offered: wanted,
-        faults,
-        read: Read {
-            registries: known,
-            counts,
-            withdrawn,
-        },
-    }
-}
-
-/// A spec of which something is to be made.
-struct Wanted {
-    name: SpecName,
-    stamp: Stamp,
-    version: String,
 }
 
 /// What was made of it, or why nothing.
@@ -428,9 +384,7 @@ impl Archive for Shop {
 #[async_trait]
 impl Keeper for Shop {
     async fn catch_up(&self) {
-        if let Err(error) = self.catch_up_with(Haste::AtOnce).await {
-            tracing::warn!(%error, "what registries have cannot be offered now, what was offered stays");
-        }
+        self.catch_up_or_tell(Haste::AtOnce).await;
     }
 
     async fn standing(&self, service_id: &str, plan_id: &str) -> Standing {

@@ -24,21 +24,22 @@ impl Uses {
         let specs = records.specs.iter();
         let of_specs = specs.map(|(name, it)| {
             let plans = it.value.plans.iter().cloned();
-            (name.clone(), plans.collect())
+            (SpecName::clone(name), plans.collect())
         });
-        let mut plans: BTreeMap<SpecName, BTreeSet<String>> = of_specs.collect();
-        let mut versions = Vec::new();
-        let keep = |it: Entry<VersionRecord>| {
-            let of_spec = plans.entry(it.value.spec.clone()).or_default();
+        let of_specs = Self {
+            versions: Vec::new(),
+            plans: of_specs.collect(),
+        };
+        let keep = |uses: &mut Self, it: Entry<VersionRecord>| {
+            let of_spec = uses.plans.entry(it.value.spec.clone()).or_default();
             of_spec.extend(it.value.plans);
-            versions.push(Kept {
+            uses.versions.push(Kept {
                 digest: it.id,
                 stamp: it.stamp,
                 spec: it.value.spec,
             });
         };
-        ledger.each(VERSIONS, keep).await?;
-        Ok(Self { versions, plans })
+        ledger.gather(VERSIONS, of_specs, keep).await
     }
 
     /// Those of some specs that have instances.

@@ -7,19 +7,28 @@ use crate::manifest::Manifest;
 use crate::registry::with_origin;
 use crate::shelf::{Bundle, Written};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use sutler_osb::ServiceSpec;
-use sutler_registry::{Held, Spec, SpecName};
+use sutler_registry::{Held, Spec, SpecName, Wants};
 
 /// A version that was read just now.
 #[derive(Clone, Debug)]
 pub(super) struct Fresh {
-    pub digest: String,
     pub record: VersionRecord,
-    pub wants: BTreeSet<String>,
+    pub wants: Wants,
+    pub terms: Terms,
+}
+
+/// What a spec is offered by that names a version: without what the version says, so that thousands of them
+/// are small.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// Names the version.
+    pub version: String,
     pub service_id: String,
     pub service_name: String,
+    pub plans: Vec<String>,
     pub offered_by: String,
 }
 
@@ -32,16 +41,16 @@ pub(super) fn offered_by(offer: &Offer, tag: Option<&str>) -> String {
     format!("{ids} {}", tag.unwrap_or_default())
 }
 
-impl Fresh {
+impl Terms {
     /// The record of a spec that names this version.
-    pub(super) fn named(&self, name: &SpecName, held: &Held) -> SpecRecord {
+    pub(super) fn named(&self, name: &SpecName, held: &Arc<Held>) -> SpecRecord {
         SpecRecord {
-            name: name.clone(),
+            name: Arc::new(name.clone()),
             held: held.clone(),
-            version: self.digest.clone(),
+            version: self.version.clone(),
             service_id: self.service_id.clone(),
             service_name: self.service_name.clone(),
-            plans: self.record.plans.clone(),
+            plans: self.plans.clone(),
             offered_by: self.offered_by.clone(),
         }
     }
@@ -92,12 +101,15 @@ pub(super) fn read(
     let plans = service.plans.iter().flatten();
     record.plans = plans.filter_map(|plan| plan.id.clone()).collect();
     Ok(Fresh {
-        digest: digest_of(&record),
-        offered_by: offered_by(offer, tag),
-        record,
         wants: wanted(&service).into_iter().collect(),
-        service_id: service.id.unwrap_or_default(),
-        service_name: service.name.unwrap_or_default(),
+        terms: Terms {
+            version: digest_of(&record),
+            service_id: service.id.unwrap_or_default(),
+            service_name: service.name.unwrap_or_default(),
+            plans: record.plans.clone(),
+            offered_by: offered_by(offer, tag),
+        },
+        record,
     })
 }
 
@@ -203,7 +215,7 @@ mod tests {
         );
         let fresh = fresh.expect("it can be offered");
         assert_eq!(
-            (fresh.service_id.as_str(), fresh.record.plans),
+            (fresh.terms.service_id.as_str(), fresh.record.plans),
             ("chosen", vec!["own".to_owned()])
         );
         assert!(fresh.wants.contains("the service name hello"));
@@ -213,7 +225,8 @@ mod tests {
             &offer,
             None,
         );
-        assert_ne!(other.expect("it can be offered").digest, fresh.digest);
+        let other = other.expect("it can be offered");
+        assert_ne!(other.terms.version, fresh.terms.version);
     }
 
     #[test]
@@ -222,8 +235,9 @@ mod tests {
         let spec = spec(MANIFEST, Some("r/hello@sha256:1"));
         let plain = read(&name(), &spec, &offer, None).expect("it can be offered");
         let tagged = read(&name(), &spec, &offer, Some("V1_0")).expect("it can be offered");
-        assert_eq!(tagged.service_name, "hello-v1-0");
-        assert!(tagged.wants.is_disjoint(&plain.wants), "{:?}", tagged.wants);
+        assert_eq!(tagged.terms.service_name, "hello-v1-0");
+        let both = tagged.wants.iter().find(|it| plain.wants.contains(it));
+        assert_eq!(both, None, "{:?}", tagged.wants);
     }
 
     #[test]
@@ -237,7 +251,7 @@ mod tests {
             None,
         );
         let fresh = fresh.expect("it can be offered");
-        assert_eq!(fresh.service_id, "1dda1477cace09730bd8ed7a6505607e");
+        assert_eq!(fresh.terms.service_id, "1dda1477cace09730bd8ed7a6505607e");
     }
 
     #[test]
@@ -266,10 +280,10 @@ mod tests {
     fn every_plan_says_which_version_it_comes_from() {
         let spec = spec(MANIFEST, Some("r/hello@sha256:1"));
         let fresh = read(&name(), &spec, &Offer::default(), None).expect("it can be offered");
-        let bundle = super::written(fresh.record.clone()).read(&fresh.digest);
+        let bundle = super::written(fresh.record.clone()).read(&fresh.terms.version);
         let bundle = bundle.expect("a bundle");
         let service = offered(&bundle, &Offer::default(), None);
         let mut plans = service.plans.iter().flatten();
-        assert!(plans.all(|plan| plan.origin.as_deref() == Some(fresh.digest.as_str())));
+        assert!(plans.all(|plan| plan.origin.as_deref() == Some(fresh.terms.version.as_str())));
     }
 }

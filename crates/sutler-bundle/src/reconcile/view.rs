@@ -137,13 +137,13 @@ pub(super) fn one(records: &Records, order: &[String], name: &str) -> Option<Reg
             service_id: it.service_id.clone(),
             digest: it.held.digest.clone(),
             version: it.version.clone(),
-            offered: is_offered.contains(&it.name),
+            offered: is_offered.contains(it.name.as_ref()),
             mark: it.held.mark.clone(),
             fault: it
                 .held
                 .fault
                 .clone()
-                .or_else(|| conflicts.get(&it.name).cloned()),
+                .or_else(|| conflicts.get(it.name.as_ref()).cloned()),
         })
         .collect();
     shown.unread = known

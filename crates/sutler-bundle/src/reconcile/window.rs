@@ -29,9 +29,9 @@ pub(super) struct Window {
     /// The state of the specs that is offered, where it was whole.
     pub specs: Option<u64>,
     /// What was made of each spec, by the state of its record.
-    pub made: BTreeMap<SpecName, (Stamp, Arc<ImageOffered>)>,
+    pub made: BTreeMap<Arc<SpecName>, (Stamp, Arc<ImageOffered>)>,
     /// Those of them that were never offered as they are now.
-    pub fresh: BTreeMap<SpecName, Offering>,
+    pub fresh: BTreeMap<Arc<SpecName>, Offering>,
     /// What is wrong with those of which nothing could be made.
     pub faults: Vec<String>,
     /// The versions of folders that are offered, by the id of the service.

@@ -16,14 +16,9 @@ struct Fate {
 }
 
 impl Withdrawn {
-    pub(super) fn of<'a>(specs: impl Iterator<Item = &'a SpecRecord>) -> Self {
-        let mut all = Self::default();
-        specs.for_each(|spec| all.add(spec));
-        all
-    }
-
-    /// Of several that had the same plan, the one that was withdrawn last tells when it ended.
-    fn add(&mut self, spec: &SpecRecord) {
+    /// Takes a spec in, if it is withdrawn. Of several that had the same plan, the one that was withdrawn last
+    /// tells when it ended.
+    pub(super) fn add(&mut self, spec: &SpecRecord) {
         let Some(mark) = &spec.held.mark else {
             return;
         };
@@ -60,23 +55,23 @@ mod tests {
     use super::Withdrawn;
     use crate::reconcile::records::SpecRecord;
     use jiff::Timestamp;
-    use std::collections::BTreeSet;
-    use sutler_registry::{Held, Mark, Reason, SpecName};
+    use std::sync::Arc;
+    use sutler_registry::{Held, Mark, Reason, SpecName, Wants};
 
     fn spec(registry: &str, marked: Option<i64>) -> SpecRecord {
         let time = |second: i64| Timestamp::from_second(second).expect("a time");
         SpecRecord {
-            name: SpecName::new(registry, "org/hello:latest"),
-            held: Held {
+            name: Arc::new(SpecName::new(registry, "org/hello:latest")),
+            held: Arc::new(Held {
                 digest: "sha256:1".to_owned(),
-                wants: BTreeSet::new(),
+                wants: Wants::default(),
                 mark: marked.map(|at| Mark {
                     reason: Reason::Absent,
                     at: time(at),
                     until: time(at + 60),
                 }),
                 fault: None,
-            },
+            }),
             version: "sha256:2".to_owned(),
             service_id: "hello-id".to_owned(),
             service_name: format!("hello of {registry}"),
@@ -85,10 +80,16 @@ mod tests {
         }
     }
 
+    fn of(specs: &[SpecRecord]) -> Withdrawn {
+        let mut withdrawn = Withdrawn::default();
+        specs.iter().for_each(|spec| withdrawn.add(spec));
+        withdrawn
+    }
+
     #[test]
     fn a_plan_that_was_withdrawn_is_found_by_both_ids() {
         let specs = [spec("a", Some(0)), spec("b", None)];
-        let withdrawn = Withdrawn::of(specs.iter());
+        let withdrawn = of(&specs);
         let expected = "The service hello of a was withdrawn at 1970-01-01 00:00:00 UTC: its registry does \
                         not have it any more. Fetch the catalog and choose another.";
         assert_eq!(withdrawn.sentence("hello-id", "large"), Some(expected));
@@ -100,7 +101,7 @@ mod tests {
     fn of_two_that_were_withdrawn_the_later_one_is_told() {
         for (first, second, told) in [(10, 20, "b"), (20, 10, "a")] {
             let specs = [spec("a", Some(first)), spec("b", Some(second))];
-            let withdrawn = Withdrawn::of(specs.iter());
+            let withdrawn = of(&specs);
             let sentence = withdrawn.sentence("hello-id", "small").unwrap_or_default();
             let told = format!("hello of {told}");
             assert!(sentence.contains(&told), "{sentence}");

@@ -1,19 +1,21 @@
 //! Versions that are no folders: images, and what they say about themselves.
 //!
-//! There may be tens of thousands, of which few are used at a time. So each is kept as it was written, which
-//! is a small part of what is made of it, and is read when it is needed; those used lately stay read.
+//! There may be tens of thousands, of which few are used at a time. So each is kept as it was written, in a file
+//! (`shelf/texts.rs`), and is read when it is needed; those used lately stay read.
 
 use super::Bundle;
+use super::texts::Texts;
 use crate::manifest::Manifest;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bundles that stay read; beyond that it starts anew.
 const READ_MAX: usize = 200;
 
 /// What an image says about itself, as it was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Written {
     /// The manifest, and the name of the file it was.
     pub manifest: String,
@@ -53,46 +55,56 @@ impl Written {
 }
 
 /// The versions that are known, by digest.
-#[derive(Debug, Default)]
-pub(super) struct Images(Mutex<Known>);
-
-#[derive(Debug, Default)]
-struct Known {
-    written: HashMap<String, Arc<Written>>,
-    read: HashMap<String, Arc<Bundle>>,
+#[derive(Debug)]
+pub(super) struct Images {
+    texts: Texts,
+    read: Mutex<HashMap<String, Arc<Bundle>>>,
 }
 
 impl Images {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// None yet; they will lie in this folder.
+    pub(super) fn beside(folder: &Path) -> Self {
+        Self {
+            texts: Texts::beside(folder),
+            read: Mutex::default(),
+        }
     }
 
-    pub(super) fn keep(&self, digest: &str, written: Written) {
-        let mut known = self.lock();
-        known.written.insert(digest.to_owned(), Arc::new(written));
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Bundle>>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep(&self, digest: &str, written: &Written) {
+        if !self.texts.has(digest)
+            && let Ok(text) = serde_json::to_vec(written)
+        {
+            self.texts.keep(digest, text);
+        }
     }
 
     pub(super) fn has(&self, digest: &str) -> bool {
-        self.lock().written.contains_key(digest)
+        self.texts.has(digest)
     }
 
     pub(super) fn get(&self, digest: &str) -> Option<Result<Arc<Bundle>, String>> {
-        let known = self.lock();
-        if let Some(bundle) = known.read.get(digest) {
+        if let Some(bundle) = self.lock().get(digest) {
             return Some(Ok(bundle.clone()));
         }
-        let written = known.written.get(digest)?.clone();
-        drop(known);
         // Read outside the lock: two threads may do it at once, and both are right.
-        let bundle = match written.read(digest) {
+        let text = match self.texts.get(digest)? {
+            Ok(text) => text,
+            Err(error) => return Some(Err(format!("what it says cannot be read here: {error}"))),
+        };
+        let read = serde_json::from_slice::<Written>(&text).map_err(|error| error.to_string());
+        let bundle = match read.and_then(|written| written.read(digest)) {
             Ok(bundle) => Arc::new(bundle),
             Err(why) => return Some(Err(why)),
         };
-        let mut known = self.lock();
-        if known.read.len() >= READ_MAX {
-            known.read.clear();
+        let mut read = self.lock();
+        if read.len() >= READ_MAX {
+            read.clear();
         }
-        known.read.insert(digest.to_owned(), bundle.clone());
+        read.insert(digest.to_owned(), bundle.clone());
         Some(Ok(bundle))
     }
 }
@@ -114,26 +126,28 @@ mod tests {
 
     #[test]
     fn every_version_can_be_had_however_many_there_are() {
-        let images = Images::default();
+        let folder = tempfile::tempdir().expect("a folder");
+        let images = Images::beside(folder.path());
         let all = READ_MAX + 10;
-        (0..all).for_each(|nth| images.keep(&format!("sha256:{nth}"), written("hello")));
+        (0..all).for_each(|nth| images.keep(&format!("sha256:{nth}"), &written("hello")));
         for nth in 0..all {
             let digest = format!("sha256:{nth}");
             let bundle = images.get(&digest).expect("it is known");
             assert_eq!(bundle.expect("it can be read").digest, digest);
         }
-        assert!(images.lock().read.len() <= READ_MAX);
+        assert!(images.lock().len() <= READ_MAX);
         assert!(images.get("sha256:other").is_none());
     }
 
     #[test]
     fn what_cannot_be_read_says_why() {
-        let images = Images::default();
+        let folder = tempfile::tempdir().expect("a folder");
+        let images = Images::beside(folder.path());
         let newer = Written {
             runtime: Some("3".to_owned()),
             ..written("hello")
         };
-        images.keep("sha256:1", newer);
+        images.keep("sha256:1", &newer);
         let why = images.get("sha256:1").expect("it is known");
         let why = why.expect_err("nobody speaks it");
         assert!(why.contains("runtime \"3\""), "{why}");

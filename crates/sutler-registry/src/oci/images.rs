@@ -221,7 +221,7 @@ impl Images {
 
     /// A manifest by its digest. What was just seen and is not there was replaced meanwhile.
     async fn by_digest(&self, item: &Item, digest: &Digest) -> Result<Bytes, Trouble> {
-        let answer = self.manifest(Verb::Get, item, digest.as_str()).await?;
+        let answer = self.manifest(Verb::Get, item, &digest.to_string()).await?;
         judge(answer.status, &answer.headers, &answer.body).map_err(replaced)?;
         held_to(digest, answer.body)
     }

@@ -1,9 +1,8 @@
 //! One change of what is known, and how it is said in a line.
 
-use super::{Mark, SpecName};
+use super::{Mark, SpecName, Wants};
 use jiff::Timestamp;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// How many characters of a digest are shown.
@@ -38,7 +37,7 @@ pub enum Change {
         /// Names its content.
         digest: String,
         /// What no other offering may have.
-        wants: BTreeSet<String>,
+        wants: Wants,
     },
     /// A spec has another content.
     Replace {
@@ -49,7 +48,7 @@ pub enum Change {
         /// The content that is offered from now on.
         to: String,
         /// What no other offering may have.
-        wants: BTreeSet<String>,
+        wants: Wants,
     },
     /// A spec cannot be read: its last good version stays.
     Keep {

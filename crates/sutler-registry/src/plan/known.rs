@@ -1,10 +1,11 @@
 //! What is known of registries between refreshes: what is kept, and what changes do to it.
 
-use super::Change;
+use super::{Change, Wants};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Most items of one registry of which it is kept why they cannot be offered.
 pub const UNREAD_KEPT_MAX: usize = 100;
@@ -86,7 +87,7 @@ pub struct Held {
     /// Names the content of its last good version.
     pub digest: String,
     /// What no other offering may have.
-    pub wants: BTreeSet<String>,
+    pub wants: Wants,
     /// Whether it is withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
@@ -113,9 +114,9 @@ pub struct Known {
     /// [`UNREAD_KEPT_MAX`].
     #[serde(default)]
     pub unread: BTreeMap<String, String>,
-    /// What is kept of it, by item.
+    /// What is kept of it, by item. There may be thousands, so copies share them.
     #[serde(default)]
-    pub specs: BTreeMap<String, Held>,
+    pub specs: BTreeMap<String, Arc<Held>>,
 }
 
 /// What is known of all registries, by name.
@@ -128,13 +129,19 @@ impl Registries {
         let all = self.0.iter();
         all.flat_map(|(registry, its)| {
             let specs = its.specs.iter();
-            specs.map(|(item, held)| (SpecName::new(registry, item), held))
+            specs.map(|(item, held)| (SpecName::new(registry, item), held.as_ref()))
         })
     }
 
     /// A spec, if it is known.
     #[must_use]
     pub fn spec(&self, name: &SpecName) -> Option<&Held> {
+        self.held(name).map(Arc::as_ref)
+    }
+
+    /// The same, to be kept.
+    #[must_use]
+    pub fn held(&self, name: &SpecName) -> Option<&Arc<Held>> {
         self.0.get(&name.registry)?.specs.get(&name.item)
     }
 
@@ -180,7 +187,7 @@ impl Registries {
                     mark: None,
                     fault: None,
                 };
-                its.specs.insert(spec.item.clone(), held);
+                its.specs.insert(spec.item.clone(), Arc::new(held));
             }
             Change::Forget { registry } => {
                 self.0.remove(registry);
@@ -197,7 +204,7 @@ impl Registries {
             | Change::Unmark { spec } => {
                 let its = self.0.get_mut(&spec.registry);
                 if let Some(held) = its.and_then(|its| its.specs.get_mut(&spec.item)) {
-                    change_held(held, change);
+                    change_held(Arc::make_mut(held), change);
                 }
             }
         }

@@ -6,8 +6,8 @@
 //! Held against: no instance ever lacks what made it, and nothing is withdrawn because of a failure.
 
 use super::{
-    Asked, Change, Facts, Held, PUSHED, Reason, Registries, Rules, Seen, SpecName, deletions,
-    in_question, offered, push, refresh, unpush,
+    Asked, Change, Facts, Held, PUSHED, Reason, Registries, Rules, Seen, SpecName, Wants,
+    deletions, in_question, offered, push, refresh, unpush,
 };
 use jiff::Timestamp;
 use proptest::prelude::{Strategy, any};
@@ -133,7 +133,7 @@ impl World {
                 (false, false, false) => Seen::Good {
                     digest,
                     // The same item of two registries is the same service.
-                    wants: BTreeSet::from([format!("the id of {}", spec.item)]),
+                    wants: Wants::from_iter([format!("the id of {}", spec.item)]),
                 },
             };
             items.insert(spec.item.clone(), seen);
@@ -189,7 +189,7 @@ impl World {
         let held = self.store.spec(&spec);
         let changes = match (version, held) {
             (Some(version), held) => {
-                let wants = BTreeSet::from([format!("the id of {}", spec.item)]);
+                let wants = Wants::from_iter([format!("the id of {}", spec.item)]);
                 push(&spec.item, held, &format!("{spec}@{version}"), &wants)
             }
             (None, Some(held)) => {

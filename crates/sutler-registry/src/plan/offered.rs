@@ -5,7 +5,7 @@
 
 use super::{Held, Registries, SpecName};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Two specs want the same.
@@ -47,7 +47,8 @@ pub struct Offered<'a> {
 /// is offered.
 #[must_use]
 pub fn offered<'a>(known: &'a Registries, order: &[String]) -> Offered<'a> {
-    let mut taken: BTreeMap<&'a str, SpecName> = BTreeMap::new();
+    // Which of the specs has it.
+    let mut taken: HashMap<&'a str, usize> = HashMap::new();
     let mut result = Offered::default();
     for registry in order {
         let Some(its) = known.0.get(registry) else {
@@ -58,17 +59,19 @@ pub fn offered<'a>(known: &'a Registries, order: &[String]) -> Offered<'a> {
                 continue;
             }
             let name = SpecName::new(registry, item);
-            let wants = || held.wants.iter().map(String::as_str);
-            let first = wants().find_map(|want| Some((want, taken.get(want)?.clone())));
+            let wants = || held.wants.iter();
+            let first = wants().find_map(|want| Some((want, *taken.get(want)?)));
+            let first = first.and_then(|(want, nth)| Some((want, result.specs.get(nth)?)));
             match first {
-                Some((want, first)) => result.conflicts.push(Conflict {
+                Some((want, (first, _))) => result.conflicts.push(Conflict {
                     what: want.to_owned(),
-                    offered: first,
+                    offered: first.clone(),
                     left_out: name,
                 }),
                 None => {
-                    taken.extend(wants().map(|want| (want, name.clone())));
-                    result.specs.push((name, held));
+                    let nth = result.specs.len();
+                    taken.extend(wants().map(|want| (want, nth)));
+                    result.specs.push((name, held.as_ref()));
                 }
             }
         }

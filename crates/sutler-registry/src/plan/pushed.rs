@@ -4,7 +4,7 @@
 //! deleted as everywhere. Where pushes are not taken any more all of it is withdrawn, as of any registry
 //! that is not configured, and is offered again when they are.
 
-use super::{Change, Held, Reason, Registries, Rules, Seen, SpecName, marked, seen};
+use super::{Change, Held, Reason, Registries, Rules, Seen, SpecName, Wants, marked, seen};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
@@ -13,12 +13,7 @@ pub const PUSHED: &str = "apb-push";
 
 /// What changes when an item is pushed of which this is known.
 #[must_use]
-pub fn push(
-    item: &str,
-    held: Option<&Held>,
-    digest: &str,
-    wants: &BTreeSet<String>,
-) -> Vec<Change> {
+pub fn push(item: &str, held: Option<&Held>, digest: &str, wants: &Wants) -> Vec<Change> {
     let good = Seen::Good {
         digest: digest.to_owned(),
         wants: wants.clone(),
@@ -70,8 +65,8 @@ mod tests {
         Timestamp::from_second(second).expect("a time")
     }
 
-    fn wants() -> BTreeSet<String> {
-        BTreeSet::from(["the service id hello".to_owned()])
+    fn wants() -> Wants {
+        Wants::from_iter(["the service id hello"])
     }
 
     fn do_all(known: &mut Registries, changes: &[Change]) -> Vec<&'static str> {

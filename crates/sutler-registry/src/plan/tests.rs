@@ -1,6 +1,8 @@
 //! Each rule of reconciliation by itself; all of them together, over random histories: `model.rs`.
 
-use super::{Asked, Change, Facts, Reason, Registries, Rules, Seen, SpecName, offered, plan};
+use super::{
+    Asked, Change, Facts, Reason, Registries, Rules, Seen, SpecName, Wants, offered, plan,
+};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +14,7 @@ fn second(second: i64) -> Timestamp {
 }
 
 fn good(digest: &str) -> Seen {
-    let wants = BTreeSet::from([format!("the service id of {digest}")]);
+    let wants = Wants::from_iter([format!("the service id of {digest}")]);
     let digest = digest.to_owned();
     Seen::Good { digest, wants }
 }
@@ -20,7 +22,7 @@ fn good(digest: &str) -> Seen {
 fn wanting(digest: &str, want: &str) -> Seen {
     Seen::Good {
         digest: digest.to_owned(),
-        wants: BTreeSet::from([want.to_owned()]),
+        wants: Wants::from_iter([want]),
     }
 }
 
@@ -290,7 +292,7 @@ fn the_same_content_under_other_ids_is_replaced() {
     )]);
     let held = world.known.spec(&SpecName::new("a", "x:1"));
     let wants = &held.expect("it is there").wants;
-    assert_eq!(wants, &BTreeSet::from(["the service id new".to_owned()]));
+    assert_eq!(wants, &Wants::from_iter(["the service id new"]));
 }
 
 #[test]

@@ -132,7 +132,7 @@ async fn what_changed_between_look_and_read_is_another_time_and_not_gone() {
     let item = Item::new("org/a", "latest");
     let registry = shop.registry();
     let digest = registry.look_up(&item).await.expect("a version");
-    assert_eq!(digest.as_str(), old.digest);
+    assert_eq!(digest.to_string(), old.digest);
     shop.server
         .push("org/a", "latest", &Image::bundle("name: b\n"));
     shop.server.remove("org/a", &old);

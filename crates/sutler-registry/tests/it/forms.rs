@@ -25,7 +25,7 @@ async fn images_of_oci_and_of_docker_alone_and_in_lists_are_read() {
         let pushed = shop.server.push(name, "latest", &image);
         let spec = shop.registry().fetch(&Item::new(name, "latest")).await;
         let spec = spec.unwrap_or_else(|fault| panic!("{name}: {fault}"));
-        assert_eq!(spec.digest.as_str(), pushed.digest, "{name}");
+        assert_eq!(spec.digest.to_string(), pushed.digest, "{name}");
         assert_eq!(spec.manifest, MANIFEST.as_bytes(), "{name}");
         assert_eq!(spec.file, "apb.yml", "{name}");
         assert_eq!(spec.runtime.as_deref(), Some("2"), "{name}");

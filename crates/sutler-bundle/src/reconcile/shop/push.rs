@@ -15,7 +15,6 @@ use crate::reconcile::version::{self, Fresh};
 use crate::registry::Offers;
 use jiff::Timestamp;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use sutler_broker::{Error, Keeper as _, Result};
 use sutler_osb::Catalog;
 use sutler_registry::{
@@ -68,7 +67,7 @@ impl Shop {
         let records = self.look().await?;
         self.check_room(&records, &name, &fresh).await?;
         let plan = |held: Option<&Held>| {
-            let digest = fresh.digest.as_str();
+            let digest = fresh.terms.version.as_str();
             push(&name.item, held, digest, &fresh.wants)
         };
         self.change(&name, Some(&fresh), plan).await?;
@@ -118,7 +117,8 @@ impl Shop {
 
     /// What platforms see of it.
     fn shown(&self, fresh: &Fresh) -> Result<Value> {
-        let bundle = version::bundle(&fresh.digest, &fresh.record).map_err(Error::invalid)?;
+        let bundle =
+            version::bundle(&fresh.terms.version, &fresh.record).map_err(Error::invalid)?;
         let offer = self.parts.offers.of(&bundle.manifest.name);
         let offer = version::offer_of(PUSHED, offer);
         let catalog = Catalog::load(vec![version::offered(&bundle, &offer, None)]);
@@ -130,8 +130,8 @@ impl Shop {
     async fn check_room(&self, records: &Records, name: &SpecName, fresh: &Fresh) -> Result<()> {
         let window = self.window.lock().await;
         for listed in &window.folders.listed {
-            let wanted: BTreeSet<String> = wanted(&listed.spec).into_iter().collect();
-            if let Some(what) = wanted.intersection(&fresh.wants).next() {
+            let mut wanted = wanted(&listed.spec).into_iter();
+            if let Some(what) = wanted.find(|it| fresh.wants.contains(it)) {
                 let folder = listed.folder.display();
                 return Err(Error::invalid(format!(
                     "The bundle in {folder} has {what} already: give this one another name, or remove that."
@@ -146,7 +146,7 @@ impl Shop {
                 "There are {PUSHED_MAX} services that developers pushed: delete some first."
             )));
         }
-        let changes = push(&name.item, held, &fresh.digest, &fresh.wants);
+        let changes = push(&name.item, held, &fresh.terms.version, &fresh.wants);
         changes.iter().for_each(|change| known.apply(change));
         let offered = offered(&known, &self.order());
         let mut conflicts = offered.conflicts.iter();
@@ -200,7 +200,7 @@ impl Shop {
         batch = batch.put(SPECS, &id, stamp, &record);
         if let Some(fresh) = fresh {
             // One that is there is written again: whoever is about to delete it must notice.
-            let version = &fresh.digest;
+            let version = &fresh.terms.version;
             let was = self.ledger.get::<VersionRecord>(VERSIONS, version).await?;
             let stamp = was.map(|it| it.stamp);
             batch = batch.put(VERSIONS, version, stamp, &fresh.record);
@@ -229,15 +229,15 @@ fn next(
     was: Option<&SpecRecord>,
     plan: impl Fn(Option<&Held>) -> Vec<Change>,
 ) -> (Vec<Change>, Option<SpecRecord>) {
-    let changes = plan(was.map(|it| &it.held));
+    let changes = plan(was.map(|it| it.held.as_ref()));
     let mut known = Registries::default();
     if let Some(was) = was {
         let its = known.0.entry(PUSHED.to_owned()).or_default();
         its.specs.insert(name.item.clone(), was.held.clone());
     }
     changes.iter().for_each(|change| known.apply(change));
-    let record = known.spec(name).and_then(|held| match (fresh, was) {
-        (Some(fresh), _) => Some(fresh.named(name, held)),
+    let record = known.held(name).and_then(|held| match (fresh, was) {
+        (Some(fresh), _) => Some(fresh.terms.named(name, held)),
         (None, Some(was)) => Some(SpecRecord {
             held: held.clone(),
             ..was.clone()
@@ -297,9 +297,9 @@ mod tests {
         };
         let (name, fresh) = read(MANIFEST.as_bytes(), &offers).expect("it can be offered");
         assert_eq!(name.to_string(), format!("{PUSHED}/hello-apb"));
-        assert_eq!(fresh.service_name, "apb-push-hello-apb");
+        assert_eq!(fresh.terms.service_name, "apb-push-hello-apb");
         // printf %s apb-push-hello-apb | md5sum
-        assert_eq!(fresh.service_id, "acbf1bc854924ec2da09f70faf39458f");
+        assert_eq!(fresh.terms.service_id, "acbf1bc854924ec2da09f70faf39458f");
     }
 
     #[test]

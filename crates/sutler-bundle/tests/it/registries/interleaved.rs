@@ -50,18 +50,14 @@ impl Scene {
 
     /// The versions that are written down, by what their manifests say.
     async fn versions(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let keep = |it: Entry<Value>| {
+        let keep = |found: &mut Vec<String>, it: Entry<Value>| {
             let manifest = it.value["manifest"].as_str().unwrap_or_default();
             let version = manifest.split("bundle_version: ").nth(1);
             let version = version.and_then(|it| it.split(',').next());
             found.push(version.unwrap_or_default().to_owned());
         };
-        let ledger = self.ledger();
-        ledger
-            .each("version", keep)
-            .await
-            .expect("the store answers");
+        let found = self.ledger().gather("version", Vec::new(), keep).await;
+        let mut found = found.expect("the store answers");
         found.sort();
         found
     }
@@ -73,10 +69,11 @@ impl Scene {
     /// Every version that a spec names is there, and nobody is in the middle of anything.
     async fn holds(&self, when: &str) {
         let ledger = self.ledger();
-        let mut named = Vec::new();
-        let keep = |it: Entry<Value>| named.push(it.value["version"].as_str().map(str::to_owned));
-        ledger.each("spec", keep).await.expect("the store answers");
-        for version in named {
+        let keep = |named: &mut Vec<_>, it: Entry<Value>| {
+            named.push(it.value["version"].as_str().map(str::to_owned));
+        };
+        let named = ledger.gather("spec", Vec::new(), keep).await;
+        for version in named.expect("the store answers") {
             let version = version.expect("a spec names its version");
             let found = ledger.get::<Value>("version", &version).await;
             let found = found.expect("the store answers");

@@ -81,10 +81,11 @@ impl Workshop {
     /// What is offered is there, and nothing failed.
     async fn holds(&self, version: &str, when: &str) {
         let ledger = self.hall.running.ledger().expect("there are chores");
-        let mut named = Vec::new();
-        let keep = |it: Entry<Value>| named.push(it.value["version"].as_str().map(str::to_owned));
-        ledger.each("spec", keep).await.expect("the store answers");
-        for digest in named {
+        let keep = |named: &mut Vec<_>, it: Entry<Value>| {
+            named.push(it.value["version"].as_str().map(str::to_owned));
+        };
+        let named = ledger.gather("spec", Vec::new(), keep).await;
+        for digest in named.expect("the store answers") {
             let digest = digest.expect("a spec names its version");
             let found = ledger.get::<Value>("version", &digest).await;
             let found = found.expect("the store answers");
