@@ -106,10 +106,17 @@ async fn a_store_that_does_not_look_at_claims_is_noticed() {
         chaos.flaw = Some(Flaw::IgnoreFence);
         (chaos.step, chaos.large) = (Duration::from_millis(800), 1);
     };
-    let ended = loose_with(Make::Postgres, 8, slow, only_pauses).await;
-    let Some(ended) = ended else { return };
-    let sentence = ended.expect_err("a claim was ignored").to_string();
-    assert!(sentence.contains("claim"), "{sentence}");
+    // One that wakes up may notice by itself that it came too late, before it writes: not always, but it happens.
+    for _ in 0..3 {
+        let ended = loose_with(Make::Postgres, 8, slow, only_pauses).await;
+        let Some(ended) = ended else { return };
+        if let Err(fault) = ended {
+            let sentence = fault.to_string();
+            assert!(sentence.contains("claim"), "{sentence}");
+            return;
+        }
+    }
+    panic!("claims were ignored, and nobody noticed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
