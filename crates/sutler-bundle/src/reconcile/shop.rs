@@ -137,8 +137,7 @@ impl Shop {
     /// The store does not answer.
     pub async fn view(&self) -> Result<RegistriesView, LedgerFault> {
         let refresh = self.running.chore_status(REFRESH).await?;
-        // What a refresh that is over wrote is whole; one that is not over is no reason to read all it has so far.
-        self.catch_up_or_tell(Haste::WhenWhole).await;
+        self.catch_up_or_tell(Haste::WhenServed).await;
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let order = self.order();
         Ok(view::all(&read.registries, &read.counts, &order, refresh))
@@ -218,6 +217,10 @@ impl Shop {
         let whole = now.as_ref().is_none_or(|it| !it.value.dirty);
         let reads = match haste {
             Haste::WhenWhole => !same && whole,
+            Haste::WhenServed => {
+                let served = now.as_ref().map(|it| it.value.number) == window.number;
+                !same && (whole || !served || pushed != window.pushes)
+            }
             Haste::AtOnce => !same || !whole,
         };
         if reads && self.read_again(&mut window).await? {
@@ -236,6 +239,7 @@ impl Shop {
             let registries = registries(&self.ledger).await?;
             self.write_read().read_again(registries);
             self.measure();
+            window.number = now.as_ref().map(|it| it.value.number);
             window.generation = now.map(|it| it.stamp);
             return Ok(false);
         }
@@ -271,6 +275,7 @@ impl Shop {
         differs |= window.faults != faults;
         window.faults = faults;
         window.generation = now.as_ref().map(|it| it.stamp);
+        window.number = now.as_ref().map(|it| it.value.number);
         window.specs = now.and_then(|it| it.value.whole());
         window.pushes = pushed;
         Ok(differs)
@@ -368,6 +373,9 @@ type Outcome = Result<(ImageOffered, Offering), String>;
 enum Haste {
     /// When they are whole.
     WhenWhole,
+    /// When there is something in them of a refresh that is over. One that is not over is no reason to read all it
+    /// has written so far, again and again.
+    WhenServed,
     /// Now: each of them is right by itself.
     AtOnce,
 }

@@ -24,6 +24,8 @@ pub(super) struct Window {
     pub folders: Arc<Snapshot>,
     /// The state of all records that is offered.
     pub generation: Option<Stamp>,
+    /// The last whole one that is in it.
+    pub number: Option<u64>,
     /// What developers had pushed by then.
     pub pushes: Option<Stamp>,
     /// The state of the specs that is offered, where it was whole.

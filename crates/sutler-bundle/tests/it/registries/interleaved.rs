@@ -277,3 +277,30 @@ fn other() -> String {
     let text = manifest("1.0.0").replace("hello", "gone");
     text.replace(super::town::PLAN, "gone-plan")
 }
+
+/// Calls that a look makes which finds nothing to read: how the chore stands, and in which state all records are.
+const A_LOOK: usize = 4;
+
+#[tokio::test]
+async fn whoever_looks_again_while_a_refresh_writes_has_nothing_read_again() {
+    let scene = Scene::open().await;
+    scene.push("2.0.0");
+    scene.conductor.conduct(&[(REFRESH, ALL)]);
+    scene.hall.refresh().await;
+    for at in 0..scene.conductor.made(REFRESH) {
+        scene.push(&format!("3.0.{at}"));
+        let parts = [(REFRESH, at), ("operator", ALL), (REFRESH, ALL)];
+        scene.conductor.conduct(&parts);
+        let looks = async {
+            scene.conductor.part_of("operator").await;
+            scene.hall.shop.view().await.expect("the store answers");
+            let once = scene.conductor.made("operator");
+            scene.hall.shop.view().await.expect("the store answers");
+            let again = scene.conductor.made("operator") - once;
+            assert!(again <= A_LOOK, "{again} calls after {at} of the refresh");
+        };
+        let looks = scene.conductor.acting("operator", looks);
+        tokio::join!(scene.hall.refresh(), looks);
+        scene.holds(&format!("looked at after {at} calls")).await;
+    }
+}
