@@ -25,6 +25,8 @@ struct Known {
     /// Where the next one begins.
     end: u64,
     places: HashMap<Box<str>, Place>,
+    /// Whether it was told that the disk takes none: once, however many there are.
+    told: bool,
 }
 
 /// Where a text is.
@@ -58,8 +60,10 @@ impl Texts {
             return;
         }
         let place = self.append(&mut known, &text).unwrap_or_else(|error| {
-            let folder = self.folder.display();
-            tracing::warn!(%error, %folder, "what a bundle says is kept in memory: make room on the disk");
+            if !std::mem::replace(&mut known.told, true) {
+                let folder = self.folder.display();
+                tracing::warn!(%error, %folder, "what bundles say is kept in memory: make room on the disk");
+            }
             Place::InMemory(text.into())
         });
         known.places.insert(name.into(), place);
