@@ -52,6 +52,9 @@ pub(crate) struct RegistryArgs {
     /// Rounds of a bare loop, a quiet time and a refresh
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Have the registry run at the same priority as the broker, in place of the lowest
+    #[arg(long)]
+    beside: bool,
     /// Only the part whose name contains this word: images, index
     #[arg(long, default_value = "")]
     only: String,
@@ -90,7 +93,7 @@ async fn images(args: &RegistryArgs) -> Result<(), Fault> {
     let count = args.images;
     say(&format!("\n-- {count} images in a registry --"));
     let dir = fresh_dir(&args.dir.join("images"))?;
-    let fair = Fair::open(count)?;
+    let fair = Fair::open(count, args.beside)?;
     let url = fair.url();
     let block = |url: &str| format!("{{type: oci, name: large, url: '{url}'}}");
     let broker = first(&dir, &block(&url), args).await?;

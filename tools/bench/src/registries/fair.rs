@@ -16,12 +16,14 @@ pub(super) struct Fair {
 }
 
 impl Fair {
-    pub(super) fn open(images: usize) -> Result<Self, Fault> {
+    pub(super) fn open(images: usize, beside: bool) -> Result<Self, Fault> {
         let Some(server) = own(Demands::default(), Entry::Open) else {
             return Err("docker-registry is not on this machine: install it".into());
         };
         // In the world it has a machine of its own; here there may be no more than two processors.
-        server.step_back();
+        if !beside {
+            server.step_back();
+        }
         let fair = Self { server };
         fair.lay(0..images, "first");
         Ok(fair)
