@@ -17,10 +17,9 @@ pub(crate) use instance::unknown_plan;
 pub(crate) use order::{Command, Given, Obeyed};
 pub(crate) use poll::LastOperation;
 
-use crate::auth::Caller;
 use crate::handover::{Concluded, Fresh};
 use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
-use crate::observe;
+use crate::operation_log::{self, Origin};
 use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, asked};
 use crate::refusal::Refusal;
 use crate::service::Policy;
@@ -33,6 +32,7 @@ use sutler_journal::{
     Permit, SealedWith, Start, Version, Which, Write, settle,
 };
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
+use sutler_server::RequestContext;
 use tokio::sync::oneshot;
 
 /// How often a request reads and decides again before it gives up: others kept coming first.
@@ -41,11 +41,21 @@ const TRIES: u32 = 32;
 /// Who asks, and how.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
-    /// Who was let in; nobody where the broker itself asks.
-    pub caller: Option<Caller>,
+    /// The request's context; none where the broker itself asks.
+    pub context: Option<Arc<RequestContext>>,
     pub accepts_incomplete: bool,
     pub identity: Option<OriginatingIdentity>,
     pub request_identity: Option<RequestIdentity>,
+}
+
+impl Asker {
+    /// The broker itself asks, because of a request.
+    pub(crate) fn broker(context: Option<Arc<RequestContext>>) -> Self {
+        Self {
+            context,
+            ..Self::default()
+        }
+    }
 }
 
 /// Why there is no success to answer with.
@@ -144,7 +154,7 @@ impl Desk {
         let store = self.stock.records.store.as_ref();
         match settle(store, &commit).await {
             Ok(()) => {
-                observe::accepted(key, &decision.effects, &draft.request);
+                draft.accepted(key, &decision.effects);
                 let version = Version(commit.id());
                 Ok(Some(self.set_going(decision, claimed, version, draft)))
             }
@@ -153,7 +163,7 @@ impl Desk {
                 let (commit, _) = self.commit_of(asked, false);
                 match settle(store, &commit).await {
                     Ok(()) => {
-                        observe::accepted(key, &decision.effects, &draft.request);
+                        draft.accepted(key, &decision.effects);
                         let version = Version(commit.id());
                         Ok(Some(self.set_going(decision, None, version, draft)))
                     }
@@ -288,6 +298,8 @@ impl Desk {
 /// What an operation that starts now is given.
 struct Draft {
     request: Request,
+    /// The request that is being answered.
+    context: Option<Arc<RequestContext>>,
     /// What polls are told about when to come again, in seconds.
     retry_after: Option<u64>,
     /// What an operator's order leaves behind.
@@ -309,16 +321,27 @@ fn draft(what: &impl Serialize, asker: &Asker) -> Draft {
         asked: asked(what),
         identity: asker.identity.clone(),
         request_identity: asker.request_identity.clone(),
-        origin: observe::origin(),
+        origin: asker
+            .context
+            .as_deref()
+            .map(Origin::from)
+            .unwrap_or_default(),
     };
     Draft {
         request,
+        context: asker.context.clone(),
         retry_after: None,
         note: None,
     }
 }
 
 impl Draft {
+    /// Logs the operations that a commit started.
+    fn accepted(&self, lane: &Key, effects: &[Effect]) {
+        let context = self.context.as_deref();
+        operation_log::accepted(lane, effects, &self.request, context);
+    }
+
     fn paced(mut self, policy: &Policy) -> Self {
         self.retry_after = policy.retry_after.map(|wait| wait.as_secs().max(1));
         self

@@ -17,7 +17,7 @@ use crate::handover::{Conclusion, Fresh, Teller};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::plans::OfferedPlan;
 use crate::records::{BINDING, Detail, INSTANCE, Kept, Loaded, RefusedAs, Request, Steps};
 use crate::refusal::Refusal;
@@ -112,12 +112,12 @@ impl BrokerExecutor {
         match Verb::of(&row.verb) {
             Some(verb) if row.lane.kind() == BINDING.as_str() => {
                 let fresh = self.what_is_asked::<Binding>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_binding(run, verb, fresh).instrument(span).await
             }
             Some(verb) if row.lane.kind() == INSTANCE.as_str() => {
                 let fresh = self.what_is_asked::<Instance>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_instance(run, verb, fresh).instrument(span).await
             }
             Some(_) | None => cleanup::run(&self.0, &run).await,
@@ -133,7 +133,7 @@ impl BrokerExecutor {
         };
         let row = &run.operation().row;
         let request = self.0.records.open_request(run.operation()).ok();
-        let span = observe::operation_span(&run, request.as_ref());
+        let span = operation_log::operation_span(&run, request.as_ref());
         if row.lane.kind() == BINDING.as_str() {
             let end = self.conclude::<Binding>(&run, failed(detail));
             end.instrument(span).await

@@ -17,7 +17,6 @@ pub use offering::Offering;
 pub use swap::Slot;
 
 use crate::broker::BuildError;
-use crate::content::Content;
 use crate::keeper::{Kept as Keeping, Standing};
 use crate::records::{PLAN, RecordError, Records};
 use crate::schema::ParameterSchemas;
@@ -28,6 +27,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, Place, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
+use sutler_server::Content;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;

@@ -5,7 +5,6 @@
 
 use super::audit::AUDIT;
 use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
-use super::stream::Pieces;
 use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
@@ -13,6 +12,7 @@ use crate::records::{BINDING, INSTANCE, Kept, PLAN, RecordError};
 use bytes::Bytes;
 use std::io;
 use sutler_journal::{Document, Key, List, OperationId, Place, StoreError};
+use sutler_server::Pieces;
 
 /// Documents read at a time.
 const CHUNK: usize = 50;

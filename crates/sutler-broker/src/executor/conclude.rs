@@ -8,7 +8,7 @@ use crate::handover::{Concluded, Conclusion};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Decision, Effect, End, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::records::{BINDING, Detail, Kept};
 use crate::refusal::Refusal;
 use sutler_journal::{
@@ -119,7 +119,7 @@ impl BrokerExecutor {
             return;
         };
         let request = audits().then(|| self.0.records.open_request(run.operation()));
-        observe::ended(run, verb, outcome, request.and_then(Result::ok).as_ref());
+        operation_log::ended(run, verb, outcome, request.and_then(Result::ok).as_ref());
     }
 
     /// Whoever wants the instance alone may be waiting for this binding.

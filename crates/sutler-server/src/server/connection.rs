@@ -1,14 +1,14 @@
 //! One connection: handshake, requests, and the times within which each must happen.
 //!
-//! Headers and bodies have their own times in hyper and in `http.rs`. Here are the others: a
+//! Headers and bodies have their own times in hyper and in `body.rs`. Here are the others: a
 //! handshake, a connection that asks for nothing, an answer that nobody reads (`server/unread.rs`).
 
 use super::limits::Limits;
 use super::peers::{Connected, Crowded, Peers};
 use super::tls::PeerCertificate;
 use super::unread::Unread;
-use crate::front::Front;
-use crate::measure::{self, Limited};
+use super::{Handler, Shared};
+use crate::metrics::{self, Limited};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -47,37 +47,37 @@ pub(super) enum Stage {
 }
 
 /// What all connections of a listener share.
-pub(super) struct Port {
-    front: Arc<Front>,
+pub(super) struct Port<H> {
+    server: Arc<Shared<H>>,
     http: Builder<TokioExecutor>,
     peers: Arc<Peers>,
     handshakes: Semaphore,
     stage: watch::Receiver<Stage>,
 }
 
-impl Port {
-    pub(super) fn new(front: Arc<Front>, stage: watch::Receiver<Stage>) -> Self {
-        let limits = &front.settings.limits;
+impl<H: Handler> Port<H> {
+    pub(super) fn new(server: Arc<Shared<H>>, stage: watch::Receiver<Stage>) -> Self {
+        let limits = &server.settings.limits;
         Self {
-            http: http_within(limits, front.settings.headers_within),
+            http: http_within(limits, server.settings.headers_within),
             peers: Arc::default(),
             handshakes: Semaphore::new(limits.handshakes_at_once),
             stage,
-            front,
+            server,
         }
     }
 
     /// Counts a connection, if there may be one more.
     pub(super) fn admit(&self, peer: IpAddr) -> Result<Connected, Crowded> {
-        self.peers.admit(peer, &self.front.settings.limits)
+        self.peers.admit(peer, &self.server.settings.limits)
     }
 
     /// Serves a connection to its end.
     pub(super) async fn serve(&self, stream: TcpStream, connected: Connected) {
-        let _open = measure::connection_opened();
+        let _open = metrics::connection_opened();
         // Small answers must not wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
-        if self.front.tls.is_none() {
+        if self.server.tls.is_none() {
             self.converse(stream, None).await;
         } else {
             Box::pin(self.secure(stream)).await;
@@ -86,7 +86,7 @@ impl Port {
     }
 
     async fn secure(&self, stream: TcpStream) {
-        let within = self.front.settings.limits.handshake_within;
+        let within = self.server.settings.limits.handshake_within;
         let mut stage = self.stage.clone();
         let shaken = tokio::select! {
             shaken = timeout(within, self.shake_hands(stream)) => shaken,
@@ -99,11 +99,11 @@ impl Port {
                 self.converse(stream, certificate).await;
             }
             Ok(Err(error)) => {
-                measure::limited(Limited::Handshake);
+                metrics::limited(Limited::Handshake);
                 tracing::debug!(%error, "a TLS handshake failed");
             }
             Err(_) => {
-                measure::limited(Limited::Handshake);
+                metrics::limited(Limited::Handshake);
                 tracing::debug!("a TLS handshake took too long");
             }
         }
@@ -116,7 +116,7 @@ impl Port {
     ) -> std::io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
         let greeted = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
         let _place = self.handshakes.acquire().await;
-        let secured = self.front.tls.as_ref().ok_or(std::io::ErrorKind::Other)?;
+        let secured = self.server.tls.as_ref().ok_or(std::io::ErrorKind::Other)?;
         greeted.into_stream(secured.config()).await
     }
 
@@ -124,17 +124,17 @@ impl Port {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let settings = &self.front.settings;
+        let settings = &self.server.settings;
         let activity = Arc::new(Activity::new());
-        let (front, noticed) = (self.front.clone(), activity.clone());
+        let (handler, noticed) = (self.server.handler.clone(), activity.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let (front, busy) = (front.clone(), noticed.begin());
+            let (handler, busy) = (handler.clone(), noticed.begin());
             if let Some(certificate) = &certificate {
                 request.extensions_mut().insert(certificate.clone());
             }
-            // Small, because the front boxes its work: hyper keeps room for this in every connection.
+            // Small, because the handler boxes its work: hyper keeps room for this in every connection.
             async move {
-                let reply = front.handle(request).await;
+                let reply = handler.handle(request).await;
                 drop(busy);
                 Ok::<_, Infallible>(reply)
             }
@@ -152,7 +152,7 @@ impl Port {
                     if let Err(error) = ended {
                         let cause = error.downcast_ref::<hyper::Error>();
                         if cause.is_some_and(hyper::Error::is_timeout) {
-                            measure::limited(Limited::HeaderSlow);
+                            metrics::limited(Limited::HeaderSlow);
                         }
                         tracing::debug!(%error, "a connection ended early");
                     }

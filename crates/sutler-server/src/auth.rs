@@ -22,14 +22,15 @@ pub use hash::hash_password;
 pub use tokens::{Issuer, KeySet};
 pub use users::Users;
 
-pub(crate) use rejection::{Rejection, scope_challenge};
+pub use rejection::{Rejection, TokenFault, Ways};
 
-use crate::measure::{self, AuthFailure};
+pub(crate) use rejection::scope_challenge;
+
+use crate::metrics::{self, AuthFailure};
 use crate::server::PeerCertificate;
 use header::Given;
 use hyper::header::HeaderMap;
 use hyper::http::Extensions;
-use rejection::Ways;
 use secrecy::SecretString;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -45,7 +46,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn new(name: &str, via: Via) -> Self {
+    /// A caller without groups and claims.
+    #[must_use]
+    pub fn new(name: &str, via: Via) -> Self {
         Self {
             name: name.into(),
             via,
@@ -53,7 +56,8 @@ impl Caller {
     }
 
     /// Whoever comes to a broker that asks for nothing.
-    pub(crate) fn anonymous() -> Self {
+    #[must_use]
+    pub fn anonymous() -> Self {
         Self::new("anonymous", Via::Open)
     }
 }
@@ -189,21 +193,24 @@ impl Auth {
     }
 
     /// Fetches the keys of token issuers before anybody asks. Needs a runtime.
-    pub(crate) fn warm(&self) {
+    pub fn warm(&self) {
         if let Some(tokens) = &self.checks().tokens {
             tokens.warm();
         }
     }
 
     /// B-010: who sends a request with these headers, over a connection of these extensions.
-    pub(crate) async fn admit(
+    ///
+    /// # Errors
+    /// Nobody is proved; see [`Rejection`].
+    pub async fn admit(
         &self,
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Caller, Rejection> {
         let admitted = self.checks().admit(headers, extensions).await;
         if let Err(rejection) = &admitted {
-            measure::auth_failed(failure(rejection, headers, extensions));
+            metrics::auth_failed(failure(rejection, headers, extensions));
         }
         admitted
     }

@@ -12,25 +12,28 @@ use std::task::{Context, Poll};
 
 /// What is sent after the headers. Cheap to clone, however long it is.
 #[derive(Clone)]
-pub(crate) enum Content {
+pub enum Content {
     /// All of it; nothing, once it was sent.
     Whole(Bytes),
     /// The parts from `next` on, which have `left` bytes.
     Parts {
+        /// All of them.
         parts: Arc<[Bytes]>,
+        /// Index of the next one to send.
         next: usize,
+        /// Bytes still to send.
         left: usize,
     },
 }
 
 impl Content {
     /// One piece.
-    pub(crate) fn of(bytes: impl Into<Bytes>) -> Self {
+    pub fn of(bytes: impl Into<Bytes>) -> Self {
         Self::Whole(bytes.into())
     }
 
     /// Parts, one behind the other. None of them is empty.
-    pub(crate) fn of_parts(parts: Vec<Bytes>) -> Self {
+    pub fn of_parts(parts: Vec<Bytes>) -> Self {
         let left = parts.iter().map(Bytes::len).sum();
         let parts = parts.into();
         Self::Parts {

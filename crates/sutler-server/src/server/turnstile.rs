@@ -7,7 +7,7 @@
 use super::callers::{AtWork, Callers, TooMuch};
 use super::gate::{Full, Gate, Inside};
 use super::limits::Limits;
-use crate::measure::{self, Limited};
+use crate::metrics::{self, Limited};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,8 +17,8 @@ const PAUSED_MAX: usize = 4_096;
 const CALLERS_AT_LEAST: usize = 4;
 
 /// What all platforms share.
-pub(crate) struct Places {
-    pub limits: Limits,
+pub struct Places {
+    limits: Limits,
     reads: Gate,
     changes: Gate,
     body_bytes: AtomicUsize,
@@ -26,7 +26,9 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+    /// Places within these limits.
+    #[must_use]
+    pub fn new(limits: Limits) -> Arc<Self> {
         let gate = |inside| Gate::new(inside, limits.queue_max, limits.queue_within);
         Arc::new(Self {
             reads: gate(limits.reads_at_once),
@@ -39,14 +41,14 @@ impl Places {
 }
 
 /// The turnstile of one platform.
-pub(crate) struct Turnstile {
+pub struct Turnstile {
     places: Arc<Places>,
     callers: Callers,
 }
 
 /// What a request does, as far as places are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub enum Sort {
     /// It only reads.
     Read,
     /// It may change something.
@@ -54,22 +56,29 @@ pub(crate) enum Sort {
 }
 
 impl Turnstile {
-    pub(crate) fn new(places: Arc<Places>) -> Self {
+    /// A turnstile in front of shared places.
+    #[must_use]
+    pub fn new(places: Arc<Places>) -> Self {
         Self {
             places,
             callers: Callers::new(),
         }
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
         &self.places.limits
     }
 
     /// Counts a request of a caller. A refusal is held back a little.
-    pub(crate) async fn count(&self, caller: &str) -> Result<AtWork, TooMuch> {
+    ///
+    /// # Errors
+    /// The caller has too many requests at a time, or sends too many.
+    pub async fn count(&self, caller: &str) -> Result<AtWork, TooMuch> {
         let admitted = self.callers.admit(caller, &self.places.limits);
         if let Err(much) = &admitted {
-            measure::limited(match much {
+            metrics::limited(match much {
                 TooMuch::AtATime => Limited::CallerConcurrency,
                 TooMuch::ASecond(_) => Limited::Rate,
             });
@@ -87,16 +96,20 @@ impl Turnstile {
     }
 
     /// A place to work in.
-    pub(crate) async fn enter(&self, sort: Sort) -> Result<Inside<'_>, Full> {
+    ///
+    /// # Errors
+    /// There is none, and none came free in time.
+    pub async fn enter(&self, sort: Sort) -> Result<Inside<'_>, Full> {
         let entered = match sort {
             Sort::Read => self.places.reads.enter().await,
             Sort::Change => self.places.changes.enter().await,
         };
-        entered.inspect_err(|_| measure::limited(Limited::Concurrency))
+        entered.inspect_err(|_| metrics::limited(Limited::Concurrency))
     }
 
     /// Room for the body of a request; it grows with what arrives.
-    pub(crate) fn room<'a>(&'a self, caller: &'a AtWork) -> Room<'a> {
+    #[must_use]
+    pub fn room<'a>(&'a self, caller: &'a AtWork) -> Room<'a> {
         let most = self.places.limits.body_bytes_at_once;
         Room {
             all: Counted(&self.places.body_bytes, 0),
@@ -108,7 +121,7 @@ impl Turnstile {
 }
 
 /// Memory that a body takes, until it is dropped.
-pub(crate) struct Room<'a> {
+pub struct Room<'a> {
     all: Counted<'a>,
     all_max: usize,
     own: Counted<'a>,
@@ -117,18 +130,22 @@ pub(crate) struct Room<'a> {
 
 impl Room<'_> {
     /// Takes so many bytes more.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), Full> {
         let all = self.all.add(bytes);
         let own = self.own.add(bytes);
         if all > self.all_max || own > self.own_max {
-            measure::limited(Limited::Overload);
+            metrics::limited(Limited::Overload);
             return Err(Full);
         }
         Ok(())
     }
 
     /// How many bytes it takes.
-    pub(crate) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.own.1
     }
 }

@@ -19,10 +19,10 @@ pub(super) struct Gate {
 
 /// No place, and none came free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub struct Full;
 
 /// A place inside; dropping it gives it back.
-pub(crate) struct Inside<'a>(&'a Gate);
+pub struct Inside<'a>(&'a Gate);
 
 /// A place in the queue.
 struct Queued<'a>(&'a Gate);

@@ -7,41 +7,44 @@ use std::time::Duration;
 
 /// What may be tried, as a refusal says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ways {
+pub struct Ways {
+    /// A user name and a password.
     pub basic: bool,
+    /// A token.
     pub bearer: bool,
+    /// A client certificate.
     pub certificate: bool,
 }
 
 /// What is said of a token that was brought (RFC 6750).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TokenFault {
+pub enum TokenFault {
     /// Whatever is wrong with it.
     Invalid,
 }
 
-const BASIC: &str = "Basic realm=\"service broker\", charset=\"UTF-8\"";
-const BEARER: &str = "Bearer realm=\"service broker\"";
-const BEARER_INVALID: &str = "Bearer realm=\"service broker\", error=\"invalid_token\"";
-
 impl Ways {
-    /// The `WWW-Authenticate` headers, one for each way. There is none for certificates.
-    pub(crate) fn challenges(self, fault: Option<TokenFault>) -> Vec<HeaderValue> {
+    /// The `WWW-Authenticate` headers, one for each way. There is none for certificates. `realm`: the noun
+    /// that names the server, without quotes.
+    pub(crate) fn challenges(self, fault: Option<TokenFault>, realm: &str) -> Vec<HeaderValue> {
         let mut challenges = Vec::new();
         if self.basic {
-            challenges.push(HeaderValue::from_static(BASIC));
+            challenges.push(format!("Basic realm=\"{realm}\", charset=\"UTF-8\""));
         }
         if self.bearer {
-            challenges.push(HeaderValue::from_static(match fault {
-                Some(TokenFault::Invalid) => BEARER_INVALID,
-                None => BEARER,
-            }));
+            challenges.push(match fault {
+                Some(TokenFault::Invalid) => {
+                    format!("Bearer realm=\"{realm}\", error=\"invalid_token\"")
+                }
+                None => format!("Bearer realm=\"{realm}\""),
+            });
         }
-        challenges
+        let values = challenges.iter().map(|it| HeaderValue::from_str(it));
+        values.filter_map(Result::ok).collect()
     }
 
     /// The sentence for whoever must try again.
-    pub(crate) fn sentence(self) -> String {
+    pub(crate) fn sentence(self, server: &str) -> String {
         let ways = [
             (self.basic, "the user name and password"),
             (self.bearer, "a valid token"),
@@ -49,19 +52,22 @@ impl Ways {
         ];
         let ways: Vec<&str> = ways.iter().filter(|it| it.0).map(|it| it.1).collect();
         let ways = ways.join(" or ");
-        format!("Authenticate with {ways} agreed for this service broker.")
+        format!("Authenticate with {ways} agreed for this {server}.")
     }
 }
 
 /// Why somebody is not let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rejection {
+pub enum Rejection {
     /// Nothing, or nothing right, was brought.
     Unproven(Ways, Option<TokenFault>),
     /// The token is genuine, but not for this: all of these scopes are needed.
     LacksScope(String),
     /// Too many wrong passwords for this user: wait.
-    TooManyGuesses { again: Duration },
+    TooManyGuesses {
+        /// How long.
+        again: Duration,
+    },
     /// Too many passwords wait to be checked.
     Busy,
     /// Whether a token is genuine cannot be found out now.
@@ -69,8 +75,9 @@ pub(crate) enum Rejection {
 }
 
 /// The `WWW-Authenticate` header for a token without these scopes.
-pub(crate) fn scope_challenge(scopes: &str) -> Option<HeaderValue> {
-    let text = format!("{BEARER}, error=\"insufficient_scope\", scope=\"{scopes}\"");
+pub(crate) fn scope_challenge(scopes: &str, realm: &str) -> Option<HeaderValue> {
+    let text =
+        format!("Bearer realm=\"{realm}\", error=\"insufficient_scope\", scope=\"{scopes}\"");
     HeaderValue::from_str(&text).ok()
 }
 
@@ -92,7 +99,7 @@ mod tests {
 
     #[test]
     fn each_way_has_a_header_of_its_own() {
-        let lines = BOTH.challenges(Some(TokenFault::Invalid));
+        let lines = BOTH.challenges(Some(TokenFault::Invalid), "server");
         assert_eq!(lines.len(), 2);
         assert!(lines[0].as_bytes().starts_with(b"Basic realm="));
         assert!(lines[1].as_bytes().ends_with(b"error=\"invalid_token\""));
@@ -100,14 +107,14 @@ mod tests {
             bearer: false,
             ..BOTH
         };
-        assert_eq!(basic.challenges(None).len(), 1);
+        assert_eq!(basic.challenges(None, "server").len(), 1);
     }
 
     #[test]
     fn the_sentence_names_every_way_and_no_fault() {
-        let said = BOTH.sentence();
+        let said = BOTH.sentence("server");
         assert!(said.contains("password or a valid token"), "{said}");
-        let header = scope_challenge("a b").expect("a header");
+        let header = scope_challenge("a b", "server").expect("a header");
         assert!(header.as_bytes().ends_with(b"scope=\"a b\""));
     }
 }

@@ -96,7 +96,7 @@ pub fn propagate_with(propagation: impl Propagation) -> bool {
 }
 
 /// Makes a fresh span a child of what a context names.
-pub(crate) fn join(span: &Span, parent: Option<&TraceParent>) {
+pub fn join_trace(span: &Span, parent: Option<&TraceParent>) {
     if let (Some(propagation), Some(parent)) = (PROPAGATION.get(), parent) {
         propagation.join(span, parent);
     }

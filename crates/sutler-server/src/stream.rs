@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 const PIECES_MAX: usize = 8;
 
 /// Writes the pieces. An error breaks the answer off, so that nobody takes half for the whole.
-pub(crate) type Pieces = mpsc::Sender<io::Result<Bytes>>;
+pub type Pieces = mpsc::Sender<io::Result<Bytes>>;
 
 struct Written(mpsc::Receiver<io::Result<Bytes>>);
 
@@ -32,7 +32,8 @@ impl hyper::body::Body for Written {
 }
 
 /// An answer, and where its body is written.
-pub(crate) fn streamed(media: &'static str) -> (Response<Body>, Pieces) {
+#[must_use]
+pub fn streamed(media: &'static str) -> (Response<Body>, Pieces) {
     let (pieces, written) = mpsc::channel(PIECES_MAX);
     let mut response = Response::new(Body::new(Written(written)));
     let headers = response.headers_mut();

@@ -6,7 +6,7 @@
 use super::fetch::Source;
 use super::key_set::KeySet;
 use super::schedule::{Fetched, Rhythm, Step, Times, after_fetch, step};
-use crate::measure::{self, Success};
+use crate::metrics::{self, Success};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{Mutex, Semaphore};
@@ -131,7 +131,7 @@ impl Keys {
             return;
         }
         let answer = self.source.fetch().await;
-        measure::jwks_refreshed(Success::from(&answer));
+        metrics::jwks_refreshed(Success::from(&answer));
         let now = Instant::now();
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         kept.times.tried = Some(now);

@@ -34,7 +34,7 @@ struct Taken {
 
 /// Why a caller's request is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TooMuch {
+pub enum TooMuch {
     /// Too many at a time.
     AtATime,
     /// Too many a second; when to come again.
@@ -42,7 +42,7 @@ pub(crate) enum TooMuch {
 }
 
 /// One request of a caller; dropping it ends it.
-pub(crate) struct AtWork(Arc<Taken>);
+pub struct AtWork(Arc<Taken>);
 
 impl AtWork {
     /// Bytes of bodies that are held for its caller.

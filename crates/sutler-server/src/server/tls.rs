@@ -81,6 +81,12 @@ impl Tls {
         Ok(Arc::new(config))
     }
 
+    /// The error for a server that was started without TLS.
+    #[must_use]
+    pub fn not_served(&self) -> TlsFault {
+        TlsFault::new(&self.certificate, TlsTrouble::NotServed)
+    }
+
     /// What rustls has against certificate and key together.
     fn refused(&self, error: &rustls::Error) -> TlsFault {
         match error {
@@ -226,13 +232,17 @@ impl PeerCertificate {
 }
 
 /// TLS as it is served, and the files it came from.
-pub(crate) struct Secured {
+pub struct Secured {
     recipe: Mutex<Tls>,
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl Secured {
-    pub(crate) fn new(tls: Tls) -> Result<Self, TlsFault> {
+    /// Loads the files.
+    ///
+    /// # Errors
+    /// A file cannot be used.
+    pub fn new(tls: Tls) -> Result<Self, TlsFault> {
         let config = tls.load()?;
         Ok(Self {
             recipe: Mutex::new(tls),
@@ -246,38 +256,16 @@ impl Secured {
         config.clone()
     }
 
-    /// Reads the files again, or others. A fault leaves everything as it was.
-    pub(crate) fn reload(&self, other: Option<Tls>) -> Result<(), TlsFault> {
+    /// Reads the files again, or others: new handshakes use them, connections go on.
+    ///
+    /// # Errors
+    /// A file cannot be used; what was served goes on being served.
+    pub fn reload(&self, other: Option<Tls>) -> Result<(), TlsFault> {
         let mut recipe = self.recipe.lock().unwrap_or_else(PoisonError::into_inner);
         let next = other.unwrap_or_else(|| recipe.clone());
         let config = next.load()?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         *recipe = next;
         Ok(())
-    }
-}
-
-impl crate::Running {
-    /// Reads the files of TLS again: new handshakes use what is in them, connections go on. Without
-    /// TLS there is nothing to do.
-    ///
-    /// # Errors
-    /// A file cannot be used; what was served goes on being served.
-    pub fn reload_tls(&self) -> Result<(), TlsFault> {
-        match &self.0.tls {
-            Some(secured) => secured.reload(None),
-            None => Ok(()),
-        }
-    }
-
-    /// Serves TLS with other files from now on, as [`crate::Running::reload_tls`] does.
-    ///
-    /// # Errors
-    /// A file cannot be used, or the broker was started without TLS.
-    pub fn replace_tls(&self, tls: Tls) -> Result<(), TlsFault> {
-        match &self.0.tls {
-            Some(secured) => secured.reload(Some(tls)),
-            None => Err(TlsFault::new(&tls.certificate, TlsTrouble::NotServed)),
-        }
     }
 }

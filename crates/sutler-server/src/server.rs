@@ -1,9 +1,8 @@
-//! A port for the broker: accepts connections, and drains on SIGTERM.
+//! Listens on a port, serves connections to a [`Handler`], and drains.
 //!
-//! First it says that it is draining, then no new connections and no new requests, then the running
-//! operations, then the end. What does not end in time is given back to the store and goes on after
-//! the next start. One connection is `server/connection.rs`; what is taken from outside is bounded by
-//! `server/limits.rs`; certificates are in `server/tls.rs`.
+//! A drain announces itself first, then takes no new connections and no new requests, then lets the handler
+//! end its own work. One connection is `server/connection.rs`; limits are in `server/limits.rs`;
+//! certificates are in `server/tls.rs`.
 
 mod bucket;
 mod callers;
@@ -17,18 +16,18 @@ mod tls;
 mod turnstile;
 mod unread;
 
+pub use callers::{AtWork, TooMuch};
 pub use descriptors::raise_descriptor_limit;
+pub use gate::{Full, Inside};
 pub use limits::{Limits, Rate};
-pub use tls::{ClientCertificates, PeerCertificate, Tls, TlsFault, TlsTrouble};
+pub use tls::{ClientCertificates, PeerCertificate, Secured, Tls, TlsFault, TlsTrouble};
+pub use turnstile::{Places, Room, Sort, Turnstile};
 
-pub(crate) use callers::{AtWork, TooMuch};
-pub(crate) use gate::Full;
-pub(crate) use tls::Secured;
-pub(crate) use turnstile::{Places, Room, Sort, Turnstile};
-
-use crate::broker::{Broker, BuildError, Running};
-use crate::measure::{self, Limited};
+use crate::metrics::{self, Limited};
+use axum::body::Body;
 use connection::{Port, Stage};
+use hyper::body::Incoming;
+use hyper::{Request, Response};
 use peers::Crowded;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -45,26 +44,75 @@ use tokio_util::task::TaskTracker;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// How often the log says that connections are turned away.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
-/// What is kept of the drain limit for running operations, once connections have ended.
+/// Part of the drain limit that is kept for the handler's own work, once connections have ended.
 const FOR_OPERATIONS: u32 = 4;
 /// How long connections that are cut may take to notice.
 const CUT_WITHIN: Duration = Duration::from_secs(1);
 
-impl Broker {
-    /// Starts the broker and serves it on an address until SIGTERM or Ctrl-C, then drains. A second
-    /// signal ends it at once.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    pub async fn serve(self, address: &str) -> Result<(), BuildError> {
-        let listen = |error| BuildError::Listen(address.to_owned(), error);
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
-        self.start().await?.serve_until_signalled(listener).await;
-        Ok(())
+/// Answers the requests of a [`Server`].
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request. Must not panic.
+    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+
+    /// The server begins to drain: it still accepts for a short time, and probes should say so.
+    fn draining(&self) {}
+
+    /// Connections have ended: ends the handler's own work, within this time.
+    fn finish(&self, _within: Duration) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 }
 
-impl Running {
+/// Settings of a [`Server`].
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// How long a client may take to send the headers of a request.
+    pub headers_within: Duration,
+    /// How long a drain may take: requests and the handler's own work together.
+    pub drain: Duration,
+    /// How long the server goes on accepting after it announced its drain.
+    pub drain_notice: Duration,
+    /// Limits of connections and requests.
+    pub limits: Limits,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            headers_within: Duration::from_secs(15),
+            drain: Duration::from_secs(20),
+            drain_notice: Duration::ZERO,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A handler with the settings and the certificates it is served with. Serves any number of listeners.
+pub struct Server<H> {
+    shared: Arc<Shared<H>>,
+}
+
+/// What connections need of their server.
+struct Shared<H> {
+    handler: Arc<H>,
+    settings: ServerSettings,
+    tls: Option<Arc<Secured>>,
+}
+
+impl<H: Handler> Server<H> {
+    /// Serves a handler; without `tls`, in plain HTTP.
+    #[must_use]
+    pub fn new(handler: Arc<H>, settings: ServerSettings, tls: Option<Arc<Secured>>) -> Self {
+        let shared = Shared {
+            handler,
+            settings,
+            tls,
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
     /// Serves a listener until SIGTERM or Ctrl-C, then drains. A second signal ends it at once.
     pub async fn serve_until_signalled(&self, listener: TcpListener) {
         let mut signals = match Signals::listen() {
@@ -89,12 +137,6 @@ impl Running {
         }
     }
 
-    /// Serves a listener until `stop`, then drains.
-    pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        self.serve_or_leave(listener, stop, std::future::pending())
-            .await;
-    }
-
     /// Serves a listener until `stop`, then drains; `leave` ends the drain at once.
     pub async fn serve_or_leave(
         &self,
@@ -107,7 +149,7 @@ impl Running {
             .map_or_else(|_| String::new(), |it: SocketAddr| it.to_string());
         tracing::info!(%address, "listening");
         let (stage, seen) = watch::channel(Stage::Open);
-        let port = Arc::new(Port::new(self.0.clone(), seen));
+        let port = Arc::new(Port::new(self.shared.clone(), seen));
         let tasks = TaskTracker::new();
         tokio::select! {
             () = accept(&listener, &port, &tasks) => {}
@@ -115,9 +157,10 @@ impl Running {
         }
         drop(listener);
         tracing::info!("draining");
+        let drain = self.shared.settings.drain;
         let drained = async {
-            let ends = Instant::now() + self.drain();
-            let connections = ends - self.drain() / FOR_OPERATIONS;
+            let ends = Instant::now() + drain;
+            let connections = ends - drain / FOR_OPERATIONS;
             let _ = stage.send(Stage::Closing);
             tasks.close();
             if timeout_at(connections, tasks.wait()).await.is_err() {
@@ -126,7 +169,7 @@ impl Running {
             let _ = stage.send(Stage::Over);
             let _ = timeout(CUT_WITHIN, tasks.wait()).await;
             let left = ends.saturating_duration_since(Instant::now());
-            self.0.engine.shut_down(left).await;
+            self.shared.handler.finish(left).await;
         };
         tokio::select! {
             () = drained => tracing::info!("stopped"),
@@ -135,23 +178,16 @@ impl Running {
         let _ = stage.send(Stage::Over);
     }
 
-    /// Waits for `stop`, says that it drains, and leaves others time to notice.
+    /// Waits for `stop`, announces the drain, and leaves others time to notice.
     async fn stopping(&self, stop: impl Future<Output = ()>) {
         stop.await;
-        self.0.draining.cancel();
-        self.0.probes.health.draining();
-        sleep(self.0.settings.drain_notice).await;
-    }
-
-    /// Whether the broker is about to stop: it should get no new work, and is not ready any more.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
-        self.0.draining.is_cancelled() || self.0.engine.is_stopping()
+        self.shared.handler.draining();
+        sleep(self.shared.settings.drain_notice).await;
     }
 }
 
 /// Accepts connections for as long as it is polled.
-async fn accept(listener: &TcpListener, port: &Arc<Port>, tasks: &TaskTracker) {
+async fn accept<H: Handler>(listener: &TcpListener, port: &Arc<Port<H>>, tasks: &TaskTracker) {
     let mut complained: Option<Instant> = None;
     let mut complain = |sentence: &str, detail: &str| {
         if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
@@ -174,11 +210,11 @@ async fn accept(listener: &TcpListener, port: &Arc<Port>, tasks: &TaskTracker) {
                 tasks.spawn(async move { port.serve(stream, connected).await });
             }
             Err(Crowded::InAll) => {
-                measure::limited(Limited::Connections);
+                metrics::limited(Limited::Connections);
                 complain("too many connections, new ones are closed", "");
             }
             Err(Crowded::ByPeer) => {
-                measure::limited(Limited::Connections);
+                metrics::limited(Limited::Connections);
                 let peer = peer.ip().to_string();
                 complain(
                     "too many connections of one address, new ones are closed",
