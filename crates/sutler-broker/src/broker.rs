@@ -335,7 +335,8 @@ impl Broker {
             }));
         }
         let replaced = Arc::new(self.replaced);
-        let places = Places::new(settings.limits.clone());
+        let draining = CancellationToken::new();
+        let places = Places::new(settings.limits.clone(), draining.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
             let engine = engine.clone();
             let http = Http {
@@ -358,7 +359,7 @@ impl Broker {
             plans,
             settings,
             tls,
-            draining: CancellationToken::new(),
+            draining,
             admin,
             probes: Probes {
                 health: health.clone(),

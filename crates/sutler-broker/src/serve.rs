@@ -33,7 +33,6 @@ impl Handler for Front {
     }
 
     fn draining(&self) {
-        self.draining.cancel();
         self.health.draining();
     }
 
@@ -66,7 +65,8 @@ impl Running {
 
     fn server(&self) -> Server<Front> {
         let front = &self.0;
-        Server::new(front.clone(), front.settings.server(), front.tls.clone())
+        let (settings, tls) = (front.settings.server(), front.tls.clone());
+        Server::new(front.clone(), settings, tls, front.draining.clone())
     }
 
     /// Whether the broker is about to stop: it should get no new work, and is not ready any more.

@@ -32,26 +32,40 @@ use header::Given;
 use hyper::header::HeaderMap;
 use hyper::http::Extensions;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokens::Tokens;
 
-/// Who sent a request, as far as it was proved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The authenticated sender of a request.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The user, the claim of the token, or the name given to a certificate.
     pub name: Arc<str>,
-    /// How it was proved.
+    /// How the caller authenticated.
     pub via: Via,
+    /// Id of the caller at its issuer: the token's `sub`. `None` without a token.
+    pub uid: Option<Arc<str>>,
+    /// Groups of the caller: the token's `groups`. Empty without a token.
+    pub groups: Arc<[String]>,
+    /// All claims of the token. Empty without a token.
+    pub claims: Arc<Map<String, Value>>,
 }
 
 impl Caller {
     /// A caller without groups and claims.
     #[must_use]
     pub fn new(name: &str, via: Via) -> Self {
+        Self::named(name.into(), via)
+    }
+
+    fn named(name: Arc<str>, via: Via) -> Self {
         Self {
-            name: name.into(),
+            name,
             via,
+            uid: None,
+            groups: Arc::default(),
+            claims: Arc::default(),
         }
     }
 
@@ -59,6 +73,18 @@ impl Caller {
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("anonymous", Via::Open)
+    }
+}
+
+impl fmt::Debug for Caller {
+    /// Without the claims: a log must not hold them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller")
+            .field("name", &self.name)
+            .field("via", &self.via)
+            .field("uid", &self.uid)
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
     }
 }
 

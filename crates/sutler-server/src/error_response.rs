@@ -7,7 +7,7 @@
 use crate::auth::{Rejection, scope_challenge};
 use crate::body::BodyError;
 use crate::chunked_body::Content;
-use crate::server::TooMuch;
+use crate::server::{LongRequestError, TooMuch};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
@@ -110,6 +110,20 @@ impl ErrorResponse {
         };
         // Whatever the rate, one request may come a second later.
         Self::described(StatusCode::TOO_MANY_REQUESTS, sentence).retry_after(Duration::from_secs(1))
+    }
+
+    /// A long request that is not taken. `server`: the noun that names the server.
+    #[must_use]
+    pub fn long_request(error: LongRequestError, server: &str) -> Self {
+        match error {
+            LongRequestError::Draining => {
+                let sentence = format!("This {server} is stopping; repeat the request elsewhere.");
+                Self::described(StatusCode::SERVICE_UNAVAILABLE, &sentence)
+                    .retry_after(Duration::from_secs(1))
+            }
+            LongRequestError::Full(_) => Self::overloaded(server),
+            LongRequestError::Caller(much) => Self::caller_limited(much),
+        }
     }
 
     /// A body that could not be read. `server`: the noun that names the server.

@@ -26,9 +26,9 @@ pub use error_response::{ErrorResponse, json_response};
 pub use probes::{Health, Probes, Readiness};
 pub use request_context::RequestContext;
 pub use server::{
-    AtWork, ClientCertificates, Full, Handler, Inside, Limits, PeerCertificate, Places, Rate, Room,
-    Secured, Server, ServerSettings, Sort, Tls, TlsFault, TlsTrouble, TooMuch, Turnstile,
-    raise_descriptor_limit,
+    AtWork, ClientCertificates, Full, Handler, Inside, Limits, LongRequest, LongRequestError,
+    PeerCertificate, Places, Rate, Room, Secured, Server, ServerSettings, Sort, Tls, TlsFault,
+    TlsTrouble, TooMuch, Turnstile, raise_descriptor_limit,
 };
-pub use stream::{Pieces, streamed};
+pub use stream::{Pieces, long_stream, streamed};
 pub use trace::{Propagation, TraceParent, join_trace, propagate_with};

@@ -21,7 +21,7 @@ pub use descriptors::raise_descriptor_limit;
 pub use gate::{Full, Inside};
 pub use limits::{Limits, Rate};
 pub use tls::{ClientCertificates, PeerCertificate, Secured, Tls, TlsFault, TlsTrouble};
-pub use turnstile::{Places, Room, Sort, Turnstile};
+pub use turnstile::{LongRequest, LongRequestError, Places, Room, Sort, Turnstile};
 
 use crate::metrics::{self, Limited};
 use axum::body::Body;
@@ -97,16 +97,24 @@ struct Shared<H> {
     handler: Arc<H>,
     settings: ServerSettings,
     tls: Option<Arc<Secured>>,
+    draining: CancellationToken,
 }
 
 impl<H: Handler> Server<H> {
-    /// Serves a handler; without `tls`, in plain HTTP.
+    /// Serves a handler; without `tls`, in plain HTTP. `draining` is cancelled when the server begins to
+    /// drain: give it to [`Places::new`] too, so that long requests end then.
     #[must_use]
-    pub fn new(handler: Arc<H>, settings: ServerSettings, tls: Option<Arc<Secured>>) -> Self {
+    pub fn new(
+        handler: Arc<H>,
+        settings: ServerSettings,
+        tls: Option<Arc<Secured>>,
+        draining: CancellationToken,
+    ) -> Self {
         let shared = Shared {
             handler,
             settings,
             tls,
+            draining,
         };
         Self {
             shared: Arc::new(shared),
@@ -181,6 +189,7 @@ impl<H: Handler> Server<H> {
     /// Waits for `stop`, announces the drain, and leaves others time to notice.
     async fn stopping(&self, stop: impl Future<Output = ()>) {
         stop.await;
+        self.shared.draining.cancel();
         self.shared.handler.draining();
         sleep(self.shared.settings.drain_notice).await;
     }

@@ -90,8 +90,7 @@ impl Certificates {
         let common = common.filter_map(|it| it.as_str().ok());
         names.extend(common.map(|it| CertificateName::CommonName(it.to_owned())));
         let name = names.iter().find_map(|it| self.0.get(it))?.clone();
-        let via = Via::Certificate;
-        Some(Caller { name, via })
+        Some(Caller::named(name, Via::Certificate))
     }
 }
 

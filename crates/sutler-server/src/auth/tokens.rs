@@ -19,10 +19,11 @@ use super::rejection::{Rejection, TokenFault, Ways};
 use super::{Caller, Via};
 use algorithm::Algorithm;
 use fetch::{Remote, Source};
-use judge::{ClaimFault, Rules, judge};
+use judge::{ClaimFault, Rules, groups, judge};
 use jwt::{Unverified, take_apart};
 use keys::{Keys, NoKeys};
 use schedule::Rhythm;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -286,7 +287,7 @@ impl Tokens {
             Err(NoKeys::Unavailable) => return Err(Rejection::IssuerUnavailable),
         }
         match judge(&taken.claims, &issuer.rules, seconds_since_1970()) {
-            Ok(name) => Ok(Caller::new(&name, Via::Bearer)),
+            Ok(name) => Ok(caller_of(&name, taken.claims)),
             Err(ClaimFault::Scope) => {
                 let scopes = issuer.rules.scopes.join(" ");
                 Err(Rejection::LacksScope(scopes))
@@ -296,6 +297,16 @@ impl Tokens {
                 Err(invalid())
             }
         }
+    }
+}
+
+/// The bearer of a token with these claims.
+fn caller_of(name: &str, claims: Map<String, Value>) -> Caller {
+    Caller {
+        uid: claims.get("sub").and_then(Value::as_str).map(Into::into),
+        groups: groups(&claims).into(),
+        claims: Arc::new(claims),
+        ..Caller::new(name, Via::Bearer)
     }
 }
 
@@ -317,4 +328,22 @@ fn signed(token: &Unverified<'_>, keys: &KeySet) -> Option<bool> {
 fn seconds_since_1970() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |it| it.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::caller_of;
+    use serde_json::json;
+
+    #[test]
+    fn the_bearer_of_a_token_has_its_id_groups_and_claims() {
+        let claims = json!({ "sub": "1234", "email": "a@b.example", "groups": ["admins"] });
+        let claims = claims.as_object().expect("an object").clone();
+        let caller = caller_of("a@b.example", claims);
+        assert_eq!(&*caller.name, "a@b.example");
+        assert_eq!(caller.uid.as_deref(), Some("1234"));
+        assert_eq!(*caller.groups, ["admins".to_owned()]);
+        assert_eq!(caller.claims["email"], "a@b.example");
+        assert!(!format!("{caller:?}").contains("email"));
+    }
 }

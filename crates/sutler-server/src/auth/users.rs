@@ -86,10 +86,7 @@ impl Users {
             return Err(AuthFault::Password(user.to_owned()));
         }
         let digest = self.digest(&[user.as_bytes(), b":", password.as_bytes()]);
-        let caller = Caller {
-            name: name.clone(),
-            via: Via::Basic,
-        };
+        let caller = Caller::named(name.clone(), Via::Basic);
         self.known.insert(digest, (digest, caller));
         self.names.insert(name);
         Ok(self)
@@ -189,9 +186,8 @@ impl Users {
         let state = self.slow.clone();
         let ended = move |right: bool| {
             if let (true, Some(name)) = (right, name) {
-                let via = Via::Basic;
-                let now = Instant::now();
-                state.remembered.keep(digest, Caller { name, via }, now);
+                let caller = Caller::named(name, Via::Basic);
+                state.remembered.keep(digest, caller, Instant::now());
                 state.guesses().right(user);
             }
         };

@@ -28,6 +28,8 @@ struct Taken {
     full_at: AtomicU64,
     /// Requests at work.
     at_work: AtomicUsize,
+    /// Long requests at work.
+    long: AtomicUsize,
     /// Bytes of bodies that are held for it.
     body_bytes: AtomicUsize,
 }
@@ -48,6 +50,25 @@ impl AtWork {
     /// Bytes of bodies that are held for its caller.
     pub(super) fn body_bytes(&self) -> &AtomicUsize {
         &self.0.body_bytes
+    }
+}
+
+/// One long request of a caller; dropping it ends it.
+pub(super) struct LongAtWork(Arc<Taken>);
+
+impl AtWork {
+    /// Makes it a long request, which no longer counts as an ordinary one.
+    pub(super) fn into_long(self, limits: &Limits) -> Result<LongAtWork, TooMuch> {
+        if take_one(&self.0.long, limits.long_requests_per_caller) {
+            return Ok(LongAtWork(self.0.clone()));
+        }
+        Err(TooMuch::AtATime)
+    }
+}
+
+impl Drop for LongAtWork {
+    fn drop(&mut self) {
+        self.0.long.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -113,7 +134,9 @@ impl Callers {
 
 impl Taken {
     fn is_of_interest(&self, now: u64) -> bool {
-        self.at_work.load(Ordering::SeqCst) > 0 || self.full_at.load(Ordering::Relaxed) > now
+        self.at_work.load(Ordering::SeqCst) > 0
+            || self.long.load(Ordering::SeqCst) > 0
+            || self.full_at.load(Ordering::Relaxed) > now
     }
 }
 

@@ -9,15 +9,20 @@ use super::tls::PeerCertificate;
 use super::unread::Unread;
 use super::{Handler, Shared};
 use crate::metrics::{self, Limited};
+use crate::stream::LongResponse;
+use axum::body::Body;
+use bytes::Bytes;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -135,8 +140,9 @@ impl<H: Handler> Port<H> {
             // Small, because the handler boxes its work: hyper keeps room for this in every connection.
             async move {
                 let reply = handler.handle(request).await;
-                drop(busy);
-                Ok::<_, Infallible>(reply)
+                // The body of a long response is sent after its head, for as long as it likes.
+                let busy = reply.extensions().get::<LongResponse>().map(|_| busy);
+                Ok::<_, Infallible>(reply.map(|body| BusyBody { body, _busy: busy }))
             }
         });
         let stream = TokioIo::new(Unread::new(stream, settings.limits.write_within));
@@ -207,6 +213,32 @@ fn http_within(limits: &Limits, headers_within: Duration) -> Builder<TokioExecut
         .keep_alive_interval(Duration::from_secs(20))
         .keep_alive_timeout(Duration::from_secs(10));
     builder
+}
+
+/// A body that keeps its connection from being idle while it is sent.
+struct BusyBody {
+    body: Body,
+    _busy: Option<Busy>,
+}
+
+impl hyper::body::Body for BusyBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// When a connection last did anything.

@@ -42,6 +42,11 @@ pub struct Limits {
     pub queue_within: Duration,
     /// Most requests of one caller at a time. Beyond: 429.
     pub requests_per_caller: usize,
+    /// Most long requests at a time: event streams, and reads that wait. They hold no place of reads or
+    /// changes. Beyond: 503.
+    pub long_requests_at_once: usize,
+    /// Most long requests of one caller at a time. Beyond: 429.
+    pub long_requests_per_caller: usize,
     /// How many requests one caller may send; `None`: any number. Beyond: 429.
     pub rate_per_caller: Option<Rate>,
     /// How long a 429 is held back, so that a caller who repeats at once slows itself and not others.
@@ -67,6 +72,8 @@ impl Default for Limits {
             queue_max: 1_024,
             queue_within: Duration::from_secs(1),
             requests_per_caller: 256,
+            long_requests_at_once: 1_024,
+            long_requests_per_caller: 256,
             rate_per_caller: Some(Rate::default()),
             refusal_pause: Duration::from_millis(500),
         }

@@ -4,12 +4,14 @@
 //! place is taken after the body was read: a slow sender holds none. Statuses are chosen in
 //! `http/error.rs`.
 
-use super::callers::{AtWork, Callers, TooMuch};
+use super::callers::{AtWork, Callers, LongAtWork, TooMuch};
 use super::gate::{Full, Gate, Inside};
 use super::limits::Limits;
 use crate::metrics::{self, Limited};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio_util::sync::CancellationToken;
 
 /// Most refusals that are held back at one time; beyond that they leave at once.
 const PAUSED_MAX: usize = 4_096;
@@ -23,18 +25,22 @@ pub struct Places {
     changes: Gate,
     body_bytes: AtomicUsize,
     paused: AtomicUsize,
+    long: AtomicUsize,
+    draining: CancellationToken,
 }
 
 impl Places {
-    /// Places within these limits.
+    /// Places within these limits. `draining`: cancelled when the server begins to drain.
     #[must_use]
-    pub fn new(limits: Limits) -> Arc<Self> {
+    pub fn new(limits: Limits, draining: CancellationToken) -> Arc<Self> {
         let gate = |inside| Gate::new(inside, limits.queue_max, limits.queue_within);
         Arc::new(Self {
             reads: gate(limits.reads_at_once),
             changes: gate(limits.changes_at_once),
             body_bytes: AtomicUsize::new(0),
             paused: AtomicUsize::new(0),
+            long: AtomicUsize::new(0),
+            draining,
             limits,
         })
     }
@@ -107,6 +113,30 @@ impl Turnstile {
         entered.inspect_err(|_| metrics::limited(Limited::Concurrency))
     }
 
+    /// A place for a long request, in exchange for the caller's place among ordinary ones.
+    ///
+    /// # Errors
+    /// The server drains, or there are too many already.
+    pub fn enter_long(&self, caller: AtWork) -> Result<LongRequest, LongRequestError> {
+        if self.places.draining.is_cancelled() {
+            metrics::limited(Limited::Draining);
+            return Err(LongRequestError::Draining);
+        }
+        let caller = caller.into_long(&self.places.limits).map_err(|much| {
+            metrics::limited(Limited::CallerConcurrency);
+            LongRequestError::Caller(much)
+        })?;
+        let most = self.places.limits.long_requests_at_once;
+        if !super::gate::take_one(&self.places.long, most) {
+            metrics::limited(Limited::Concurrency);
+            return Err(LongRequestError::Full(Full));
+        }
+        Ok(LongRequest {
+            _caller: caller,
+            places: self.places.clone(),
+        })
+    }
+
     /// Room for the body of a request; it grows with what arrives.
     #[must_use]
     pub fn room<'a>(&'a self, caller: &'a AtWork) -> Room<'a> {
@@ -117,6 +147,43 @@ impl Turnstile {
             own: Counted(caller.body_bytes(), 0),
             own_max: most / CALLERS_AT_LEAST,
         }
+    }
+}
+
+/// Why a long request is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongRequestError {
+    /// The server drains.
+    Draining,
+    /// There are too many.
+    Full(Full),
+    /// Its caller has too many.
+    Caller(TooMuch),
+}
+
+/// The place of a long request: an event stream, or a read that waits. Dropping it gives it back. Ends when
+/// the server drains.
+pub struct LongRequest {
+    _caller: LongAtWork,
+    places: Arc<Places>,
+}
+
+impl LongRequest {
+    /// Waits for `work`, but not longer than until the server drains: then `None`.
+    pub async fn until_drain<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.places.draining.run_until_cancelled(work).await
+    }
+
+    /// Cancelled when the server drains.
+    #[must_use]
+    pub fn draining(&self) -> CancellationToken {
+        self.places.draining.clone()
+    }
+}
+
+impl Drop for LongRequest {
+    fn drop(&mut self) {
+        self.places.long.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -168,14 +235,15 @@ impl Drop for Counted<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Places, Sort, Turnstile};
+    use super::{Full, LongRequestError, Places, Sort, TooMuch, Turnstile};
     use crate::server::limits::Limits;
     use std::time::Duration;
+    use tokio_util::sync::CancellationToken;
 
     fn turnstile(change: impl FnOnce(&mut Limits)) -> Turnstile {
         let mut limits = Limits::default();
         change(&mut limits);
-        Turnstile::new(Places::new(limits))
+        Turnstile::new(Places::new(limits, CancellationToken::new()))
     }
 
     #[tokio::test(start_paused = true)]
@@ -205,6 +273,49 @@ mod tests {
         drop(others);
         assert!(first.grow(5).is_ok());
         assert_eq!(first.bytes(), 25);
+    }
+
+    #[tokio::test]
+    async fn long_requests_have_places_of_their_own_and_leave_the_ordinary_ones() {
+        let turnstile = turnstile(|limits| {
+            limits.requests_per_caller = 1;
+            limits.reads_at_once = 1;
+            limits.queue_max = 0;
+            limits.long_requests_per_caller = 2;
+            limits.long_requests_at_once = 3;
+        });
+        let mut held = Vec::new();
+        for caller in ["a", "a", "b"] {
+            // Each was counted as an ordinary request first, of which there may be one.
+            let caller = turnstile.count(caller).await.expect("a place");
+            held.push(turnstile.enter_long(caller).expect("a long place"));
+        }
+        let third = turnstile.count("a").await.expect("a place");
+        let refused = turnstile.enter_long(third).err();
+        assert_eq!(refused, Some(LongRequestError::Caller(TooMuch::AtATime)));
+        let fourth = turnstile.count("b").await.expect("a place");
+        let refused = turnstile.enter_long(fourth).err();
+        assert_eq!(refused, Some(LongRequestError::Full(Full)));
+        assert!(turnstile.enter(Sort::Read).await.is_ok());
+        held.pop();
+        let again = turnstile.count("b").await.expect("a place");
+        assert!(turnstile.enter_long(again).is_ok());
+    }
+
+    #[tokio::test]
+    async fn long_requests_end_when_the_server_drains_and_no_new_ones_begin() {
+        let draining = CancellationToken::new();
+        let places = Places::new(Limits::default(), draining.clone());
+        let turnstile = Turnstile::new(places);
+        let caller = turnstile.count("a").await.expect("a place");
+        let long = turnstile.enter_long(caller).expect("a long place");
+        assert_eq!(long.until_drain(std::future::ready(7)).await, Some(7));
+        let waits = long.until_drain(std::future::pending::<()>());
+        draining.cancel();
+        assert_eq!(waits.await, None);
+        let caller = turnstile.count("a").await.expect("a place");
+        let refused = turnstile.enter_long(caller).err();
+        assert_eq!(refused, Some(LongRequestError::Draining));
     }
 
     #[tokio::test(start_paused = true)]

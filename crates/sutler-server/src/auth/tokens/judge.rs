@@ -100,6 +100,12 @@ fn granted(claims: &Map<String, Value>) -> Vec<&str> {
         .collect()
 }
 
+/// The groups of the bearer: `groups` is a text or a list of texts.
+pub(crate) fn groups(claims: &Map<String, Value>) -> Vec<String> {
+    let groups = words(claims.get("groups")).unwrap_or_default();
+    groups.into_iter().map(str::to_owned).collect()
+}
+
 /// A text, or a list of texts.
 fn words(value: Option<&Value>) -> Option<Vec<&str>> {
     match value? {
@@ -111,7 +117,7 @@ fn words(value: Option<&Value>) -> Option<Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaimFault, Rules, judge};
+    use super::{ClaimFault, Rules, groups, judge};
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -157,6 +163,20 @@ mod tests {
             json!({ "scope": ["broker write"] }),
         ] {
             assert_eq!(verdict(changes.clone()), Ok("cf".to_owned()), "{changes}");
+        }
+    }
+
+    #[test]
+    fn groups_are_a_text_or_a_list_of_texts() {
+        let groups_of = |claims: Value| groups(claims.as_object().expect("an object"));
+        assert_eq!(groups_of(json!({ "groups": ["a", "b c"] })), ["a", "b c"]);
+        assert_eq!(groups_of(json!({ "groups": "a" })), ["a"]);
+        for claims in [
+            json!({}),
+            json!({ "groups": 7 }),
+            json!({ "groups": ["a", 1] }),
+        ] {
+            assert!(groups_of(claims.clone()).is_empty(), "{claims}");
         }
     }
 
