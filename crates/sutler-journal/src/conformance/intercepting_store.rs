@@ -1,15 +1,16 @@
 //! A store with a tap on it: whoever holds the tap sees every call and decides what becomes of it.
 //!
-//! [`super::Wire`] breaks commits in the ways a connection does. This one breaks anything, anywhere,
+//! [`super::UnreliableStore`] breaks commits in the ways a connection does. This one breaks anything, anywhere,
 //! once: it is how what stands on a store is made to fail, repeat and crash at each of its steps.
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::{Document, Filed};
+use crate::document::{Document, IndexedDocument};
 use crate::key::Key;
-use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
+use crate::operation::{Operation, OperationId, OperationRow, PolledOperation, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, StoreInfo,
+    Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
@@ -39,38 +40,38 @@ pub enum Call<'a> {
 
 /// What becomes of a call.
 #[derive(Clone, Debug)]
-pub enum Fate {
-    /// It goes through.
-    Through,
-    /// It goes through, but others come first before its answer arrives.
-    Slowly,
-    /// It waits until it is let go, then goes through.
-    Held(Arc<Notify>),
-    /// Nothing happens, and the caller is told so.
-    Refused,
-    /// Nothing happens, and the caller of a commit is told that nobody knows.
-    Lost,
-    /// A commit happens, and its caller is told that nobody knows. Other calls are refused.
-    Unanswered,
-    /// Nothing happens, and no answer ever comes: the process died before the call.
-    Never,
-    /// It happens, and no answer ever comes: the process died after the call.
-    Last,
+pub enum Intercept {
+    /// Forward the call.
+    Pass,
+    /// Forward the call; other tasks run before its answer returns.
+    PassSlowly,
+    /// Forward the call once notified.
+    Hold(Arc<Notify>),
+    /// Do nothing and return an error: for a commit `NotWritten`.
+    Refuse,
+    /// Do nothing and return an error: for a commit `Unknown`.
+    LoseRequest,
+    /// Forward a commit and return `Unknown`; refuse any other call.
+    LoseReply,
+    /// Do nothing and never answer, as if the process died before the call.
+    CrashBefore,
+    /// Forward the call and never answer, as if the process died after the call.
+    CrashAfter,
 }
 
-type Tap = Box<dyn Fn(&Call<'_>) -> Fate + Send + Sync>;
+type Tap = Box<dyn Fn(&Call<'_>) -> Intercept + Send + Sync>;
 
 /// A store with a tap on it.
-pub struct Tapped {
+pub struct InterceptingStore {
     far: Arc<dyn Store>,
     tap: Tap,
 }
 
-impl Tapped {
+impl InterceptingStore {
     /// Puts a tap on a store.
     pub fn new(
         far: Arc<dyn Store>,
-        tap: impl Fn(&Call<'_>) -> Fate + Send + Sync + 'static,
+        tap: impl Fn(&Call<'_>) -> Intercept + Send + Sync + 'static,
     ) -> Self {
         let tap = Box::new(tap);
         Self { far, tap }
@@ -83,19 +84,21 @@ impl Tapped {
         work: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, E> {
         match (self.tap)(&call) {
-            Fate::Through => work.await,
-            Fate::Slowly => {
+            Intercept::Pass => work.await,
+            Intercept::PassSlowly => {
                 let answer = work.await;
                 let_others_go().await;
                 answer
             }
-            Fate::Held(until) => {
+            Intercept::Hold(until) => {
                 until.notified().await;
                 work.await
             }
-            Fate::Refused | Fate::Lost | Fate::Unanswered => Err(broken().into()),
-            Fate::Never => std::future::pending().await,
-            Fate::Last => {
+            Intercept::Refuse | Intercept::LoseRequest | Intercept::LoseReply => {
+                Err(broken().into())
+            }
+            Intercept::CrashBefore => std::future::pending().await,
+            Intercept::CrashAfter => {
                 drop(work.await);
                 std::future::pending().await
             }
@@ -111,9 +114,9 @@ impl Tapped {
     }
 }
 
-impl fmt::Debug for Tapped {
+impl fmt::Debug for InterceptingStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tapped").finish_non_exhaustive()
+        f.debug_struct("InterceptingStore").finish_non_exhaustive()
     }
 }
 
@@ -128,27 +131,27 @@ async fn let_others_go() {
 }
 
 #[async_trait]
-impl Store for Tapped {
+impl Store for InterceptingStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
         match (self.tap)(&Call::Commit(commit)) {
-            Fate::Through => self.far.commit(commit).await,
-            Fate::Slowly => {
+            Intercept::Pass => self.far.commit(commit).await,
+            Intercept::PassSlowly => {
                 let answer = self.far.commit(commit).await;
                 let_others_go().await;
                 answer
             }
-            Fate::Held(until) => {
+            Intercept::Hold(until) => {
                 until.notified().await;
                 self.far.commit(commit).await
             }
-            Fate::Refused => Err(CommitError::NotWritten(broken())),
-            Fate::Lost => Err(CommitError::Unknown(broken())),
-            Fate::Unanswered => {
+            Intercept::Refuse => Err(CommitError::NotWritten(broken())),
+            Intercept::LoseRequest => Err(CommitError::Unknown(broken())),
+            Intercept::LoseReply => {
                 drop(self.far.commit(commit).await);
                 Err(CommitError::Unknown(broken()))
             }
-            Fate::Never => std::future::pending().await,
-            Fate::Last => {
+            Intercept::CrashBefore => std::future::pending().await,
+            Intercept::CrashAfter => {
                 drop(self.far.commit(commit).await);
                 std::future::pending().await
             }
@@ -163,7 +166,11 @@ impl Store for Tapped {
         self.read("operation", self.far.operation(id)).await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         self.read("poll", self.far.poll(lane, id)).await
     }
 
@@ -176,8 +183,13 @@ impl Store for Tapped {
         self.read("list", self.far.list(list, after, limit)).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
-        self.read("filed", self.far.filed(from, limit)).await
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        self.read("scan_documents", self.far.scan_documents(from, limit))
+            .await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
@@ -219,8 +231,8 @@ impl Store for Tapped {
         self.read("stats", self.far.stats()).await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
-        self.read("survey", self.far.survey()).await
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.read("info", self.far.info()).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -1,6 +1,6 @@
 //! Operations of two stores side by side, one difference at a time.
 
-use super::{Mend, mend, rest_of_log};
+use super::{Repair, mend, rest_of_log};
 use crate::clock::StoreTime;
 use crate::commit::{NewOperation, Start, Write};
 use crate::key::{Key, Kind, Realm};
@@ -31,7 +31,7 @@ const ENDED: State = State::Done(Outcome::Failed);
 fn the_same_needs_nothing() {
     for state in [State::Waiting, State::Ready, ENDED] {
         let source = operation(state);
-        assert_eq!(mend(&source, &source.clone()), Mend::Nothing);
+        assert_eq!(mend(&source, &source.clone()), Repair::Nothing);
     }
 }
 
@@ -41,9 +41,13 @@ fn what_ran_is_ready_and_due_whenever_it_arrived() {
     let mut target = source.clone();
     target.row.state = State::Ready;
     target.row.due = StoreTime(77);
-    assert_eq!(mend(&source, &target), Mend::Nothing);
+    assert_eq!(mend(&source, &target), Repair::Nothing);
     target.row.fence.0 += 1;
-    assert_eq!(mend(&source, &target), Mend::Replace, "somebody claimed it");
+    assert_eq!(
+        mend(&source, &target),
+        Repair::Replace,
+        "somebody claimed it"
+    );
 }
 
 #[test]
@@ -52,9 +56,12 @@ fn what_ended_is_unpinned_and_sealed_anew_in_its_place() {
     let id = target.row.id;
     let mut source = target.clone();
     source.row.pinned = false;
-    assert_eq!(mend(&source, &target), Mend::Writes(vec![Write::Unpin(id)]));
+    assert_eq!(
+        mend(&source, &target),
+        Repair::Writes(vec![Write::Unpin(id)])
+    );
     source.request = Bytes::from_static(b"anew");
-    let Mend::Writes(writes) = mend(&source, &target) else {
+    let Repair::Writes(writes) = mend(&source, &target) else {
         panic!("it can be mended");
     };
     assert!(matches!(
@@ -76,15 +83,19 @@ fn anything_else_is_replaced() {
     for change in changes {
         let mut source = target.clone();
         change(&mut source);
-        assert_eq!(mend(&source, &target), Mend::Replace, "{source:?}");
+        assert_eq!(mend(&source, &target), Repair::Replace, "{source:?}");
     }
     let mut unpinned = target.clone();
     unpinned.row.pinned = false;
-    assert_eq!(mend(&target, &unpinned), Mend::Replace, "no pin comes back");
+    assert_eq!(
+        mend(&target, &unpinned),
+        Repair::Replace,
+        "no pin comes back"
+    );
     let (waits, mut differs) = (operation(State::Waiting), operation(State::Waiting));
     differs.row.id = waits.row.id;
     differs.progress = Bytes::from_static(b"further");
-    assert_eq!(mend(&differs, &waits), Mend::Replace, "it has not ended");
+    assert_eq!(mend(&differs, &waits), Repair::Replace, "it has not ended");
 }
 
 #[test]

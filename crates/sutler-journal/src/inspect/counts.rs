@@ -1,6 +1,6 @@
 //! How much of what there is: documents by realm and kind, operations by state and outcome.
 
-use super::{Seen, every_document, some_operations};
+use super::{ProgressCallback, every_document, some_operations};
 use crate::clock::StoreTime;
 use crate::key::Key;
 use crate::operation::{OperationId, OperationRow, Outcome, State};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The operation that has waited longest for its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oldest {
+pub struct OldestOperation {
     /// Which.
     pub id: OperationId,
     /// What it changes.
@@ -23,17 +23,17 @@ pub struct Oldest {
 
 /// Counts of everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct StoreCounts {
     /// Documents by realm and kind.
     pub documents: BTreeMap<(String, String), u64>,
     /// Operations by a word for state and outcome: `waiting`, `ready`, `running`, `succeeded`,
     /// `failed`, `cancelled`.
     pub operations: BTreeMap<&'static str, u64>,
     /// The oldest that has not ended.
-    pub oldest: Option<Oldest>,
+    pub oldest: Option<OldestOperation>,
 }
 
-impl Census {
+impl StoreCounts {
     fn document(&mut self, key: &Key) {
         let place = (key.realm().to_owned(), key.kind().to_owned());
         *self.documents.entry(place).or_default() += 1;
@@ -41,9 +41,9 @@ impl Census {
 
     fn operation(&mut self, row: &OperationRow) {
         *self.operations.entry(word(row.state)).or_default() += 1;
-        let older = |it: &Oldest| (row.accepted, row.id) < (it.accepted, it.id);
+        let older = |it: &OldestOperation| (row.accepted, row.id) < (it.accepted, it.id);
         if row.finished.is_none() && self.oldest.as_ref().is_none_or(older) {
-            self.oldest = Some(Oldest {
+            self.oldest = Some(OldestOperation {
                 id: row.id,
                 lane: row.lane.clone(),
                 verb: row.verb.clone(),
@@ -68,11 +68,14 @@ fn word(state: State) -> &'static str {
 ///
 /// # Errors
 /// The store did not answer.
-pub async fn census(store: &dyn Store, seen: Seen<'_>) -> Result<Census, StoreError> {
-    let mut census = Census::default();
+pub async fn count_all(
+    store: &dyn Store,
+    seen: ProgressCallback<'_>,
+) -> Result<StoreCounts, StoreError> {
+    let mut counts = StoreCounts::default();
     let mut documents = 0;
     every_document(store, |filed| {
-        census.document(&filed.document.key);
+        counts.document(&filed.document.key);
         documents += 1;
         seen(documents, 0);
     })
@@ -81,11 +84,11 @@ pub async fn census(store: &dyn Store, seen: Seen<'_>) -> Result<Census, StoreEr
     loop {
         let rows = some_operations(store, before).await?;
         let Some(last) = rows.last() else {
-            return Ok(census);
+            return Ok(counts);
         };
         before = Some(last.id);
         for row in &rows {
-            census.operation(row);
+            counts.operation(row);
         }
         operations += rows.len() as u64;
         seen(documents, operations);

@@ -1,13 +1,13 @@
 //! What the memory store keeps, and the indexes that find it.
 //!
-//! Plain data under the store's lock. An operation is only changed through [`Ledger::change`], which
+//! Plain data under the store's lock. An operation is only changed through [`Tables::change`], which
 //! takes it out of every index and puts it back, so no index can be forgotten. Not here: what a
 //! commit means (`apply.rs`), who may claim (`leases.rs`), how lists are read (`lists.rs`).
 
 use super::feed::Feed;
-use super::leases::{Held, Lease};
+use super::leases::{HeldOperations, Lease};
 use crate::clock::StoreTime;
-use crate::document::{Document, Filed, Term};
+use crate::document::{Document, IndexedDocument, Term};
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, Outcome, Queue, State, WorkerId};
 use crate::query::{LogChunk, Sweep};
@@ -27,7 +27,7 @@ pub(super) struct TermEntry {
 }
 
 /// An operation and who runs it; `worker` is there exactly while the state is `Running`.
-pub(super) struct Job {
+pub(super) struct OperationEntry {
     pub(super) operation: Operation,
     pub(super) worker: Option<WorkerId>,
 }
@@ -41,15 +41,15 @@ pub(super) struct Log {
 
 /// Everything the store knows.
 #[derive(Default)]
-pub(super) struct Ledger {
-    pub(super) documents: BTreeMap<Box<[u8]>, Filed>,
+pub(super) struct Tables {
+    pub(super) documents: BTreeMap<Box<[u8]>, IndexedDocument>,
     pub(super) terms: BTreeSet<TermEntry>,
-    pub(super) jobs: BTreeMap<OperationId, Job>,
+    pub(super) operations: BTreeMap<OperationId, OperationEntry>,
     pub(super) lanes: BTreeSet<(Key, OperationId)>,
     pub(super) unfinished: BTreeSet<OperationId>,
     /// Ready operations, and running ones whose worker was seen to be dead; oldest due time first.
     pub(super) claimable: BTreeSet<(Queue, StoreTime, OperationId)>,
-    pub(super) held: BTreeMap<WorkerId, Held>,
+    pub(super) held: BTreeMap<WorkerId, HeldOperations>,
     pub(super) leases: BTreeMap<WorkerId, Lease>,
     /// Done and unpinned, by the time of their end.
     pub(super) sweepable: BTreeSet<(StoreTime, OperationId)>,
@@ -59,7 +59,7 @@ pub(super) struct Ledger {
     pub(super) cleaned: u64,
 }
 
-impl Ledger {
+impl Tables {
     pub(super) fn document(&self, key: &Key) -> Option<&Document> {
         self.documents
             .get(key.as_bytes())
@@ -67,11 +67,11 @@ impl Ledger {
     }
 
     pub(super) fn operation(&self, id: OperationId) -> Option<&Operation> {
-        self.jobs.get(&id).map(|job| &job.operation)
+        self.operations.get(&id).map(|entry| &entry.operation)
     }
 
     /// Files a document in the place of the one before it.
-    pub(super) fn file(&mut self, filed: Filed) {
+    pub(super) fn file(&mut self, filed: IndexedDocument) {
         self.discard(&filed.document.key);
         for term in &filed.terms {
             self.terms.insert(term_entry(&filed.document.key, term));
@@ -92,29 +92,29 @@ impl Ledger {
     }
 
     /// Adds an operation whose id is free.
-    pub(super) fn add(&mut self, job: Job) {
-        let id = job.operation.row.id;
+    pub(super) fn add(&mut self, entry: OperationEntry) {
+        let id = entry.operation.row.id;
         self.accepted += 1;
-        self.lanes.insert((job.operation.row.lane.clone(), id));
-        self.enter_in_indexes(&job);
-        self.jobs.insert(id, job);
+        self.lanes.insert((entry.operation.row.lane.clone(), id));
+        self.enter_in_indexes(&entry);
+        self.operations.insert(id, entry);
     }
 
     /// Changes an operation and everything that finds it; `None` if there is none.
     pub(super) fn change(
         &mut self,
         id: OperationId,
-        change: impl FnOnce(&mut Job),
+        change: impl FnOnce(&mut OperationEntry),
     ) -> Option<&Operation> {
-        let mut job = self.jobs.remove(&id)?;
-        self.take_from_indexes(&job);
-        change(&mut job);
-        self.enter_in_indexes(&job);
-        Some(&self.jobs.entry(id).or_insert(job).operation)
+        let mut entry = self.operations.remove(&id)?;
+        self.take_from_indexes(&entry);
+        change(&mut entry);
+        self.enter_in_indexes(&entry);
+        Some(&self.operations.entry(id).or_insert(entry).operation)
     }
 
-    fn enter_in_indexes(&mut self, job: &Job) {
-        let row = &job.operation.row;
+    fn enter_in_indexes(&mut self, entry: &OperationEntry) {
+        let row = &entry.operation.row;
         match row.state {
             State::Done(_) => {
                 if let (false, Some(finished)) = (row.pinned, row.finished) {
@@ -127,7 +127,7 @@ impl Ledger {
                 self.claimable.insert((row.queue.clone(), row.due, row.id));
             }
             State::Running => {
-                if let Some(worker) = job.worker {
+                if let Some(worker) = entry.worker {
                     let held = self.held.entry(worker).or_default();
                     held.operations.insert(row.id);
                     if held.void {
@@ -139,14 +139,14 @@ impl Ledger {
         self.unfinished.insert(row.id);
     }
 
-    fn take_from_indexes(&mut self, job: &Job) {
-        let row = &job.operation.row;
+    fn take_from_indexes(&mut self, entry: &OperationEntry) {
+        let row = &entry.operation.row;
         self.unfinished.remove(&row.id);
         self.claimable.remove(&(row.queue.clone(), row.due, row.id));
         if let Some(finished) = row.finished {
             self.sweepable.remove(&(finished, row.id));
         }
-        if let Some(worker) = job.worker
+        if let Some(worker) = entry.worker
             && let Some(held) = self.held.get_mut(&worker)
         {
             held.operations.remove(&row.id);
@@ -192,11 +192,11 @@ impl Ledger {
             .take(limit)
             .copied()
             .collect();
-        for entry in &swept {
-            self.sweepable.remove(entry);
-            self.logs.remove(&entry.1);
-            if let Some(job) = self.jobs.remove(&entry.1) {
-                self.lanes.remove(&(job.operation.row.lane, entry.1));
+        for ended in &swept {
+            self.sweepable.remove(ended);
+            self.logs.remove(&ended.1);
+            if let Some(entry) = self.operations.remove(&ended.1) {
+                self.lanes.remove(&(entry.operation.row.lane, ended.1));
             }
         }
         let count = swept.len() as u64;
@@ -206,7 +206,7 @@ impl Ledger {
 
     pub(super) fn append_log(&mut self, id: OperationId, mut text: Bytes) {
         // What was swept must not come back as a log without an operation.
-        if text.is_empty() || !self.jobs.contains_key(&id) {
+        if text.is_empty() || !self.operations.contains_key(&id) {
             return;
         }
         text.truncate(LOG_CHUNK_BYTES_MAX);

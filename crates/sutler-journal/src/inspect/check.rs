@@ -3,10 +3,10 @@
 //! Documents are read first, then operations. In a store that is in use something may move between the
 //! two, so whatever looks wrong is looked at once more, by itself, before it is told.
 
-use super::finding::{Checked, Finding, Verdict};
-use super::{Meaning, Reader, Seen, every_document, some_operations};
+use super::finding::{CheckReport, Finding, Severity};
+use super::{DocumentFacts, ProgressCallback, SealedReader, every_document, some_operations};
 use crate::copy;
-use crate::document::Filed;
+use crate::document::IndexedDocument;
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, OperationRow, State};
 use crate::store::{Store, StoreError};
@@ -24,7 +24,7 @@ const LOOKS_MAX: usize = 10;
 /// What was seen so far.
 #[derive(Default)]
 struct Notes {
-    checked: Checked,
+    checked: CheckReport,
     /// Operations that documents point to.
     pointed_to: HashMap<OperationId, Key>,
     /// Kinds whose documents point to operations.
@@ -46,12 +46,12 @@ impl Notes {
         }
     }
 
-    fn document(&mut self, filed: &Filed, reader: Option<&dyn Reader>) {
+    fn document(&mut self, filed: &IndexedDocument, reader: Option<&dyn SealedReader>) {
         self.checked.documents += 1;
         let key = &filed.document.key;
         let Some(reader) = reader else { return };
         match reader.document(filed) {
-            Ok(Meaning {
+            Ok(DocumentFacts {
                 points_to,
                 misfiled,
             }) => {
@@ -94,7 +94,7 @@ impl Notes {
         self.suspects.extend(keys);
     }
 
-    fn finish(mut self) -> Checked {
+    fn finish(mut self) -> CheckReport {
         if self.more > 0 {
             self.findings.insert(Finding::AndMore(self.more));
         }
@@ -112,9 +112,9 @@ impl Notes {
 /// The store did not answer.
 pub async fn check(
     store: &Arc<dyn Store>,
-    reader: Option<&dyn Reader>,
-    seen: Seen<'_>,
-) -> Result<Checked, StoreError> {
+    reader: Option<&dyn SealedReader>,
+    seen: ProgressCallback<'_>,
+) -> Result<CheckReport, StoreError> {
     let mut notes = Notes::default();
     every_document(&**store, |filed| {
         notes.document(&filed, reader);
@@ -140,7 +140,7 @@ pub async fn check(
             notes.find(finding);
         }
     }
-    let survey = store.survey().await?;
+    let survey = store.info().await?;
     for (count, finding) in [
         (survey.stray_logs, Finding::StrayLogs(survey.stray_logs)),
         (survey.abandoned, Finding::Abandoned(survey.abandoned)),
@@ -158,7 +158,7 @@ pub async fn check(
 async fn open_all(
     store: &Arc<dyn Store>,
     rows: &[OperationRow],
-    reader: &dyn Reader,
+    reader: &dyn SealedReader,
     notes: &mut Notes,
 ) -> Result<(), StoreError> {
     for some in rows.chunks(AT_ONCE) {
@@ -183,7 +183,7 @@ async fn open_all(
 async fn look_again(
     store: &dyn Store,
     key: &Key,
-    reader: Option<&dyn Reader>,
+    reader: Option<&dyn SealedReader>,
 ) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Vec::new();
     for _ in 0..LOOKS_MAX {
@@ -198,12 +198,13 @@ async fn look_again(
             findings.retain(|it| matches!(it, Finding::TwoRun(..)));
         }
         let after = one(store, key).await?;
-        let version = |filed: &Option<Filed>| filed.as_ref().map(|it| it.document.version);
+        let version =
+            |filed: &Option<IndexedDocument>| filed.as_ref().map(|it| it.document.version);
         if findings.is_empty() || version(&before) == version(&after) {
             return Ok(findings);
         }
     }
-    findings.retain(|it| it.verdict() == Verdict::Fault);
+    findings.retain(|it| it.verdict() == Severity::Fault);
     Ok(findings)
 }
 
@@ -236,8 +237,8 @@ fn judge(key: &Key, points_to: &[OperationId], operations: &[Operation]) -> Vec<
     findings
 }
 
-async fn one(store: &dyn Store, key: &Key) -> Result<Option<Filed>, StoreError> {
-    let found = store.filed(key.as_bytes(), 1).await?;
+async fn one(store: &dyn Store, key: &Key) -> Result<Option<IndexedDocument>, StoreError> {
+    let found = store.scan_documents(key.as_bytes(), 1).await?;
     let mut found = found.into_iter();
     Ok(found.next().filter(|filed| filed.document.key == *key))
 }

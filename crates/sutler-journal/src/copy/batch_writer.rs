@@ -5,9 +5,9 @@
 
 use super::marker::{self, Marker};
 use super::{CopyError, Side};
-use crate::commit::{BYTES_MAX, Commit, CommitError, WRITES_MAX, Which, Write, bytes_of};
+use crate::commit::{BYTES_MAX, Commit, CommitError, StaleItem, WRITES_MAX, Write, bytes_of};
+use crate::commit_retry::commit_until_known;
 use crate::document::Version;
-use crate::settle::settle;
 use crate::store::Store;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MARKER_WRITES: usize = 1;
 
 /// What became of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum BatchResult {
     /// It was written.
     Written,
     /// Something in it is not as it was read; nothing was written.
@@ -51,13 +51,13 @@ pub(super) fn sizes<'w>(writes: impl IntoIterator<Item = &'w Write>) -> Vec<usiz
 }
 
 /// Writes to the target, and keeps the marker.
-pub(super) struct Pen {
+pub(super) struct BatchWriter {
     target: Arc<dyn Store>,
     version: Version,
     pub(super) marker: Marker,
 }
 
-impl Pen {
+impl BatchWriter {
     /// Takes up a marker that was found.
     pub(super) fn over(target: &Arc<dyn Store>, version: Version, marker: Marker) -> Self {
         Self {
@@ -71,10 +71,10 @@ impl Pen {
     pub(super) async fn first(target: &Arc<dyn Store>, marker: Marker) -> Result<Self, CopyError> {
         let commit = Commit::new().insert(marker::key(), Vec::new(), marker.body());
         let version = Version(commit.id());
-        let pen = Self::over(target, version, marker);
-        match pen.settle(&commit).await? {
-            Fit::Written => Ok(pen),
-            Fit::Unfit => Err(CopyError::TakenOver),
+        let writer = Self::over(target, version, marker);
+        match writer.commit_until_known(&commit).await? {
+            BatchResult::Written => Ok(writer),
+            BatchResult::Unfit => Err(CopyError::TakenOver),
         }
     }
 
@@ -84,7 +84,7 @@ impl Pen {
         &mut self,
         writes: Vec<Write>,
         next: Marker,
-    ) -> Result<Fit, CopyError> {
+    ) -> Result<BatchResult, CopyError> {
         let marker = Commit::new().replace(marker::key(), self.version, Vec::new(), next.body());
         let size: usize = writes.iter().map(bytes_of).sum();
         let fits = size + MARKER_BYTES <= BYTES_MAX;
@@ -96,26 +96,26 @@ impl Pen {
                 if alone.check().is_err() {
                     return Err(CopyError::TooLarge(subject(&alone)));
                 }
-                if self.settle(&alone).await? == Fit::Unfit {
-                    return Ok(Fit::Unfit);
+                if self.commit_until_known(&alone).await? == BatchResult::Unfit {
+                    return Ok(BatchResult::Unfit);
                 }
                 marker
             }
         };
-        let fit = self.settle(&last).await?;
-        if fit == Fit::Written {
+        let fit = self.commit_until_known(&last).await?;
+        if fit == BatchResult::Written {
             self.version = Version(last.id());
             self.marker = next;
         }
         Ok(fit)
     }
 
-    async fn settle(&self, commit: &Commit) -> Result<Fit, CopyError> {
-        match settle(&*self.target, commit).await {
-            Ok(()) => Ok(Fit::Written),
+    async fn commit_until_known(&self, commit: &Commit) -> Result<BatchResult, CopyError> {
+        match commit_until_known(&*self.target, commit).await {
+            Ok(()) => Ok(BatchResult::Written),
             // The marker is the first expectation, and the only one.
-            Err(CommitError::Stale(Which::Expect(_))) => Err(CopyError::TakenOver),
-            Err(CommitError::Stale(Which::Write(_))) => Ok(Fit::Unfit),
+            Err(CommitError::Stale(StaleItem::Expect(_))) => Err(CopyError::TakenOver),
+            Err(CommitError::Stale(StaleItem::Write(_))) => Ok(BatchResult::Unfit),
             Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
                 Err(CopyError::of(Side::Target)(cause))
             }

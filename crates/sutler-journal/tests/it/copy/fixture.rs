@@ -22,7 +22,7 @@ pub(super) struct Contents {
 
 /// Reads everything.
 pub(super) async fn contents(store: &dyn Store) -> Contents {
-    let filed = store.filed(&[], 100_000).await.unwrap();
+    let filed = store.scan_documents(&[], 100_000).await.unwrap();
     let documents = filed
         .into_iter()
         .filter(|filed| filed.document.key.realm() != "sutler:copy")
@@ -66,12 +66,12 @@ fn key(id: &str) -> Key {
 }
 
 /// A source, and a clock that moves by hand.
-pub(super) struct Scene {
+pub(super) struct Fixture {
     store: Arc<MemoryStore>,
     clock: Arc<ManualClock>,
 }
 
-impl Scene {
+impl Fixture {
     pub(super) fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
         let store = MemoryStore::with_clock(Arc::clone(&clock) as _);
@@ -230,14 +230,14 @@ impl Scene {
 }
 
 /// Ends everything that has not ended.
-pub(super) async fn settle_all(scene: &Scene) {
-    let rows = scene
+pub(super) async fn settle_all(fixture: &Fixture) {
+    let rows = fixture
         .store
         .operations(&every(OperationFilter::Unfinished))
         .await;
     for row in rows.unwrap().into_iter().step_by(2) {
         let end = Next::Done(Outcome::Failed);
         let end = Commit::new().advance(row.id, end, Some(text("given up")), None);
-        scene.commit(end).await;
+        fixture.commit(end).await;
     }
 }

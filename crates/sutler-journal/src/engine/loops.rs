@@ -4,9 +4,9 @@
 //! does what follows.
 
 use super::run::{Lost, Run};
-use super::{Ended, Engine, Finished, Incarnation, Inner, Permit, Running};
+use super::{Engine, Incarnation, Inner, Permit, RunCompletion, RunHandle, RunResult};
 use crate::commit::{Due, Next};
-use crate::measure;
+use crate::metrics;
 use crate::operation::{Operation, OperationId, State, WorkerId};
 use crate::store::LeaseError;
 use std::future::Future;
@@ -32,7 +32,11 @@ pub(super) fn spawn_loops(engine: &Engine) {
         .spawn(async move { claiming.claim_for_ever().await });
 }
 
-pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Permit>) -> Finished {
+pub(super) fn spawn_run(
+    engine: &Engine,
+    operation: Operation,
+    permit: Option<Permit>,
+) -> RunCompletion {
     let incarnation = engine.0.incarnation();
     let finished = CancellationToken::new();
     let cancel = CancellationToken::new();
@@ -41,7 +45,7 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
         cancel.cancel();
     }
     let (id, fence) = (operation.row.id, operation.row.fence);
-    let entry = Running {
+    let entry = RunHandle {
         fence,
         cancel: cancel.clone(),
         lost: lost.clone(),
@@ -52,7 +56,7 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
     let task = engine.clone();
     let done = finished.clone();
     engine.0.tasks.spawn(async move {
-        task.0.drive(run).await;
+        task.0.run_to_end(run).await;
         let may_others_wait = permit.as_ref().is_some_and(Permit::is_the_last);
         drop(permit);
         task.0.forget(id, fence);
@@ -61,7 +65,7 @@ pub(super) fn spawn_run(engine: &Engine, operation: Operation, permit: Option<Pe
             task.0.look.notify_one();
         }
     });
-    Finished(finished)
+    RunCompletion(finished)
 }
 
 impl Engine {
@@ -78,7 +82,7 @@ impl Engine {
                 () = tokio::time::sleep(inner.settings.lease / 3) => {}
             }
             if incarnation.lost.is_cancelled() {
-                if let Some(at) = inner.begin_anew().await {
+                if let Some(at) = inner.acquire_new_lease().await {
                     renewed = at;
                 }
                 continue;
@@ -94,16 +98,16 @@ impl Engine {
                     renewal
                         .cancelled
                         .into_iter()
-                        .for_each(|id| self.cancel_hint(id));
+                        .for_each(|id| self.notify_cancelled(id));
                     unknown = self
-                        .take_unknown(renewal.held, &unknown, &incarnation)
+                        .recover_unacknowledged_claims(renewal.held, &unknown, &incarnation)
                         .await;
                 }
-                Err(LeaseError::Lost) => inner.lose(&incarnation),
+                Err(LeaseError::Lost) => inner.lease_lost(&incarnation),
                 Err(LeaseError::Store(error)) => {
                     tracing::warn!(%error, "the lease could not be renewed");
                     if renewed.elapsed() >= inner.settings.lease {
-                        inner.lose(&incarnation);
+                        inner.lease_lost(&incarnation);
                     }
                 }
             }
@@ -112,7 +116,7 @@ impl Engine {
 
     /// Runs what the store says is ours and nobody here runs: the answer to its claim got lost. Only
     /// what was so at the renewal before too, so that nothing is taken between a commit and its start.
-    async fn take_unknown(
+    async fn recover_unacknowledged_claims(
         &self,
         held: Vec<OperationId>,
         before: &[OperationId],
@@ -159,11 +163,11 @@ impl Engine {
         if self.is_paused() {
             return;
         }
-        let mut wanted = Vec::with_capacity(inner.lanes.len());
-        for lane in &inner.lanes {
-            let free = lane.permits.available_permits().min(lane.limit);
+        let mut wanted = Vec::with_capacity(inner.queues.len());
+        for slots in &inner.queues {
+            let free = slots.permits.available_permits().min(slots.limit);
             if free > 0 {
-                wanted.push((lane.queue.clone(), free));
+                wanted.push((slots.queue.clone(), free));
             }
         }
         if wanted.is_empty() {
@@ -175,7 +179,7 @@ impl Engine {
                 let full = claimed.len() == wanted.iter().map(|(_, n)| n).sum::<usize>();
                 for operation in claimed {
                     if operation.row.takeovers > 0 {
-                        measure::taken_over();
+                        metrics::record_takeover();
                     }
                     self.take(operation, worker);
                 }
@@ -203,22 +207,24 @@ impl Engine {
 }
 
 impl Inner {
-    async fn drive(&self, run: Run) {
+    async fn run_to_end(&self, run: Run) {
         let run = Arc::new(run);
         let id = run.id();
         let result = if run.operation().row.takeovers > self.settings.takeovers_max {
             self.executor
                 .give_up(run.clone())
                 .await
-                .map(|()| Ended::Finished)
+                .map(|()| RunResult::Finished)
         } else {
             self.execute(&run).await
         };
         let left = match result {
-            Ok(Ended::Finished) => Ok(()),
-            Ok(Ended::Yield(wait)) => self.put_back(&run, Next::Ready(Due::In(wait)), wait).await,
-            Ok(Ended::Retry(wait)) => {
-                measure::retried();
+            Ok(RunResult::Finished) => Ok(()),
+            Ok(RunResult::Yield(wait)) => {
+                self.put_back(&run, Next::Ready(Due::In(wait)), wait).await
+            }
+            Ok(RunResult::Retry(wait)) => {
+                metrics::record_retry();
                 self.put_back(&run, Next::Retry(Due::In(wait)), wait).await
             }
             Err(Lost) => Err(Lost),
@@ -229,11 +235,11 @@ impl Inner {
     }
 
     /// A panic of the executor ends this attempt, not the worker. The lease is given up with it.
-    async fn execute(&self, run: &Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
         tokio::select! {
             ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {
                 tracing::error!(operation.id = %run.id(), "the executor panicked");
-                Ok(Ended::Retry(AFTER_PANIC))
+                Ok(RunResult::Retry(AFTER_PANIC))
             }),
             () = run.lost().cancelled() => Err(Lost),
         }
@@ -258,14 +264,14 @@ impl Inner {
     }
 
     /// Everything this worker ran is somebody else's now.
-    fn lose(&self, incarnation: &Incarnation) {
+    fn lease_lost(&self, incarnation: &Incarnation) {
         tracing::warn!("the lease ran out; starting again under a new name");
-        measure::lease_lost();
+        metrics::record_lease_loss();
         incarnation.lost.cancel();
     }
 
     /// Takes a new name and a new lease; tells since when it holds.
-    async fn begin_anew(&self) -> Option<Instant> {
+    async fn acquire_new_lease(&self) -> Option<Instant> {
         let next = Incarnation {
             worker: WorkerId::fresh(),
             lost: CancellationToken::new(),

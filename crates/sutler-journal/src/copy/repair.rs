@@ -3,16 +3,16 @@
 //! One that runs arrives as ready and due (`Write::Import`), because nobody in the target has a claim to
 //! it; apart from that, the same means the same in every field.
 
-use super::whole::Whole;
+use super::operation_with_log::OperationWithLog;
 use crate::commit::Write;
-use crate::document::Filed;
+use crate::document::IndexedDocument;
 use crate::operation::{Operation, OperationRow, Outcome, State};
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 
 /// What is to be done about an operation that both have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Mend {
+pub(super) enum Repair {
     /// Nothing: they are the same.
     Nothing,
     /// These writes make it the same.
@@ -22,10 +22,10 @@ pub(super) enum Mend {
 }
 
 /// Compares an operation of both stores.
-pub(super) fn mend(source: &Operation, target: &Operation) -> Mend {
+pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
     let wanted = arrived(source, target);
     if wanted == *target {
-        return Mend::Nothing;
+        return Repair::Nothing;
     }
     // What ended changes by being unpinned or sealed anew, and by nothing else.
     let amended = Operation {
@@ -40,7 +40,7 @@ pub(super) fn mend(source: &Operation, target: &Operation) -> Mend {
     let unpins = target.row.pinned && !wanted.row.pinned;
     let ended = matches!(wanted.row.state, State::Done(_));
     if !ended || amended != wanted || (!unpins && target.row.pinned != wanted.row.pinned) {
-        return Mend::Replace;
+        return Repair::Replace;
     }
     let mut writes = Vec::new();
     if (&wanted.row.detail, &wanted.request, &wanted.progress)
@@ -57,7 +57,7 @@ pub(super) fn mend(source: &Operation, target: &Operation) -> Mend {
     if unpins {
         writes.push(Write::Unpin(wanted.row.id));
     }
-    Mend::Writes(writes)
+    Repair::Writes(writes)
 }
 
 /// The operation of the source as it is in a target that imported it.
@@ -93,7 +93,7 @@ impl Sum {
     }
 
     /// Adds a document; its version is the store's own affair.
-    pub(super) fn document(&mut self, filed: &Filed) {
+    pub(super) fn document(&mut self, filed: &IndexedDocument) {
         self.bytes(filed.document.key.as_bytes());
         self.bytes(&filed.document.body);
         self.number(filed.terms.len() as u64);
@@ -104,7 +104,7 @@ impl Sum {
     }
 
     /// Adds an operation; one that runs counts as ready, and when it is due does not count.
-    pub(super) fn operation(&mut self, whole: &Whole) {
+    pub(super) fn operation(&mut self, whole: &OperationWithLog) {
         let Operation {
             row,
             request,

@@ -1,14 +1,15 @@
 //! A store at the other end of a wire that can be cut: how stores without a connection of their own
 //! take part in the cases about broken ones. Also of use to tests of whatever stands on a store.
 
-use super::{Cut, Stalled};
+use super::{Cut, StalledCommit};
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::{Document, Filed};
+use crate::document::{Document, IndexedDocument};
 use crate::key::Key;
-use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
+use crate::operation::{Operation, OperationId, OperationRow, PolledOperation, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, StoreInfo,
+    Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
@@ -19,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// A store behind a wire.
-pub struct Wire {
+pub struct UnreliableStore {
     far: Arc<dyn Store>,
     cuts: Mutex<Cuts>,
 }
@@ -31,7 +32,7 @@ struct Cuts {
     halves: usize,
 }
 
-impl Wire {
+impl UnreliableStore {
     /// A whole wire to a store.
     pub fn new(far: Arc<dyn Store>) -> Self {
         Self {
@@ -47,9 +48,9 @@ impl Wire {
     }
 
     /// Keeps a commit at this end until it is finished.
-    pub fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    pub fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         let far = Arc::clone(&self.far);
-        Box::new(Kept { far, commit })
+        Box::new(HeldCommit { far, commit })
     }
 
     fn cuts(&self) -> MutexGuard<'_, Cuts> {
@@ -65,20 +66,20 @@ impl Wire {
     }
 }
 
-struct Kept {
+struct HeldCommit {
     far: Arc<dyn Store>,
     commit: Commit,
 }
 
 #[async_trait]
-impl Stalled for Kept {
+impl StalledCommit for HeldCommit {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         self.far.commit(&self.commit).await
     }
 }
 
 #[async_trait]
-impl Store for Wire {
+impl Store for UnreliableStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
         let broken = || StoreError::new("the wire was cut");
         match self.next_cut() {
@@ -101,7 +102,11 @@ impl Store for Wire {
         self.far.operation(id).await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         self.far.poll(lane, id).await
     }
 
@@ -114,8 +119,12 @@ impl Store for Wire {
         self.far.list(list, after, limit).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
-        self.far.filed(from, limit).await
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        self.far.scan_documents(from, limit).await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
@@ -154,8 +163,8 @@ impl Store for Wire {
         self.far.stats().await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
-        self.far.survey().await
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.far.info().await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

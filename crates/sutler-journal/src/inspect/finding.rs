@@ -6,7 +6,7 @@ use std::fmt;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum Severity {
     /// Normal after a crash or during work, and worth knowing.
     Notice,
     /// Must not be.
@@ -44,7 +44,7 @@ pub enum Finding {
 
 impl Finding {
     /// How bad it is.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Severity {
         match self {
             Self::NoOperation(..)
             | Self::Unpinned(..)
@@ -53,11 +53,11 @@ impl Finding {
             | Self::Misfiled(_)
             | Self::SealedDocument(..)
             | Self::SealedOperation(..)
-            | Self::AndMore(_) => Verdict::Fault,
+            | Self::AndMore(_) => Severity::Fault,
             Self::PinnedInVain(..)
             | Self::StrayLogs(_)
             | Self::Abandoned(_)
-            | Self::UnfinishedCopy => Verdict::Notice,
+            | Self::UnfinishedCopy => Severity::Notice,
         }
     }
 
@@ -149,7 +149,7 @@ fn name(key: &Key) -> String {
 
 /// What was looked at, and what was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckReport {
     /// Documents that were read.
     pub documents: u64,
     /// Operations that were read.
@@ -158,10 +158,10 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
-impl Checked {
+impl CheckReport {
     /// Whether there is anything that must not be.
     pub fn has_faults(&self) -> bool {
-        let fault = |it: &Finding| it.verdict() == Verdict::Fault;
+        let fault = |it: &Finding| it.verdict() == Severity::Fault;
         self.findings.iter().any(fault)
     }
 }

@@ -1,4 +1,4 @@
-//! Whole operations with their logs, several at a time.
+//! OperationWithLog operations with their logs, several at a time.
 
 use crate::operation::{Operation, OperationId};
 use crate::query::LogChunk;
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 16;
 const CHUNKS: usize = 64;
 
 /// An operation and its log.
-pub(super) struct Whole {
+pub(super) struct OperationWithLog {
     pub(super) operation: Operation,
     pub(super) log: Vec<Bytes>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Whole {
 pub(super) async fn wholes(
     store: &Arc<dyn Store>,
     ids: &[OperationId],
-) -> Result<Vec<Whole>, StoreError> {
+) -> Result<Vec<OperationWithLog>, StoreError> {
     let mut found = Vec::with_capacity(ids.len());
     for some in ids.chunks(AT_ONCE) {
         let reading: Vec<_> = some
@@ -38,12 +38,15 @@ pub(super) async fn wholes(
     Ok(found)
 }
 
-async fn whole(store: Arc<dyn Store>, id: OperationId) -> Result<Option<Whole>, StoreError> {
+async fn whole(
+    store: Arc<dyn Store>,
+    id: OperationId,
+) -> Result<Option<OperationWithLog>, StoreError> {
     let Some(operation) = store.operation(id).await? else {
         return Ok(None);
     };
     let log = pieces(|from| store.read_log(id, from, CHUNKS)).await?;
-    Ok(Some(Whole { operation, log }))
+    Ok(Some(OperationWithLog { operation, log }))
 }
 
 /// All pieces of a log, by what reads [`CHUNKS`] of them from a number on. Numbers may be missing.

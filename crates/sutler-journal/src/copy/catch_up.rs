@@ -3,11 +3,11 @@
 //! The feed says what changed, not how: the present state is read and copied, so it does not matter how
 //! often something changed, nor that the feed has no claims.
 
-use super::batch::{batches, sizes};
+use super::batch_writer::{batches, sizes};
 use super::bulk::{is_done, put};
-use super::marker::{Binary, Marker, Place, is_ours};
-use super::whole::wholes;
-use super::{CHANGES_MAX, CopyError, Copying, Side, Step};
+use super::marker::{Binary, CopyPosition, Marker, is_ours};
+use super::operation_with_log::wholes;
+use super::{CHANGES_MAX, CopyError, CopyStep, Side, StoreCopy};
 use crate::commit::Write;
 use crate::key::Key;
 use crate::operation::OperationId;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 /// Where following ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reached {
+pub(super) enum CatchUp {
     /// Little enough was left.
     TheEnd,
     /// Something was forgotten before it was read.
@@ -25,13 +25,13 @@ pub(super) enum Reached {
 
 /// What is to be looked at again.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Touched {
+struct ChangedItems {
     documents: BTreeSet<Key>,
     operations: BTreeSet<OperationId>,
 }
 
-fn touched(changes: &[Change]) -> Touched {
-    let mut touched = Touched::default();
+fn touched(changes: &[Change]) -> ChangedItems {
+    let mut touched = ChangedItems::default();
     for change in changes {
         match &change.subject {
             Subject::Put(key) | Subject::Removed(key) if is_ours(key) => {}
@@ -46,12 +46,12 @@ fn touched(changes: &[Change]) -> Touched {
     touched
 }
 
-impl Copying {
+impl StoreCopy {
     /// Follows the feed until an answer has at most so many changes.
-    pub(super) async fn follow(&mut self, enough: usize) -> Result<Reached, CopyError> {
-        self.tell(Step::Following);
+    pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
+        self.tell(CopyStep::Following);
         loop {
-            let cursor = Cursor(self.pen.marker.feed.0.clone());
+            let cursor = Cursor(self.writer.marker.feed.0.clone());
             let part = self.source.changes(&cursor, CHANGES_MAX).await;
             let part = part.map_err(CopyError::of(Side::Source))?;
             let feed = Binary(part.next.0);
@@ -59,11 +59,11 @@ impl Copying {
                 let from = Binary::default();
                 let next = Marker {
                     feed,
-                    place: Place::Documents { from },
-                    ..self.pen.marker.clone()
+                    place: CopyPosition::Documents { from },
+                    ..self.writer.marker.clone()
                 };
-                self.pen.write(Vec::new(), next).await?;
-                return Ok(Reached::AGap);
+                self.writer.write(Vec::new(), next).await?;
+                return Ok(CatchUp::AGap);
             }
             let count = part.changes.len();
             let touched = touched(&part.changes);
@@ -71,20 +71,20 @@ impl Copying {
             let writes = self.present(&touched.documents).await?;
             for range in batches(&sizes(&writes)) {
                 let some = writes.get(range).unwrap_or_default().to_vec();
-                self.pen.write(some, self.pen.marker.clone()).await?;
+                self.writer.write(some, self.writer.marker.clone()).await?;
             }
-            if feed != self.pen.marker.feed {
+            if feed != self.writer.marker.feed {
                 let next = Marker {
                     feed,
-                    ..self.pen.marker.clone()
+                    ..self.writer.marker.clone()
                 };
-                self.pen.write(Vec::new(), next).await?;
+                self.writer.write(Vec::new(), next).await?;
             }
             self.progress
                 .send_modify(|progress| progress.changes += count as u64);
-            self.tell(Step::Following);
+            self.tell(CopyStep::Following);
             if count <= enough {
-                return Ok(Reached::TheEnd);
+                return Ok(CatchUp::TheEnd);
             }
         }
     }
@@ -94,7 +94,7 @@ impl Copying {
         let found = wholes(&self.source, &ids).await;
         let found = found.map_err(CopyError::of(Side::Source))?;
         for whole in found.iter().filter(|it| is_done(it.operation.row.state)) {
-            self.settle_ended(whole).await?;
+            self.copy_ended_operation(whole).await?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Copying {
     pub(super) async fn present(&self, keys: &BTreeSet<Key>) -> Result<Vec<Write>, CopyError> {
         let mut writes = Vec::with_capacity(keys.len());
         for key in keys {
-            let found = self.source.filed(key.as_bytes(), 1).await;
+            let found = self.source.scan_documents(key.as_bytes(), 1).await;
             let found = found.map_err(CopyError::of(Side::Source))?;
             let mut found = found.into_iter();
             let here = found.next().filter(|filed| filed.document.key == *key);

@@ -5,12 +5,13 @@
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::{Document, Filed};
+use crate::document::{Document, IndexedDocument};
 use crate::key::Key;
-use crate::measure::{StoreCall, store_called};
-use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
+use crate::metrics::{StoreCall, record_store_call};
+use crate::operation::{Operation, OperationId, OperationRow, PolledOperation, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, StoreInfo,
+    Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
@@ -22,13 +23,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// A store that is watched.
-pub struct ObservedStore {
+pub struct MeteredStore {
     inner: Arc<dyn Store>,
     /// The last commit could not be written, or nobody knows.
     write_failed: AtomicBool,
 }
 
-impl ObservedStore {
+impl MeteredStore {
     /// Watches a store.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
@@ -58,7 +59,7 @@ async fn timed<T, E>(
     let began = Instant::now();
     let result = work.await;
     let served = !result.as_ref().is_err_and(is_fault);
-    store_called(call, began.elapsed(), served);
+    record_store_call(call, began.elapsed(), served);
     result
 }
 
@@ -81,7 +82,7 @@ fn not_stale(error: &CommitError) -> bool {
 }
 
 #[async_trait]
-impl Store for ObservedStore {
+impl Store for MeteredStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
         let result = timed(StoreCall::Commit, self.inner.commit(commit), not_stale).await;
         self.note_write(result.as_ref().is_err_and(not_stale));
@@ -96,7 +97,11 @@ impl Store for ObservedStore {
         timed(StoreCall::Operation, self.inner.operation(id), always).await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         timed(StoreCall::Poll, self.inner.poll(lane, id), always).await
     }
 
@@ -110,8 +115,17 @@ impl Store for ObservedStore {
         timed(StoreCall::List, work, always).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
-        timed(StoreCall::List, self.inner.filed(from, limit), always).await
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        timed(
+            StoreCall::List,
+            self.inner.scan_documents(from, limit),
+            always,
+        )
+        .await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
@@ -150,8 +164,8 @@ impl Store for ObservedStore {
         timed(StoreCall::Stats, self.inner.stats(), always).await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
-        timed(StoreCall::Other, self.inner.survey(), always).await
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        timed(StoreCall::Other, self.inner.info(), always).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

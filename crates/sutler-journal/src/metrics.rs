@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What sort of number a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum MetricKind {
     /// Only grows.
     Counter,
     /// Goes up and down.
@@ -26,7 +26,7 @@ pub struct Metric {
     /// Its name, as Prometheus has it.
     pub name: &'static str,
     /// Counter, gauge or histogram.
-    pub sort: Sort,
+    pub sort: MetricKind,
     /// What its numbers are of.
     pub unit: Unit,
     /// What it means, in one sentence.
@@ -39,9 +39,9 @@ impl Metric {
     /// Tells the recorder what the metric means.
     pub fn describe(&self) {
         match self.sort {
-            Sort::Counter => metrics::describe_counter!(self.name, self.unit, self.help),
-            Sort::Gauge => metrics::describe_gauge!(self.name, self.unit, self.help),
-            Sort::Histogram => metrics::describe_histogram!(self.name, self.unit, self.help),
+            MetricKind::Counter => metrics::describe_counter!(self.name, self.unit, self.help),
+            MetricKind::Gauge => metrics::describe_gauge!(self.name, self.unit, self.help),
+            MetricKind::Histogram => metrics::describe_histogram!(self.name, self.unit, self.help),
         }
     }
 }
@@ -57,42 +57,42 @@ const GROUPS: &str = "sutler_store_commit_group_size";
 pub const METRICS: &[Metric] = &[
     Metric {
         name: LEASE_LOSSES,
-        sort: Sort::Counter,
+        sort: MetricKind::Counter,
         unit: Unit::Count,
         help: "Leases that ran out while this process believed to hold them.",
         labels: &[],
     },
     Metric {
         name: TAKEOVERS,
-        sort: Sort::Counter,
+        sort: MetricKind::Counter,
         unit: Unit::Count,
         help: "Operations begun here that another worker had left in the middle, without progress since.",
         labels: &[],
     },
     Metric {
         name: RETRIES,
-        sort: Sort::Counter,
+        sort: MetricKind::Counter,
         unit: Unit::Count,
         help: "Attempts that ended and will be followed by another one.",
         labels: &[],
     },
     Metric {
         name: STORE_CALLS,
-        sort: Sort::Histogram,
+        sort: MetricKind::Histogram,
         unit: Unit::Seconds,
         help: "How long the store took to answer, by call.",
         labels: &["call"],
     },
     Metric {
         name: STORE_FAILURES,
-        sort: Sort::Counter,
+        sort: MetricKind::Counter,
         unit: Unit::Count,
         help: "Calls that the store could not serve; a commit that came second is not one of them.",
         labels: &["call"],
     },
     Metric {
         name: GROUPS,
-        sort: Sort::Histogram,
+        sort: MetricKind::Histogram,
         unit: Unit::Count,
         help: "How many writes shared one sync of the disk.",
         labels: &[],
@@ -151,7 +151,7 @@ impl StoreCall {
 }
 
 /// Notes how long a call of the store took, and whether it could be served.
-pub fn store_called(call: StoreCall, took: Duration, served: bool) {
+pub fn record_store_call(call: StoreCall, took: Duration, served: bool) {
     static TIMES: [OnceLock<Histogram>; CALLS] = [const { OnceLock::new() }; CALLS];
     static FAILURES: [OnceLock<Counter>; CALLS] = [const { OnceLock::new() }; CALLS];
     TIMES[call as usize]
@@ -165,20 +165,20 @@ pub fn store_called(call: StoreCall, took: Duration, served: bool) {
 }
 
 /// Notes that a group of writes was made durable by one sync.
-pub fn commit_group(writes: usize) {
+pub fn record_commit_group(writes: usize) {
     static SIZES: LazyLock<Histogram> = LazyLock::new(|| histogram!(GROUPS));
     SIZES.record(u32::try_from(writes).map_or(f64::MAX, f64::from));
 }
 
-pub(crate) fn lease_lost() {
+pub(crate) fn record_lease_loss() {
     LOSSES.increment(1);
 }
 
-pub(crate) fn taken_over() {
+pub(crate) fn record_takeover() {
     TAKEN.increment(1);
 }
 
-pub(crate) fn retried() {
+pub(crate) fn record_retry() {
     RETRIED.increment(1);
 }
 
@@ -196,14 +196,19 @@ pub fn describe() {
 
 #[cfg(test)]
 mod tests {
-    use super::{METRICS, Sort};
+    use super::{METRICS, MetricKind};
 
     #[test]
     fn names_say_what_sort_of_number_they_are() {
         for metric in METRICS {
             assert!(metric.name.starts_with("sutler_"), "{}", metric.name);
             let counts = metric.name.ends_with("_total");
-            assert_eq!(counts, metric.sort == Sort::Counter, "{}", metric.name);
+            assert_eq!(
+                counts,
+                metric.sort == MetricKind::Counter,
+                "{}",
+                metric.name
+            );
             assert!(metric.help.ends_with('.'), "{}", metric.name);
         }
     }

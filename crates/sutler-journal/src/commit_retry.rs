@@ -11,7 +11,7 @@ const REPEATS: u32 = 6;
 ///
 /// # Errors
 /// Those of [`Store::commit`]; `Unknown` only if the store did not answer all the while.
-pub async fn settle(store: &dyn Store, commit: &Commit) -> Result<(), CommitError> {
+pub async fn commit_until_known(store: &dyn Store, commit: &Commit) -> Result<(), CommitError> {
     let mut wait = Duration::from_millis(30);
     let mut answer = store.commit(commit).await;
     for _ in 0..REPEATS {

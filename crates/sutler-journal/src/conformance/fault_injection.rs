@@ -6,12 +6,12 @@
 //! only a store's own tests know what can be broken: they hand in the blows. Chaos over whole brokers is
 //! in the crash tool.
 
-use super::scene::{WORK, bytes, key, new_operation};
+use super::fixture::{WORK, bytes, key, new_operation};
 use crate::commit::{Commit, CommitError, CommitId, Due, Next, Start};
+use crate::commit_retry::commit_until_known;
 use crate::document::Document;
 use crate::operation::{Operation, Outcome, WorkerId};
 use crate::query::Cursor;
-use crate::settle::settle;
 use crate::store::{LeaseError, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Replica {
         let began = Instant::now();
         let mut doubted = false;
         loop {
-            match settle(&*self.store, commit).await {
+            match commit_until_known(&*self.store, commit).await {
                 Ok(()) => return true,
                 Err(CommitError::Stale(_)) => return false,
                 Err(CommitError::NotWritten(_)) if !doubted => return false,
@@ -136,7 +136,7 @@ fn number(document: &Document) -> u64 {
 ///
 /// # Panics
 /// If the store and what was acknowledged do not agree, or it does not settle within a minute.
-pub async fn hold_under_blows<F: Future<Output = ()>>(
+pub async fn check_under_faults<F: Future<Output = ()>>(
     calm: Arc<dyn Store>,
     replicas: Vec<Arc<dyn Store>>,
     blows: usize,
@@ -219,7 +219,7 @@ async fn commits_in_feed(store: &dyn Store) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::hold_under_blows;
+    use super::check_under_faults;
     use crate::memory::MemoryStore;
     use crate::store::Store;
     use std::sync::Arc;
@@ -230,6 +230,6 @@ mod tests {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let replicas = vec![Arc::clone(&store), Arc::clone(&store)];
         let pause = |_| tokio::time::sleep(Duration::from_millis(50));
-        hold_under_blows(Arc::clone(&store), replicas, 6, pause).await;
+        check_under_faults(Arc::clone(&store), replicas, 6, pause).await;
     }
 }

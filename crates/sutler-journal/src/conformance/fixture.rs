@@ -1,11 +1,13 @@
-//! The vocabulary of the suite: a scene with a store in it, and short words for what is done there.
+//! The vocabulary of the suite: a fixture with a store in it, and short words for what is done there.
 //!
 //! A word that does something panics when the store does not do it; the words that ask (`stale`,
 //! `refused`) panic when it does. Not here: any behaviour.
 
 use super::Candidate;
 use crate::clock::StoreTime;
-use crate::commit::{Commit, CommitError, CommitId, Due, NewOperation, Next, Start, Which, Write};
+use crate::commit::{
+    Commit, CommitError, CommitId, Due, NewOperation, Next, StaleItem, Start, Write,
+};
 use crate::document::{Document, Term, Version};
 use crate::key::{Key, Kind, Realm};
 use crate::operation::{
@@ -107,11 +109,11 @@ pub(super) struct Snapshot {
 
 /// A store and the words for it.
 #[derive(Clone)]
-pub(super) struct Scene {
+pub(super) struct Fixture {
     pub(super) store: Arc<dyn Store>,
 }
 
-impl Scene {
+impl Fixture {
     pub(super) async fn of(candidate: &dyn Candidate) -> Self {
         let store = candidate.store().await;
         Self { store }
@@ -125,7 +127,7 @@ impl Scene {
     }
 
     /// What made this commit stale.
-    pub(super) async fn stale(&self, commit: Commit) -> Which {
+    pub(super) async fn stale(&self, commit: Commit) -> StaleItem {
         match self.store.commit(&commit).await {
             Err(CommitError::Stale(which)) => which,
             other => panic!("must be stale, is {other:?}: {commit:?}"),
@@ -296,9 +298,9 @@ impl Scene {
 }
 
 /// Numbers that look random and are the same in every run.
-pub(super) struct Dice(u64);
+pub(super) struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
