@@ -44,8 +44,11 @@ async fn a_run_that_lost_its_lease_is_told_and_can_write_nothing() {
     assert_ne!(engine.worker(), worker, "it came back under a new name");
     let stale = first.lock().unwrap().take().expect("it ran");
     assert!(stale.lost().is_cancelled());
-    assert!(stale.store().await.is_err());
-    assert_eq!(stale.note(Some("late".into()), None).await, Err(Lost));
+    assert!(stale.checked_store().is_err());
+    assert_eq!(
+        stale.save_progress(Some("late".into()), None).await,
+        Err(Lost)
+    );
     let late = Commit::new().advance(id, Next::Done(Outcome::Failed), None, None);
     assert_eq!(stale.commit(late).await, Err(Lost));
     let row = bench.done(id).await;

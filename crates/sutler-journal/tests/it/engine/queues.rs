@@ -129,7 +129,10 @@ async fn two_engines_share_the_work_and_never_run_one_operation_twice_at_once() 
     let mut most = (0, 0);
     for id in &all {
         while !matches!(bench.row(*id).await.state, State::Done(_)) {
-            most = (most.0.max(one.running()), most.1.max(other.running()));
+            most = (
+                most.0.max(one.operations_running()),
+                most.1.max(other.operations_running()),
+            );
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
