@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 15] = [
     ("sutler-yaml", &[]),
+    ("sutler-schema", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
@@ -14,7 +15,12 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("sutler-store-etcd", &["sutler-journal"]),
     (
         "sutler-broker",
-        &["sutler-osb", "sutler-journal", "sutler-yaml"],
+        &[
+            "sutler-osb",
+            "sutler-journal",
+            "sutler-schema",
+            "sutler-yaml",
+        ],
     ),
     ("sutler-client", &["sutler-osb"]),
     ("sutler-servers", &[]),
@@ -25,11 +31,12 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "sutler-broker",
             "sutler-osb",
             "sutler-registry",
+            "sutler-schema",
             "sutler-yaml",
         ],
     ),
     ("sutler-registry", &["sutler-yaml"]),
-    ("sutler-check", &["sutler-client"]),
+    ("sutler-check", &["sutler-client", "sutler-schema"]),
     (
         "sutler",
         &[
