@@ -16,7 +16,6 @@ use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
-use crate::schema::SchemaFault;
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
 use crate::stock::{Stock, host_queue_of, queue_of};
@@ -26,9 +25,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
+    Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
+use sutler_schema::SchemaError;
 use sutler_server::{Auth, AuthFault, Places, Probes, Secured, Tls, TlsFault, Turnstile};
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ pub enum BuildError {
     CatalogFile(#[from] CatalogFileError),
     /// A parameter schema cannot be used.
     #[error(transparent)]
-    Schema(#[from] SchemaFault),
+    Schema(#[from] SchemaError),
     /// An offering without a service.
     #[error(
         "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
@@ -77,7 +77,7 @@ pub enum BuildError {
     NoCredentials(&'static str),
     /// The realm's name cannot be used.
     #[error("the realm's name cannot be used: {0}")]
-    Realm(#[from] sutler_journal::InvalidKey),
+    Realm(#[from] sutler_journal::KeyError),
     /// A platform's prefix cannot be used.
     #[error("the prefix {0:?} cannot be used: {1}")]
     Prefix(String, #[source] PrefixFault),
@@ -296,7 +296,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<Running, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        let observed = Arc::new(ObservedStore::new(store));
+        let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
         let mut platforms = self.platforms;
         match self.auth {
@@ -410,7 +410,7 @@ impl Running {
 
     /// How many operations run here.
     pub fn running(&self) -> usize {
-        self.0.engine.running()
+        self.0.engine.operations_running()
     }
 
     /// Stops claiming, waits for what runs, gives the rest back.

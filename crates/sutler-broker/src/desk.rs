@@ -29,7 +29,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use sutler_journal::{
     Commit, CommitError, Due, Engine, Key, NewOperation, Next, Operation, OperationId, Outcome,
-    Permit, SealedWith, Start, Version, Which, Write, settle,
+    Permit, SealedWith, StaleItem, Start, Version, Write, commit_until_known,
 };
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
 use sutler_server::RequestContext;
@@ -152,16 +152,16 @@ impl Desk {
             return Err(Refusal::Invalid(sentence.to_owned()).into());
         }
         let store = self.stock.records.store.as_ref();
-        match settle(store, &commit).await {
+        match commit_until_known(store, &commit).await {
             Ok(()) => {
                 draft.accepted(key, &decision.effects);
                 let version = Version(commit.id());
                 Ok(Some(self.set_going(decision, claimed, version, draft)))
             }
             // Our lease ran out and we do not know it yet: whoever holds one takes the operation.
-            Err(CommitError::Stale(Which::Write(_))) if claimed.is_some() => {
+            Err(CommitError::Stale(StaleItem::Write(_))) if claimed.is_some() => {
                 let (commit, _) = self.commit_of(asked, false);
-                match settle(store, &commit).await {
+                match commit_until_known(store, &commit).await {
                     Ok(()) => {
                         draft.accepted(key, &decision.effects);
                         let version = Version(commit.id());
@@ -240,8 +240,8 @@ impl Desk {
     ) -> Applied<S> {
         for effect in &decision.effects {
             match effect {
-                Effect::Cancel(id) => self.engine.cancel_hint(*id),
-                Effect::End(id) => self.engine.drop_hint(*id),
+                Effect::Cancel(id) => self.engine.notify_cancelled(*id),
+                Effect::End(id) => self.engine.notify_ended(*id),
                 Effect::Start(..) | Effect::StartWaiting(..) | Effect::Wake(_) => {}
             }
         }
@@ -261,7 +261,7 @@ impl Desk {
                 result,
             };
             self.stock.handover.leave(operation.row.id, fresh);
-            self.engine.adopt(operation, permit);
+            self.engine.run_claimed(operation, permit);
         });
         Applied {
             state: decision.next,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use sutler_journal::{Commit, Engine, Key, ObservedStore, Store};
+use sutler_journal::{Commit, Engine, Key, MeteredStore, Store};
 use sutler_server::metrics::ready_is;
 use sutler_server::{Health, Readiness};
 use tokio::time::{Instant, timeout};
@@ -128,7 +128,7 @@ impl Health for BrokerHealth {
 /// What the loop looks at.
 pub(crate) struct Watched {
     pub health: Arc<BrokerHealth>,
-    pub store: Arc<ObservedStore>,
+    pub store: Arc<MeteredStore>,
     pub engine: Engine,
     /// A document that is there, to be read.
     pub canary: Key,

@@ -29,12 +29,12 @@ mod lifecycle;
 pub mod metrics;
 mod operation_log;
 mod pins;
+mod plan_schemas;
 mod plans;
 mod platform;
 mod realms;
 mod records;
 mod refusal;
-mod schema;
 mod serve;
 mod service;
 mod settings;
@@ -65,12 +65,12 @@ pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
 pub use realms::Tenants;
 pub use refusal::{Refusal, Resource};
-pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
+pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{
     Auth, AuthFault, Caller, Certificates, ClientCertificates, Issuer, KeySet, Limits,
     PeerCertificate, Proofs, Propagation, Rate, Tls, TlsFault, TlsTrouble, TraceParent, Users, Via,

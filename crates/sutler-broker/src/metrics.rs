@@ -10,30 +10,30 @@ mod labels;
 
 pub(crate) use labels::outcome_word;
 pub use labels::{OperationLabel, Reloaded};
-pub use sutler_journal::measure::{Metric, Sort};
+pub use sutler_journal::metrics::{Metric, MetricKind};
 pub use sutler_server::metrics::Success;
 
 use ::metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 use sutler_journal::{Outcome, Stats};
-use sutler_server::metrics::MetricKind;
+use sutler_server::metrics::MetricKind as ServerMetricKind;
 
 /// Every metric of a broker, those of its server and its journal too.
 pub fn metrics() -> impl Iterator<Item = Metric> {
     let server = sutler_server::metrics::METRICS.iter().map(|it| Metric {
         name: it.name,
         sort: match it.kind {
-            MetricKind::Counter => Sort::Counter,
-            MetricKind::Gauge => Sort::Gauge,
-            MetricKind::Histogram => Sort::Histogram,
+            ServerMetricKind::Counter => MetricKind::Counter,
+            ServerMetricKind::Gauge => MetricKind::Gauge,
+            ServerMetricKind::Histogram => MetricKind::Histogram,
         },
         unit: it.unit,
         help: it.help,
         labels: it.labels,
     });
     let own = definitions::METRICS.iter().copied();
-    let journal = sutler_journal::measure::METRICS.iter().copied();
+    let journal = sutler_journal::metrics::METRICS.iter().copied();
     server.chain(own).chain(journal)
 }
 
@@ -106,7 +106,7 @@ pub fn queues_stand(stats: &Stats, oldest: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sort, metrics};
+    use super::{MetricKind, metrics};
     use std::collections::BTreeSet;
 
     #[test]
@@ -116,7 +116,12 @@ mod tests {
             assert!(names.insert(metric.name), "{} is there twice", metric.name);
             assert!(metric.name.starts_with("sutler_"), "{}", metric.name);
             let counts = metric.name.ends_with("_total");
-            assert_eq!(counts, metric.sort == Sort::Counter, "{}", metric.name);
+            assert_eq!(
+                counts,
+                metric.sort == MetricKind::Counter,
+                "{}",
+                metric.name
+            );
             assert!(metric.help.ends_with('.'), "{}", metric.name);
         }
     }

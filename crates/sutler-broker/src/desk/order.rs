@@ -12,7 +12,8 @@ use crate::lifecycle::{Decision, Effect, Reply, Verb};
 use crate::records::{BINDING, Kept, Loaded, OF, RecordError, Request};
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, Key, List, Operation, OperationId, Outcome, State, StoreError, Version, settle,
+    Commit, Key, List, Operation, OperationId, Outcome, State, StoreError, Version,
+    commit_until_known,
 };
 use sutler_osb::{BindingId, InstanceId};
 use sutler_server::RequestContext;
@@ -313,7 +314,7 @@ impl Desk {
         let records = &self.stock.records;
         let (key, body) = entry.sealed(records);
         let commit = Commit::new().insert(key, Vec::new(), body);
-        settle(records.store.as_ref(), &commit)
+        commit_until_known(records.store.as_ref(), &commit)
             .await
             .map_err(|error| Problem::Unavailable(error.into()))?;
         entry.tell(records.realm.as_str());

@@ -10,7 +10,7 @@ use crate::operation_log;
 use crate::records::{BINDING, BUSY, Detail, Loaded, OF, Request, Steps, asked};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, Due, Key, List, Lost, NewOperation, OperationId, Page, Place, Run, Start, Write,
+    Commit, Due, Key, List, Lost, NewOperation, OperationId, Page, Run, SealContext, Start, Write,
 };
 
 /// When to look again at bindings that still run; their ends usually wake us sooner.
@@ -117,7 +117,7 @@ impl BrokerExecutor {
                             Start::Ready(Due::Now)
                         },
                         detail: records.seal_detail(id, &Detail::default()),
-                        request: records.seal(Place::Request(id), &request),
+                        request: records.seal(SealContext::Request(id), &request),
                     })
                 }
                 Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),

@@ -1,7 +1,7 @@
 //! Every metric of the broker by name, with its kind, meaning and labels.
 
 use metrics::Unit;
-use sutler_journal::measure::{Metric, Sort};
+use sutler_journal::metrics::{Metric, MetricKind};
 
 pub(super) const ACCEPTED: &str = "sutler_operations_accepted_total";
 pub(super) const FINISHED: &str = "sutler_operations_finished_total";
@@ -13,7 +13,7 @@ pub(super) const AUDITED: &str = "sutler_audit_records_total";
 
 const fn metric(
     name: &'static str,
-    sort: Sort,
+    sort: MetricKind,
     unit: Unit,
     labels: &'static [&'static str],
     help: &'static str,
@@ -32,15 +32,15 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    metric(name, Sort::Counter, Unit::Count, labels, help)
+    metric(name, MetricKind::Counter, Unit::Count, labels, help)
 }
 
 const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(name, Sort::Gauge, Unit::Count, labels, help)
+    metric(name, MetricKind::Gauge, Unit::Count, labels, help)
 }
 
 const fn times(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(name, Sort::Histogram, Unit::Seconds, labels, help)
+    metric(name, MetricKind::Histogram, Unit::Seconds, labels, help)
 }
 
 /// Every metric of the broker; those of the journal and of the server are in their crates.
@@ -67,7 +67,7 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     metric(
         OLDEST,
-        Sort::Gauge,
+        MetricKind::Gauge,
         Unit::Seconds,
         &[],
         "Age of the oldest operation that has not ended; sampled.",

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("sutler-yaml", &[]),
+    ("sutler-schema", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
@@ -19,6 +20,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "sutler-osb",
             "sutler-journal",
             "sutler-server",
+            "sutler-schema",
             "sutler-yaml",
         ],
     ),
@@ -31,11 +33,12 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "sutler-broker",
             "sutler-osb",
             "sutler-registry",
+            "sutler-schema",
             "sutler-yaml",
         ],
     ),
     ("sutler-registry", &["sutler-yaml"]),
-    ("sutler-check", &["sutler-client"]),
+    ("sutler-check", &["sutler-client", "sutler-schema"]),
     (
         "sutler",
         &[

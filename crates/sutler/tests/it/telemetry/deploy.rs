@@ -4,7 +4,7 @@ use super::tool;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use sutler_broker::metrics::{self, Sort};
+use sutler_broker::metrics::{self, MetricKind};
 use sutler_bundle::REGISTRY_METRICS;
 
 fn folder() -> PathBuf {
@@ -25,8 +25,8 @@ fn known() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = REGISTRY_METRICS.iter().map(ToString::to_string).collect();
     for metric in metrics::metrics() {
         match metric.sort {
-            Sort::Counter | Sort::Gauge => drop(names.insert(metric.name.to_owned())),
-            Sort::Histogram => {
+            MetricKind::Counter | MetricKind::Gauge => drop(names.insert(metric.name.to_owned())),
+            MetricKind::Histogram => {
                 for ending in ["_bucket", "_count", "_sum"] {
                     names.insert(format!("{}{ending}", metric.name));
                 }
