@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The crates that may be mutated; each may depend only on those before it.
-const CRATES: [&str; 2] = ["sutler-osb", "sutler-broker"];
+const CRATES: [&str; 3] = ["sutler-osb", "sutler-server", "sutler-broker"];
 
 /// A built test binary.
 #[derive(Clone, Debug)]

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Expect, Filed, Key, LeaseError, List, LogChunk,
-    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
-    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId, Write,
+    Changes, Commit, CommitError, Cursor, Document, Expect, IndexedDocument, Key, LeaseError, List,
+    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
+    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId, Write,
 };
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use tokio::sync::watch;
@@ -209,7 +209,11 @@ impl Store for InstrumentedStore {
         self.inner.operation(id).await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         self.inner.poll(lane, id).await
     }
 
@@ -222,8 +226,12 @@ impl Store for InstrumentedStore {
         self.inner.list(list, after, limit).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
-        self.inner.filed(from, limit).await
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        self.inner.scan_documents(from, limit).await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
@@ -266,8 +274,8 @@ impl Store for InstrumentedStore {
         self.inner.stats().await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
-        self.inner.survey().await
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.inner.info().await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
