@@ -2,21 +2,19 @@
 //!
 //! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
 
+mod extension;
+
 use crate::admin::{Admin, Backup, Copied};
 use crate::auth::{Auth, AuthFault};
-use crate::canary::{CANARY, META, PROBE, prove_keys};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
-use crate::chore::{self, Chore, Chores};
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
 use crate::front::{Front, Served, router};
-use crate::handover::Handover;
 use crate::health::{self, Probes, Watched};
 use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{Footings, OTHERS, Plans, Services};
+use crate::plans::{CatalogError, Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
-use crate::records::Records;
 use crate::schema::SchemaFault;
 use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
 use crate::service::{Service, UntypedService};
@@ -29,9 +27,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
+    CommitError, Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings,
+    Realm, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
+use sutler_records::{
+    COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, VerifyKeysError,
+    verify_keys,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Why a broker does not start. Each says what to do.
@@ -108,6 +111,31 @@ pub enum BuildError {
     Listen(String, #[source] std::io::Error),
 }
 
+impl From<CatalogError> for BuildError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Catalog(faults) => Self::Catalog(faults),
+            CatalogError::Schema(fault) => Self::Schema(fault),
+            CatalogError::NoService(name) => Self::NoService(name),
+            CatalogError::NotOffered(name) => Self::NotOffered(name),
+            CatalogError::AsyncBindNotRetrievable(name) => Self::AsyncBindNotRetrievable(name),
+            CatalogError::Form(error) => Self::Form(error),
+            CatalogError::Key(error) => Self::Realm(error),
+            CatalogError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<VerifyKeysError> for BuildError {
+    fn from(error: VerifyKeysError) -> Self {
+        match error {
+            VerifyKeysError::Keys(error) => Self::Keys(error),
+            VerifyKeysError::Read(error) => Self::Store(error.into()),
+            VerifyKeysError::Write(error) => Self::Store(error.into()),
+        }
+    }
+}
+
 /// The recipe of a broker.
 pub struct Broker {
     catalog: Catalog,
@@ -122,8 +150,8 @@ pub struct Broker {
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
     probes: Probes,
-    pub(crate) chores: Vec<Arc<dyn Chore>>,
-    pub(crate) awaits_keeper: bool,
+    tasks: Vec<Arc<dyn PeriodicTask>>,
+    awaits_keeper: bool,
 }
 
 impl Broker {
@@ -148,7 +176,7 @@ impl Broker {
             replaced: HashMap::new(),
             tls: None,
             probes: Probes::default(),
-            chores: Vec::new(),
+            tasks: Vec::new(),
             awaits_keeper: false,
         }
     }
@@ -315,22 +343,24 @@ impl Broker {
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());
         for platform in &platforms {
-            let records = Arc::new(Records {
+            let records = Arc::new(Documents {
                 store: store.clone(),
                 keys: keys.clone(),
                 realm: platform.realm.clone(),
             });
             shelves.push(stock(records, &plans, &settings).await?);
         }
-        let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
-        let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
+        let extensions = extensions(self.tasks, &store, &keys, &shelves).await?;
+        let (tasks, extra) = extensions.unzip();
+        shelves.extend(extra);
+        let engine = engine_of(store, &shelves, &settings, tasks.clone()).await?;
         if let Some(stock) = shelves.first() {
             tokio::spawn(health::watch(Watched {
                 health: self.probes.health.clone(),
                 store: observed,
                 engine: engine.clone(),
-                canary: stock.records.key(META, CANARY),
-                probe: stock.records.key(META, PROBE),
+                canary: stock.records.key_check_key(),
+                probe: stock.records.write_probe_key(),
             }));
         }
         let replaced = Arc::new(self.replaced);
@@ -360,7 +390,7 @@ impl Broker {
             draining: CancellationToken::new(),
             admin,
             probes: self.probes,
-            chores,
+            tasks,
         };
         Ok(Running(Arc::new(front)))
     }
@@ -418,11 +448,11 @@ impl Running {
 
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.
 async fn stock(
-    records: Arc<Records>,
+    records: Arc<Documents>,
     plans: &Arc<Plans>,
     settings: &Arc<Settings>,
 ) -> Result<Arc<Stock>, BuildError> {
-    prove_keys(&records).await?;
+    verify_keys(&records).await?;
     plans.keep_all_copies(&records).await?;
     let queue = match &settings.host {
         None => queue_of(&records.realm),
@@ -432,7 +462,7 @@ async fn stock(
         records,
         plans: plans.clone(),
         settings: settings.clone(),
-        handover: Handover::default(),
+        inflight: InflightCache::default(),
         queue,
     };
     let planned = cleanup::plan_all(&stock).await;
@@ -440,17 +470,49 @@ async fn stock(
     Ok(Arc::new(stock))
 }
 
+/// Opens the realm of periodic tasks and plans them. Besides them the realm has scheduled cleanup.
+async fn extensions(
+    tasks: Vec<Arc<dyn PeriodicTask>>,
+    store: &Arc<dyn Store>,
+    keys: &Arc<KeyRing>,
+    platforms: &[Arc<Stock>],
+) -> Result<Option<(Arc<PeriodicTasks>, Arc<Stock>)>, BuildError> {
+    let (false, Some(first)) = (tasks.is_empty(), platforms.first()) else {
+        return Ok(None);
+    };
+    let records = Arc::new(Documents {
+        store: store.clone(),
+        keys: keys.clone(),
+        realm: Realm::new(COLLECTIONS_REALM)?,
+    });
+    verify_keys(&records).await?;
+    let queue = queue_of(&records.realm);
+    // A failed write must be reported before the claim is lost, too.
+    let write_timeout = first.settings.lease / 2;
+    let tasks = PeriodicTasks::new(tasks, records.clone(), queue.clone(), write_timeout);
+    let stock = Stock {
+        records,
+        plans: first.plans.clone(),
+        settings: first.settings.clone(),
+        inflight: InflightCache::default(),
+        queue,
+    };
+    let unwritten = |error: CommitError| BuildError::Store(error.into());
+    cleanup::plan_all(&stock).await.map_err(unwritten)?;
+    tasks.plan_all().await.map_err(unwritten)?;
+    Ok(Some((Arc::new(tasks), Arc::new(stock))))
+}
+
 /// One engine for all platforms, with a queue for each.
 async fn engine_of(
     store: Arc<dyn Store>,
     shelves: &[Arc<Stock>],
     settings: &Settings,
-    chores: Option<Arc<Chores>>,
+    tasks: Option<Arc<PeriodicTasks>>,
 ) -> Result<Engine, BuildError> {
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
-    let served = || shelves.iter().chain(chores.iter().map(|it| &it.stock));
-    for stock in served() {
+    for stock in shelves {
         // Scheduled work is everybody's, wherever operations go.
         for queue in [queue_of(&stock.records.realm), stock.queue.clone()] {
             if !queues.contains(&queue) {
@@ -464,9 +526,9 @@ async fn engine_of(
         queues: queues.into_iter().map(queue).collect(),
         ..EngineSettings::default()
     };
-    let executors = served().map(|stock| BrokerExecutor(stock.clone()));
+    let executors = shelves.iter().map(|stock| BrokerExecutor(stock.clone()));
     let executors = executors.collect();
-    let executor = Arc::new(Executors(executors, chores));
+    let executor = Arc::new(Executors(executors, tasks));
     let started = Engine::start(store, executor, engine_settings).await;
     started.map_err(|error| BuildError::Store(error.into()))
 }

@@ -5,7 +5,6 @@
 
 use crate::admin::Api;
 use crate::broker::BuildError;
-use crate::chore::Chores;
 use crate::health::Probes;
 use crate::http::{self, Http, PATHS, Reply};
 use crate::measure::Route;
@@ -20,6 +19,7 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
+use sutler_records::PeriodicTasks;
 use tokio_util::sync::CancellationToken;
 
 /// One platform as it is served.
@@ -41,8 +41,8 @@ pub(crate) struct Front {
     /// Administration, where there is any.
     pub admin: Option<Api>,
     pub probes: Probes,
-    /// Work of whoever builds on this broker, where there is any.
-    pub chores: Option<Arc<Chores>>,
+    /// Periodic tasks of extensions, if there are any.
+    pub tasks: Option<Arc<PeriodicTasks>>,
 }
 
 impl Front {
@@ -98,7 +98,7 @@ impl Front {
         footings: Footings,
     ) -> Result<(), BuildError> {
         let shelves = self.stocks().map(|stock| stock.records.as_ref());
-        self.plans.replace(shelves, slots, footings).await
+        Ok(self.plans.replace(shelves, slots, footings).await?)
     }
 
     /// What each platform has on its shelf.

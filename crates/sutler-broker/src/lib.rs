@@ -5,16 +5,12 @@
 //! protocol, `records.rs` keeps everything in a journal.
 
 mod admin;
-mod aside;
 mod audit;
 mod auth;
 mod broker;
-mod canary;
 mod catalog_file;
-mod chore;
 mod cleanup;
 mod content;
-mod cron;
 mod cx;
 mod desk;
 mod error;
@@ -22,11 +18,9 @@ mod examine;
 mod executor;
 mod fate;
 mod front;
-mod handover;
 mod health;
 mod http;
 mod keeper;
-mod ledger;
 mod lifecycle;
 pub mod measure;
 mod observe;
@@ -45,7 +39,6 @@ mod trace;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
-pub use aside::{aside, live_aside};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use auth::{
     Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,
@@ -54,22 +47,19 @@ pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
     CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
 };
-pub use chore::{Chore, ChoreCx, ChoreStatus};
-pub use cron::{Schedule, ScheduleError};
 pub use cx::Cx;
 pub use error::{Error, Result};
 pub use examine::Opener;
-pub use fate::Fate;
+pub use fate::OperationStatus;
 pub use http::{Endpoint, MoreAnswer, MorePaths, MoreRequest, Replacement};
 pub use keeper::{Footing, Keeper, Patience, Standing};
-pub use ledger::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Entry, Ledger, LedgerFault, Stamp};
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
-pub use pins::Unread;
+pub use pins::ReadInstancesError;
 pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
-pub use realms::Tenants;
+pub use realms::InstanceCounts;
 pub use refusal::{Refusal, Resource};
 pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
 pub use server::{
@@ -81,6 +71,11 @@ pub use service::{
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
+pub use sutler_records::{
+    BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, CollectionItem, Collections, CollectionsError,
+    PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError, TaskResult,
+    TaskStatus, run_blocking, run_in_background,
+};
 pub use trace::{Propagation, TraceParent, propagate_with};
 
 /// What nearly every broker needs.

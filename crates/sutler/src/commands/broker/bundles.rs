@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
-use sutler_broker::{Ledger, Running};
+use sutler_broker::{Collections, Running};
 use sutler_bundle::{
     BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
     Offers, OldPaths, Parts, ProcessRunner, ProcessSettings, REGISTRY_RECORDS, RegistryLogin,
@@ -116,7 +116,7 @@ impl Bundles {
         else {
             return Ok(());
         };
-        if Ledger::has_any(store, &REGISTRY_RECORDS).await? {
+        if Collections::has_any(store, &REGISTRY_RECORDS).await? {
             self.registries = Some(registries::open_any(config, offers(configured))?);
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! Work that takes a processor for a while, done where nobody's request waits for it.
+//! One background thread for work that takes a processor for a while, so that requests do not wait.
 //!
-//! One thread does all of it, one piece after the other, and chores (`chore.rs`), too: requests have all other
-//! processors, and what is allocated for a while is allocated in one place over and over again. It steps back
-//! where there are too few processors for everybody. Not for what waits for a disk or for somebody.
+//! The thread does one piece of work after the other, and runs periodic tasks (`periodic.rs`): requests
+//! have all other processors, and memory of such work is allocated by one thread. The thread has a lower
+//! priority. Not for work that waits for a disk or a network.
 
 use std::sync::LazyLock;
 use std::thread;
@@ -10,74 +10,74 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tracing::Instrument as _;
 
-/// What the thread is called.
-const NAME: &str = "sutler-aside";
-/// How far it steps back: a tenth of what others have, where all want the same processor.
+/// Name of the thread.
+const NAME: &str = "sutler-run_blocking";
+/// Niceness of the thread: a tenth of the share of others that want the same processor.
 const NICE: i32 = 10;
-/// Most threads that wait for disks and for names on its behalf.
+/// Most threads that its runtime uses for blocking calls.
 const WAITING_MAX: usize = 4;
 
-/// The thread. There is none if the system has none left: then work is done where it comes up.
-static CLERK: LazyLock<Option<Handle>> = LazyLock::new(|| {
+/// Runtime of the thread. `None` if no thread could be started: callers then do the work themselves.
+static BACKGROUND: LazyLock<Option<Handle>> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(WAITING_MAX)
         .build()
         .ok()?;
     let handle = runtime.handle().clone();
-    let clerk = thread::Builder::new().name(NAME.to_owned());
+    let thread = thread::Builder::new().name(NAME.to_owned());
     let work = move || {
-        // Where that is not allowed it is a thread like others.
+        // Without the permission it keeps the normal priority.
         let _ = rustix::process::setpriority_process(None, NICE);
         runtime.block_on(std::future::pending::<()>());
     };
-    clerk.spawn(work).ok().map(|_| handle)
+    thread.spawn(work).ok().map(|_| handle)
 });
 
-/// The thread, for itself and for whoever has others. Any other runtime of one thread is a test, whose clock may
-/// stand still: it must know of everything that is done.
-fn clerk() -> Option<&'static Handle> {
+/// The runtime of the background thread. `None` in another runtime of one thread: that is a test, whose
+/// paused clock must see all work.
+fn background() -> Option<&'static Handle> {
     let alone = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
-    let itself = || thread::current().name() == Some(NAME);
-    match alone && !itself() {
+    let is_background = || thread::current().name() == Some(NAME);
+    match alone && !is_background() {
         true => None,
-        false => CLERK.as_ref(),
+        false => BACKGROUND.as_ref(),
     }
 }
 
-/// Does some work aside, and waits for it.
+/// Does some work on the background thread, and waits for it.
 ///
 /// # Errors
 /// The process ends, or the work panics.
-pub async fn aside<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    match clerk() {
-        Some(clerk) => clerk.spawn(async { work() }).await,
+    match background() {
+        Some(handle) => handle.spawn(async { work() }).await,
         None => spawn_blocking(work).await,
     }
 }
 
-/// Lives a future aside. It ends when nobody waits for it any more.
+/// Runs a future on the background thread, and waits for it. It is aborted when the caller is dropped.
 ///
 /// # Errors
 /// The process ends, or the future panics.
-pub async fn live_aside<T: Send + 'static>(
+pub async fn run_in_background<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, JoinError> {
-    match clerk() {
-        Some(clerk) => {
-            let mut task = Awaited(clerk.spawn(future.in_current_span()));
+    match background() {
+        Some(handle) => {
+            let mut task = AbortOnDrop(handle.spawn(future.in_current_span()));
             (&mut task.0).await
         }
         None => Ok(future.await),
     }
 }
 
-/// A task that ends when nobody waits for it any more.
-struct Awaited<T>(JoinHandle<T>);
+/// A task that is aborted when its handle is dropped.
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-impl<T> Drop for Awaited<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -85,7 +85,7 @@ impl<T> Drop for Awaited<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{aside, live_aside};
+    use super::{run_blocking, run_in_background};
     use std::future::pending;
     use std::sync::Arc;
     use std::thread;
@@ -93,21 +93,21 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn everything_is_done_by_one_thread() {
-        let first = aside(|| thread::current().id()).await;
-        let second = live_aside(async { thread::current().id() }).await;
+        let first = run_blocking(|| thread::current().id()).await;
+        let second = run_in_background(async { thread::current().id() }).await;
         let first = first.expect("it is done");
         assert_eq!(first, second.expect("it is done"));
         assert_ne!(first, thread::current().id());
-        let within = live_aside(async { aside(|| thread::current().id()).await });
+        let within = run_in_background(async { run_blocking(|| thread::current().id()).await });
         let within = within.await.expect("it is done");
         assert_eq!(within.expect("it is done"), first);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn work_that_panics_harms_no_other() {
-        let failed = aside(|| assert_eq!(1, 2, "a panic that a test wants")).await;
+        let failed = run_blocking(|| assert_eq!(1, 2, "a panic that a test wants")).await;
         assert!(failed.expect_err("it panics").is_panic());
-        assert_eq!(aside(|| 7).await.expect("it is done"), 7);
+        assert_eq!(run_blocking(|| 7).await.expect("it is done"), 7);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,13 +116,13 @@ mod tests {
         let (begun, begins) = oneshot::channel();
         let (ends, over) = oneshot::channel::<()>();
         let own = held.clone();
-        let lives = tokio::spawn(live_aside(async move {
+        let task = tokio::spawn(run_in_background(async move {
             let _both = (own, ends);
             let _ = begun.send(());
             pending::<()>().await;
         }));
         begins.await.expect("it begins");
-        lives.abort();
+        task.abort();
         assert!(over.await.is_err(), "it is let go");
         assert_eq!(Arc::strong_count(&held), 1);
     }
