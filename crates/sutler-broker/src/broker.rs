@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_journal::{
-    CommitError, Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings,
+    CommitError, Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings,
     Realm, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
@@ -82,7 +82,7 @@ pub enum BuildError {
     NoCredentials(&'static str),
     /// The realm's name cannot be used.
     #[error("the realm's name cannot be used: {0}")]
-    Realm(#[from] sutler_journal::InvalidKey),
+    Realm(#[from] sutler_journal::KeyError),
     /// A platform's prefix cannot be used.
     #[error("the prefix {0:?} cannot be used: {1}")]
     Prefix(String, #[source] PrefixFault),
@@ -324,7 +324,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<Running, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        let observed = Arc::new(ObservedStore::new(store));
+        let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
         let mut platforms = self.platforms;
         match self.auth {
@@ -433,7 +433,7 @@ impl Running {
 
     /// How many operations run here.
     pub fn running(&self) -> usize {
-        self.0.engine.running()
+        self.0.engine.operations_running()
     }
 
     /// Stops claiming, waits for what runs, gives the rest back.

@@ -9,7 +9,7 @@ use crate::stock::{Stock, queue_of};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
-    CommitError, Due, Ended, Key, Kind, List, Lost, OperationId, Outcome, Run, Term,
+    CommitError, Due, Key, Kind, List, Lost, OperationId, Outcome, Run, RunResult, Term,
 };
 use sutler_records::{NextRun, Resource, Retention, SINGLETON, Schedule, Scheduler, TaskDocument};
 
@@ -146,7 +146,7 @@ pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
 }
 
 /// Runs a task once and plans its next run. A task that is not configured any more ends its lane.
-pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<Ended, Lost> {
+pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<RunResult, Lost> {
     let lane = run.operation().row.lane.clone();
     let name = lane.id(0);
     let all = tasks(&stock.settings);

@@ -26,7 +26,7 @@ use resolve::Resolved;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Ended, Executor, Key, Lost, Run};
+use sutler_journal::{Executor, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
 use sutler_records::{
     EndedResource, LoadedDocument, PeriodicTasks, Resource, ResultSender, RunEnd, StartedOperation,
@@ -70,7 +70,7 @@ impl Executors {
 
 #[async_trait]
 impl Executor for Executors {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         if let Some(tasks) = self.periodic_tasks(&run) {
             return tasks.run(run).await;
         }
@@ -80,7 +80,7 @@ impl Executor for Executors {
                 executor.0.plans.keeper.ready().await;
                 executor.execute(run).await
             }
-            None => Ok(Ended::Yield(STRANGER_AGAIN)),
+            None => Ok(RunResult::Yield(STRANGER_AGAIN)),
         }
     }
 
@@ -98,7 +98,7 @@ impl Executor for Executors {
 /// What a hook's run came to.
 pub(super) enum Ran<T> {
     /// It ended.
-    Ended(End<T>, Detail),
+    RunResult(End<T>, Detail),
     /// It is worth another attempt.
     Again(Duration),
 }
@@ -112,7 +112,7 @@ pub(super) struct Job {
 }
 
 impl BrokerExecutor {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let row = &run.operation().row;
         match Verb::of(&row.verb) {
             Some(verb) if row.lane.kind() == BINDING.as_str() => {
@@ -157,7 +157,7 @@ impl BrokerExecutor {
         run: Arc<Run>,
         verb: Verb,
         fresh: Started<Instance>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let StartedOperation {
             was,
             request,
@@ -172,7 +172,7 @@ impl BrokerExecutor {
                 };
                 self.run_resolved(run, verb, fresh).await
             }
-            Resolved::Later(wait) => Ok(Ended::Yield(wait)),
+            Resolved::Later(wait) => Ok(RunResult::Yield(wait)),
             Resolved::Never(was, end, detail) => {
                 let conclusion = RunEnd {
                     end,
@@ -181,7 +181,7 @@ impl BrokerExecutor {
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }
@@ -192,7 +192,7 @@ impl BrokerExecutor {
         run: Arc<Run>,
         verb: Verb,
         fresh: Started<Instance>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let StartedOperation {
             was,
@@ -211,14 +211,14 @@ impl BrokerExecutor {
                 if run.cancelled().is_cancelled() {
                     return self.fail(&run, (was, result), stopped()).await;
                 }
-                return Ok(Ended::Yield(cascade::LOOK_AGAIN));
+                return Ok(RunResult::Yield(cascade::LOOK_AGAIN));
             }
             Verb::Deprovision => match self.cascade(&run, &lane, steps.clone(), &request).await? {
                 cascade::Cascade::Clear => {}
                 cascade::Cascade::Waiting if run.cancelled().is_cancelled() => {
                     return self.fail(&run, (was, result), stopped()).await;
                 }
-                cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
+                cascade::Cascade::Waiting => return Ok(RunResult::Yield(cascade::LOOK_AGAIN)),
                 cascade::Cascade::Stuck(detail) => {
                     return self.fail(&run, (was, result), detail).await;
                 }
@@ -245,7 +245,7 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
-            Ran::Again(wait) => Ok(Ended::Retry(wait)),
+            Ran::Again(wait) => Ok(RunResult::Retry(wait)),
             Ran::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
@@ -255,7 +255,7 @@ impl BrokerExecutor {
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }
@@ -269,7 +269,7 @@ impl BrokerExecutor {
             Option<ResultSender<Instance, Detail>>,
         ),
         detail: Detail,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let (was, result) = fresh;
         let conclusion = RunEnd {
             was: Some(was),
@@ -277,7 +277,7 @@ impl BrokerExecutor {
             ..failed(detail)
         };
         self.conclude(run, conclusion).await?;
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 
     async fn run_binding(
@@ -285,7 +285,7 @@ impl BrokerExecutor {
         run: Arc<Run>,
         verb: Verb,
         fresh: Started<Binding>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
         let instance_id = instance_id(&lane);
@@ -317,7 +317,7 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &thing.spec.plan, facts, steps).await?;
         match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
-            Ran::Again(wait) => Ok(Ended::Retry(wait)),
+            Ran::Again(wait) => Ok(RunResult::Retry(wait)),
             Ran::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
@@ -327,7 +327,7 @@ impl BrokerExecutor {
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }

@@ -14,7 +14,7 @@ use hyper::{Method, Response, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use sutler_journal::{Commit, Engine, Key, ObservedStore, Store};
+use sutler_journal::{Commit, Engine, Key, MeteredStore, Store};
 use tokio::time::{Instant, timeout};
 
 /// How often the store and the lease are looked at.
@@ -185,7 +185,7 @@ fn page(status: StatusCode, text: impl Into<Bytes>) -> Reply {
 /// What the loop looks at.
 pub(crate) struct Watched {
     pub health: Arc<Health>,
-    pub store: Arc<ObservedStore>,
+    pub store: Arc<MeteredStore>,
     pub engine: Engine,
     /// A document that is there, to be read.
     pub canary: Key,

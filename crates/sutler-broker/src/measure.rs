@@ -10,7 +10,7 @@ mod table;
 
 pub(crate) use labels::outcome_word;
 pub use labels::{AuthFailure, Limited, OperationLabel, Reloaded, Route, Success};
-pub use sutler_journal::measure::{Metric, Sort};
+pub use sutler_journal::metrics::{Metric, MetricKind};
 
 use labels::{DISCONNECTED, STATUSES, status_index};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
@@ -22,12 +22,12 @@ use sutler_journal::{Outcome, Stats};
 pub fn metrics() -> impl Iterator<Item = &'static Metric> {
     table::METRICS
         .iter()
-        .chain(sutler_journal::measure::METRICS)
+        .chain(sutler_journal::metrics::METRICS)
 }
 
 /// Describes every metric to the recorder.
 pub fn describe() {
-    sutler_journal::measure::describe();
+    sutler_journal::metrics::describe();
     table::METRICS.iter().for_each(Metric::describe);
 }
 
@@ -199,7 +199,7 @@ pub fn ready_is(ready: bool) {
 #[cfg(test)]
 mod tests {
     use super::labels::{DISCONNECTED, STATUSES, status_index};
-    use super::{Sort, metrics};
+    use super::{MetricKind, metrics};
     use std::collections::BTreeSet;
 
     #[test]
@@ -209,7 +209,12 @@ mod tests {
             assert!(names.insert(metric.name), "{} is there twice", metric.name);
             assert!(metric.name.starts_with("sutler_"), "{}", metric.name);
             let counts = metric.name.ends_with("_total");
-            assert_eq!(counts, metric.sort == Sort::Counter, "{}", metric.name);
+            assert_eq!(
+                counts,
+                metric.sort == MetricKind::Counter,
+                "{}",
+                metric.name
+            );
             assert!(metric.help.ends_with('.'), "{}", metric.name);
         }
     }

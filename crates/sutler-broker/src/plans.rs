@@ -27,7 +27,7 @@ use listing::Listing;
 use sheets::{Pad, Sheets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use sutler_journal::{Key, Place, Version};
+use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
 use sutler_records::{Documents, RecordError};
 
@@ -237,7 +237,8 @@ impl Plans {
                 "the copy of an instance's plan is missing in the store",
             )
         })?;
-        let (pinned, _) = records.open::<PinnedPlan>(Place::Document(&key), &document.body)?;
+        let (pinned, _) =
+            records.open::<PinnedPlan>(SealContext::Document(&key), &document.body)?;
         Ok(self.cache.keep(pinned, digest))
     }
 }

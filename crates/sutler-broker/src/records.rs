@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use sutler_journal::{Commit, Key, Kind, Lost, OperationId, Run, Term, Unwritten};
+use sutler_journal::{Commit, CommitRejected, Key, Kind, Lost, OperationId, Run, Term};
 use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
 use sutler_records::{Documents, Resource};
 
@@ -226,8 +226,8 @@ async fn save_state_of<S: HoldsAuthorState>(
         let commit = documents.put(Commit::new(), lane, &was, &decision.next);
         match run.commit(commit).await? {
             Ok(()) => return Ok(Saved::Kept),
-            Err(Unwritten::Stale(_)) => {}
-            Err(Unwritten::TooLarge(_)) => return Ok(Saved::TooLarge),
+            Err(CommitRejected::Stale(_)) => {}
+            Err(CommitRejected::TooLarge(_)) => return Ok(Saved::TooLarge),
         }
     }
 }

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use sutler_journal::{Commit, CommitError, Key, Kind, OperationId, Place, settle};
+use sutler_journal::{
+    Commit, CommitError, Key, Kind, OperationId, SealContext, commit_until_known,
+};
 
 /// Kind of the entries.
 pub const AUDIT: Kind = Kind::new("audit");
@@ -129,7 +131,7 @@ impl<A: Serialize + DeserializeOwned, S: Serialize + DeserializeOwned> AuditReco
     #[must_use]
     pub fn sealed(&self, documents: &Documents) -> (Key, Bytes) {
         let key = documents.key(AUDIT, &self.id);
-        let body = documents.seal(Place::Document(&key), self);
+        let body = documents.seal(SealContext::Document(&key), self);
         (key, body)
     }
 
@@ -140,7 +142,7 @@ impl<A: Serialize + DeserializeOwned, S: Serialize + DeserializeOwned> AuditReco
     pub async fn write(&self, documents: &Documents) -> Result<(), CommitError> {
         let (key, body) = self.sealed(documents);
         let commit = Commit::new().insert(key, Vec::new(), body);
-        settle(documents.store.as_ref(), &commit).await
+        commit_until_known(documents.store.as_ref(), &commit).await
     }
 
     /// Opens a stored entry.
@@ -149,7 +151,7 @@ impl<A: Serialize + DeserializeOwned, S: Serialize + DeserializeOwned> AuditReco
     /// It cannot be opened.
     pub fn open(documents: &Documents, key: &Key, body: &[u8]) -> Result<Self, RecordError> {
         documents
-            .open(Place::Document(key), body)
+            .open(SealContext::Document(key), body)
             .map(|(entry, _)| entry)
     }
 }

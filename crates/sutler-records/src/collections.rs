@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, CommitError, Document, Key, Kind, List, Place, Realm, Store, StoreError, Version,
+    Commit, CommitError, Document, Key, Kind, List, Realm, SealContext, Store, StoreError, Version,
 };
 
 /// Realm of the collections. No path prefix of a platform makes such a name.
@@ -91,7 +91,7 @@ impl Collections {
         store: &dyn Store,
         collections: &[&str],
     ) -> Result<bool, CollectionsError> {
-        let unnameable = |error: sutler_journal::InvalidKey| CollectionsError(error.into());
+        let unnameable = |error: sutler_journal::KeyError| CollectionsError(error.into());
         let realm = Realm::new(COLLECTIONS_REALM).map_err(unnameable)?;
         for collection in collections {
             let prefix = Key::prefix(&realm, COLLECTION, &[collection]);
@@ -118,7 +118,9 @@ impl Collections {
         let Some(document) = self.documents.store.get(&key).await? else {
             return Ok(None);
         };
-        let (value, _) = self.documents.open(Place::Document(&key), &document.body)?;
+        let (value, _) = self
+            .documents
+            .open(SealContext::Document(&key), &document.body)?;
         Ok(Some(CollectionItem {
             id: id.to_owned(),
             value,
@@ -179,7 +181,8 @@ impl Collections {
             .commit
             .check()
             .map_err(|why| CollectionsError(why.into()))?;
-        match sutler_journal::settle(self.documents.store.as_ref(), &batch.commit).await {
+        match sutler_journal::commit_until_known(self.documents.store.as_ref(), &batch.commit).await
+        {
             Ok(()) => Ok(true),
             Err(CommitError::Stale(_)) => Ok(false),
             Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => Err(error.into()),
@@ -190,7 +193,7 @@ impl Collections {
     ///
     /// # Errors
     /// A name is not a valid id.
-    pub fn key(&self, collection: &str, id: &str) -> Result<Key, sutler_journal::InvalidKey> {
+    pub fn key(&self, collection: &str, id: &str) -> Result<Key, sutler_journal::KeyError> {
         Key::new(&self.documents.realm, COLLECTION, &[collection, id])
     }
 }
@@ -199,7 +202,7 @@ fn opened<T: DeserializeOwned>(
     documents: &Documents,
     document: &Document,
 ) -> Result<CollectionItem<T>, CollectionsError> {
-    let (value, _) = documents.open(Place::Document(&document.key), &document.body)?;
+    let (value, _) = documents.open(SealContext::Document(&document.key), &document.body)?;
     Ok(CollectionItem {
         id: document.key.id(1).to_owned(),
         value,
@@ -243,7 +246,7 @@ impl<'a> Batch<'a> {
         let body = self
             .collections
             .documents
-            .seal(Place::Document(&key), value);
+            .seal(SealContext::Document(&key), value);
         self.writes += 1;
         self.bytes += body.len();
         self.commit = match was {

@@ -10,8 +10,8 @@ use crate::{
 };
 use bytes::Bytes;
 use sutler_journal::{
-    Commit, CommitError, Due, Engine, Key, NewOperation, Next, Operation, OperationId, Outcome,
-    Permit, Queue, Start, TooLarge, Version, Which, Write, settle,
+    Commit, CommitError, CommitSizeError, Due, Engine, Key, NewOperation, Next, Operation,
+    OperationId, Outcome, Permit, Queue, StaleItem, Start, Version, Write, commit_until_known,
 };
 use tokio::sync::oneshot;
 
@@ -156,7 +156,7 @@ impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
 pub enum CommitDecisionError {
     /// No store takes a commit of this size.
     #[error(transparent)]
-    TooLarge(TooLarge),
+    CommitSizeError(CommitSizeError),
     /// The request of an operation that starts cannot be opened.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -185,17 +185,20 @@ pub async fn commit_decision<S: Resource, V: Copy, C: OperationContent<V>>(
     let commit = extend(commit);
     commit.check().map_err(CommitDecisionError::TooLarge)?;
     let store = decided.documents.store.as_ref();
-    match settle(store, &commit).await {
+    match commit_until_known(store, &commit).await {
         Ok(()) => Ok(Some(WrittenCommit {
             version: Version(commit.id()),
             claimed,
         })),
         // The lease of this process ran out, which it does not know yet: the holder of one takes the
         // operation.
-        Err(CommitError::Stale(Which::Write(_))) if claimed.is_some() => {
+        Err(CommitError::Stale(StaleItem::Write(_))) if claimed.is_some() => {
             let (commit, _) = decided.add_to(Commit::new(), StartPlace::Anywhere)?;
             let commit = extend(commit);
-            written(settle(store, &commit).await, Version(commit.id()))
+            written(
+                commit_until_known(store, &commit).await,
+                Version(commit.id()),
+            )
         }
         other => written(other, Version(commit.id())),
     }
@@ -233,8 +236,8 @@ impl WrittenCommit {
     {
         for effect in &decision.effects {
             match effect {
-                Effect::Cancel(id) => engine.cancel_hint(*id),
-                Effect::End(id) => engine.drop_hint(*id),
+                Effect::Cancel(id) => engine.notify_cancelled(*id),
+                Effect::End(id) => engine.notify_ended(*id),
                 Effect::Start(..) | Effect::StartWaiting(..) | Effect::Wake(_) => {}
             }
         }
@@ -246,7 +249,7 @@ impl WrittenCommit {
             result: sender,
         };
         inflight.insert::<S, Q, D>(operation.row.id, started);
-        engine.adopt(operation, permit);
+        engine.run_claimed(operation, permit);
         receiver
     }
 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Commit, Key, KeyRing, Kind, Lost, Operation, OperationId, Place, Realm, Run, SealError,
+    Commit, Key, KeyRing, Kind, Lost, Operation, OperationId, Realm, Run, SealContext, SealError,
     SealedWith, Store, StoreError, Term, Version, Write,
 };
 
@@ -105,7 +105,7 @@ impl Documents {
         match self.store.get(key).await? {
             None => Ok(LoadedDocument::absent()),
             Some(document) => {
-                let (state, sealed_with) = self.open(Place::Document(key), &document.body)?;
+                let (state, sealed_with) = self.open(SealContext::Document(key), &document.body)?;
                 Ok(LoadedDocument {
                     state,
                     version: Some(document.version),
@@ -125,7 +125,7 @@ impl Documents {
         was: &LoadedDocument<S>,
         next: &S,
     ) -> Commit {
-        let body = self.seal(Place::Document(key), next);
+        let body = self.seal(SealContext::Document(key), next);
         let terms = next.terms(key);
         let commit = match was.version {
             None => commit.insert(key.clone(), terms, body),
@@ -204,7 +204,7 @@ impl Documents {
         if *detail == D::default() {
             return Bytes::new();
         }
-        self.seal(Place::Detail(id), detail)
+        self.seal(SealContext::Detail(id), detail)
     }
 
     /// Opens the detail of an operation.
@@ -219,14 +219,14 @@ impl Documents {
         if sealed.is_empty() {
             return Ok(D::default());
         }
-        self.open(Place::Detail(id), sealed)
+        self.open(SealContext::Detail(id), sealed)
             .map(|(detail, _)| detail)
     }
 
     /// Seals the progress of an operation.
     #[must_use]
     pub fn seal_progress<P: Serialize>(&self, id: OperationId, progress: &P) -> Bytes {
-        self.seal(Place::Progress(id), progress)
+        self.seal(SealContext::Progress(id), progress)
     }
 
     /// Opens the progress of an operation; the default if nothing was saved.
@@ -240,14 +240,14 @@ impl Documents {
         if operation.progress.is_empty() {
             return Ok(P::default());
         }
-        self.open(Place::Progress(operation.row.id), &operation.progress)
+        self.open(SealContext::Progress(operation.row.id), &operation.progress)
             .map(|(progress, _)| progress)
     }
 
     /// Seals the request of an operation.
     #[must_use]
     pub fn seal_request<Q: Serialize>(&self, id: OperationId, request: &Q) -> Bytes {
-        self.seal(Place::Request(id), request)
+        self.seal(SealContext::Request(id), request)
     }
 
     /// Opens the request of an operation.
@@ -258,7 +258,7 @@ impl Documents {
         &self,
         operation: &Operation,
     ) -> Result<Q, RecordError> {
-        self.open(Place::Request(operation.row.id), &operation.request)
+        self.open(SealContext::Request(operation.row.id), &operation.request)
             .map(|(request, _)| request)
     }
 
@@ -271,9 +271,9 @@ impl Documents {
         operation: &Operation,
         copy: OperationId,
     ) -> Result<Bytes, RecordError> {
-        let sealed_at = Place::Request(operation.row.id);
+        let sealed_at = SealContext::Request(operation.row.id);
         let (plain, _) = self.keys.open(sealed_at, &operation.request)?;
-        Ok(self.keys.seal(Place::Request(copy), &plain))
+        Ok(self.keys.seal(SealContext::Request(copy), &plain))
     }
 
     /// Seals a value as JSON.
@@ -281,7 +281,7 @@ impl Documents {
     /// # Panics
     /// The type does not serialise.
     #[must_use]
-    pub fn seal<T: Serialize>(&self, place: Place<'_>, value: &T) -> Bytes {
+    pub fn seal<T: Serialize>(&self, place: SealContext<'_>, value: &T) -> Bytes {
         let plain = serde_json::to_vec(value).expect("stored types serialise");
         self.keys.seal(place, &plain)
     }
@@ -292,7 +292,7 @@ impl Documents {
     /// It cannot be opened, or does not have the form of `T`.
     pub fn open<T: DeserializeOwned>(
         &self,
-        place: Place<'_>,
+        place: SealContext<'_>,
         sealed: &[u8],
     ) -> Result<(T, SealedWith), RecordError> {
         let (plain, with) = self.keys.open(place, sealed)?;

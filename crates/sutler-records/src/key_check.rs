@@ -3,7 +3,9 @@
 //! A known text is sealed once in each realm. A wrong key ring is then found before the first request.
 
 use crate::{Documents, RecordError};
-use sutler_journal::{Commit, CommitError, Document, Key, Kind, Place, SealError, StoreError};
+use sutler_journal::{
+    Commit, CommitError, Document, Key, Kind, SealContext, SealError, StoreError,
+};
 
 const META: Kind = Kind::new("meta");
 const CANARY: &str = "canary";
@@ -43,7 +45,7 @@ impl Documents {
 /// See [`VerifyKeysError`].
 pub async fn verify_keys(documents: &Documents) -> Result<(), VerifyKeysError> {
     let key = documents.key_check_key();
-    let place = Place::Document(&key);
+    let place = SealContext::Document(&key);
     for _ in 0..2 {
         if let Some(document) = documents.store.get(&key).await? {
             documents.keys.open(place, &document.body)?;
@@ -69,7 +71,7 @@ pub async fn keys_match(documents: &Documents) -> Result<bool, RecordError> {
     let key = documents.key_check_key();
     let found = documents.store.get(&key).await?;
     let opens = |it: &Document| {
-        let place = Place::Document(&key);
+        let place = SealContext::Document(&key);
         documents.keys.open(place, &it.body).is_ok()
     };
     Ok(found.as_ref().is_some_and(opens))

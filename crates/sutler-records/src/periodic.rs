@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Due, Ended, Key, Lost, Next, OperationId, Outcome, Queue, Run, Stopped,
-    StoreError, Term, Unwritten, Write, settle,
+    Commit, CommitAborted, CommitError, CommitRejected, Due, Key, Lost, Next, OperationId, Outcome,
+    Queue, Run, RunResult, StoreError, Term, Write, commit_until_known,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -92,8 +92,8 @@ impl TaskContext {
         }
         match self.commit(batch.into_commit()).await? {
             Ok(()) => Ok(true),
-            Err(Unwritten::Stale(_)) => Ok(false),
-            Err(Unwritten::TooLarge(why)) => Err(TaskError::failed(
+            Err(CommitRejected::Stale(_)) => Ok(false),
+            Err(CommitRejected::TooLarge(why)) => Err(TaskError::failed(
                 "a record is too large to be kept; make it smaller",
             )
             .because(why)),
@@ -117,11 +117,11 @@ impl TaskContext {
         self.commit(commit).await?.map_err(|_| TaskError::lost())
     }
 
-    async fn commit(&self, commit: Commit) -> TaskResult<Result<(), Unwritten>> {
+    async fn commit(&self, commit: Commit) -> TaskResult<Result<(), CommitRejected>> {
         let committed = self.run.commit_within(commit, self.write_timeout).await;
         committed.map_err(|stopped| match stopped {
-            Stopped::Lost => TaskError::lost(),
-            Stopped::Refused(why) => TaskError::failed(format!(
+            CommitAborted::Lost => TaskError::lost(),
+            CommitAborted::Refused(why) => TaskError::failed(format!(
                 "the store takes no write: {why}; see to it, the next turn does what this one could not"
             )),
         })
@@ -294,7 +294,7 @@ impl PeriodicTasks {
             if let Some(id) = state.operation {
                 commit = commit.write(Write::Wake(id));
             }
-            match settle(documents.store.as_ref(), &commit).await {
+            match commit_until_known(documents.store.as_ref(), &commit).await {
                 Ok(()) => return Ok(number),
                 Err(CommitError::Stale(_)) => {}
                 Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => {
@@ -309,7 +309,7 @@ impl PeriodicTasks {
     ///
     /// # Errors
     /// The claim was lost.
-    pub async fn run(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    pub async fn run(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let Some(task) = self.task_of(&lane) else {
             return self.scheduler.cancel(&run).await;
@@ -390,7 +390,7 @@ impl PeriodicTasks {
         lane: &Key,
         task: &dyn PeriodicTask,
         failure: Option<String>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let outcome = match failure {
             None => Outcome::Succeeded,
             Some(_) => Outcome::Failed,

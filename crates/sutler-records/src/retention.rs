@@ -105,7 +105,7 @@ impl Retention<'_> {
             if swept < BATCH as u64 {
                 return Ok(removed);
             }
-            self.run.rest(Sweep::rest_after(began.elapsed())).await?;
+            self.run.sleep(Sweep::rest_after(began.elapsed())).await?;
         }
     }
 

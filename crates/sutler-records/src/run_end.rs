@@ -11,7 +11,7 @@ use crate::{
 use bytes::Bytes;
 use serde::Serialize;
 use sutler_journal::{
-    Commit, Lost, Next, OperationId, Outcome, Queue, Run, TooLarge, Unwritten, Write,
+    Commit, CommitRejected, CommitSizeError, Lost, Next, OperationId, Outcome, Queue, Run, Write,
 };
 
 /// A resource whose operations end.
@@ -56,7 +56,7 @@ pub trait EndContext<V, D>: Sync {
     fn verb_name(&self, verb: V) -> &'static str;
 
     /// Detail of an operation whose result no store takes.
-    fn too_large(&self, run: &Run, why: TooLarge) -> D;
+    fn too_large(&self, run: &Run, why: CommitSizeError) -> D;
 
     /// Adds further writes to the commit of the end.
     fn extend(
@@ -174,9 +174,9 @@ impl Documents {
                     result.map(|result| result.send(CommittedEnd { state, end }));
                     return Ok(EndResult::Committed);
                 }
-                Err(Unwritten::Stale(_)) => {}
+                Err(CommitRejected::Stale(_)) => {}
                 // The operation fails rather than being tried for ever.
-                Err(Unwritten::TooLarge(why)) => {
+                Err(CommitRejected::TooLarge(why)) => {
                     (end, detail) = (End::Failed, context.too_large(run, why));
                 }
             }

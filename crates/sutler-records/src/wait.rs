@@ -6,7 +6,7 @@
 use crate::{Documents, OperationEnd, RecordError, Resource, ResultReceiver};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use sutler_journal::{Engine, Key, OperationId, Outcome, Polled, State};
+use sutler_journal::{Engine, Key, OperationId, Outcome, PolledOperation, State};
 use tokio::time::Instant;
 
 /// First and longest pause between polls of an operation that runs elsewhere.
@@ -84,7 +84,7 @@ impl Documents {
         lane: &Key,
         id: OperationId,
     ) -> Result<Option<OperationEnd<D>>, RecordError> {
-        let Some(Polled { state, detail, .. }) = self.store.poll(lane, id).await? else {
+        let Some(PolledOperation { state, detail, .. }) = self.store.poll(lane, id).await? else {
             return Ok(Some(OperationEnd {
                 outcome: Outcome::Failed,
                 detail: D::default(),

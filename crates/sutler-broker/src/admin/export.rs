@@ -11,7 +11,7 @@ use crate::lifecycle::instance::Instance;
 use crate::records::{BINDING, INSTANCE, PLAN};
 use bytes::Bytes;
 use std::io;
-use sutler_journal::{Document, Key, List, OperationId, Place, StoreError};
+use sutler_journal::{Document, Key, List, OperationId, SealContext, StoreError};
 use sutler_records::{AUDIT, RecordError, Resource};
 
 /// Documents read at a time.
@@ -111,7 +111,7 @@ async fn whole(desk: &Desk, listed: Document) -> Result<Option<DocumentLine>, St
 }
 
 fn pins(desk: &Desk, document: &Document) -> Result<Vec<OperationId>, RecordError> {
-    let (records, place) = (&desk.stock.records, Place::Document(&document.key));
+    let (records, place) = (&desk.stock.records, SealContext::Document(&document.key));
     if document.key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, &document.body)?;
         return Ok(Resource::referenced_operations(&at));

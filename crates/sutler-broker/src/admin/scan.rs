@@ -5,7 +5,7 @@
 
 use super::answer::Fault;
 use crate::desk::Desk;
-use sutler_journal::{Key, List, Place, Position};
+use sutler_journal::{Key, List, Position, SealContext};
 use sutler_records::Resource;
 
 /// Documents read for one page, at most.
@@ -37,7 +37,7 @@ pub(crate) async fn scan<S: Resource, T>(
         let page = records.store.list(list, at.as_ref(), chunk).await?;
         read += page.documents.len();
         for document in page.documents {
-            let place = Place::Document(&document.key);
+            let place = SealContext::Document(&document.key);
             let (state, _) = records.open::<S>(place, &document.body)?;
             items.extend(pass(&document.key, &state));
         }

@@ -9,7 +9,9 @@ use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Decision, End, Reply, Verb};
 use crate::observe;
 use crate::records::{BINDING, Detail, Request, ResourceKeys as _};
-use sutler_journal::{Commit, Ended, Lost, OperationId, Outcome, Queue, Run, TooLarge, Write};
+use sutler_journal::{
+    Commit, CommitSizeError, Lost, OperationId, Outcome, Queue, Run, RunResult, Write,
+};
 use sutler_records::{EndContext, EndResult, EndedResource, RunEnd};
 
 impl EndedResource for Instance {
@@ -59,7 +61,7 @@ impl EndContext<Verb, Detail> for BrokerExecutor {
         verb.word()
     }
 
-    fn too_large(&self, run: &Run, why: TooLarge) -> Detail {
+    fn too_large(&self, run: &Run, why: CommitSizeError) -> Detail {
         tracing::error!(operation.id = %run.id(), error = %why, "the result cannot be kept");
         let message = "The result of the operation is too large to be kept.";
         Detail {
@@ -112,7 +114,7 @@ impl BrokerExecutor {
     }
 
     /// Ends an operation that its resource does not know: purged, or imported without it.
-    pub(super) async fn end_orphaned(&self, run: &Run) -> Result<Ended, Lost> {
+    pub(super) async fn end_orphaned(&self, run: &Run) -> Result<RunResult, Lost> {
         let message = "The resource of this operation is gone.".to_owned();
         let detail = Detail {
             description: Some(message),
@@ -120,6 +122,6 @@ impl BrokerExecutor {
         };
         self.0.records.end_orphaned(run, &detail).await?;
         self.committed(run, Outcome::Cancelled);
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 }

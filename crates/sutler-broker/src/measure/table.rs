@@ -1,7 +1,7 @@
 //! Every metric of the broker by name: what it is, what it means, which labels it has.
 
 use metrics::Unit;
-use sutler_journal::measure::{Metric, Sort};
+use sutler_journal::metrics::{Metric, MetricKind};
 
 pub(super) const REQUESTS: &str = "sutler_http_requests_total";
 pub(super) const REQUEST_TIMES: &str = "sutler_http_request_duration_seconds";
@@ -21,7 +21,7 @@ pub(super) const AUDITED: &str = "sutler_audit_records_total";
 
 const fn metric(
     name: &'static str,
-    sort: Sort,
+    sort: MetricKind,
     unit: Unit,
     labels: &'static [&'static str],
     help: &'static str,
@@ -40,15 +40,15 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    metric(name, Sort::Counter, Unit::Count, labels, help)
+    metric(name, MetricKind::Counter, Unit::Count, labels, help)
 }
 
 const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(name, Sort::Gauge, Unit::Count, labels, help)
+    metric(name, MetricKind::Gauge, Unit::Count, labels, help)
 }
 
 const fn times(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(name, Sort::Histogram, Unit::Seconds, labels, help)
+    metric(name, MetricKind::Histogram, Unit::Seconds, labels, help)
 }
 
 /// Everything the broker measures, besides what its journal does.
@@ -102,7 +102,7 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     metric(
         OLDEST,
-        Sort::Gauge,
+        MetricKind::Gauge,
         Unit::Seconds,
         &[],
         "Age of the oldest operation that has not ended; sampled.",

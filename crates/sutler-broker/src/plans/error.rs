@@ -3,7 +3,7 @@
 //! Authors see these as a `BuildError` (`broker.rs`).
 
 use crate::schema::SchemaFault;
-use sutler_journal::InvalidKey;
+use sutler_journal::KeyError;
 use sutler_osb::CatalogFaults;
 
 /// Why a catalog or an offering cannot be used.
@@ -22,7 +22,7 @@ pub(crate) enum CatalogError {
     /// It does not serialise.
     Form(serde_json::Error),
     /// The realm has no valid key for copies of plans.
-    Key(InvalidKey),
+    Key(KeyError),
     /// The store does not take the copies of plans.
     Store(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -33,8 +33,8 @@ impl From<SchemaFault> for CatalogError {
     }
 }
 
-impl From<InvalidKey> for CatalogError {
-    fn from(error: InvalidKey) -> Self {
+impl From<KeyError> for CatalogError {
+    fn from(error: KeyError) -> Self {
         Self::Key(error)
     }
 }

@@ -13,7 +13,7 @@ use crate::records::PLAN;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
-use sutler_journal::{Commit, CommitError, Key, List, Place};
+use sutler_journal::{Commit, CommitError, Key, List, SealContext};
 use sutler_osb::Catalog;
 use sutler_records::{Documents, run_blocking};
 
@@ -172,7 +172,7 @@ async fn keep_copies(
             false => offer.pinned(nth, nth_plan),
         };
         if let Some(pinned) = pinned {
-            let body = records.seal(Place::Document(&key), &pinned);
+            let body = records.seal(SealContext::Document(&key), &pinned);
             batch.bytes += body.len();
             batch.digests.insert(digest);
             batch.copies.push((key, body));

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, CommitError, Due, Ended, Key, Kind, Lost, NewOperation, Next, OperationId, Outcome,
-    Queue, Run, Start, StoreError, Write, settle,
+    Commit, CommitError, Due, Key, Kind, Lost, NewOperation, Next, OperationId, Outcome, Queue,
+    Run, RunResult, Start, StoreError, Write, commit_until_known,
 };
 
 /// Kind of the documents of singleton lanes.
@@ -85,7 +85,7 @@ impl Scheduler {
             return Ok(());
         };
         let commit = self.add_run(Commit::new(), lane, &was, next);
-        match settle(self.documents.store.as_ref(), &commit).await {
+        match commit_until_known(self.documents.store.as_ref(), &commit).await {
             // Stale: another replica planned it first.
             Ok(()) | Err(CommitError::Stale(_)) => Ok(()),
             Err(error) => Err(error),
@@ -136,7 +136,7 @@ impl Scheduler {
         lane: &Key,
         outcome: Outcome,
         next: impl Fn(&D) -> Option<NextRun<D>>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         loop {
             let was = self.documents.load_for_run::<D>(run, lane).await?;
             let commit = Commit::new()
@@ -151,7 +151,7 @@ impl Scheduler {
                 },
             };
             if run.commit(commit).await?.is_ok() {
-                return Ok(Ended::Finished);
+                return Ok(RunResult::Finished);
             }
         }
     }
@@ -161,12 +161,12 @@ impl Scheduler {
     ///
     /// # Errors
     /// The claim was lost.
-    pub async fn cancel(&self, run: &Run) -> Result<Ended, Lost> {
+    pub async fn cancel(&self, run: &Run) -> Result<RunResult, Lost> {
         let commit = Commit::new()
             .advance(run.id(), Next::Done(Outcome::Cancelled), None, None)
             .write(Write::Unpin(run.id()));
         run.commit(commit).await?.map_err(|_| Lost)?;
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 
     fn add_run<D: TaskDocument>(

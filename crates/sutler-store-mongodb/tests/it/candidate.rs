@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, Store, StoreError};
 use sutler_servers::{Held, MongoDialect, Place, Proxy, Server, mongodb};
 use sutler_store_mongodb::MongoStore;
@@ -78,7 +78,7 @@ impl Candidate for Mongo {
         });
     }
 
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         let store = self.current();
         let Held { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
@@ -94,7 +94,7 @@ struct Kept {
 }
 
 #[async_trait]
-impl Stalled for Kept {
+impl StalledCommit for Kept {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         let _ = self.go.send(());
         let ended = self.commit.await;

@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::Store;
-use sutler_journal::conformance::hold_under_blows;
+use sutler_journal::conformance::check_under_faults;
 use sutler_servers::{Demands, MongoDialect, Place, Proxy, Server, mongodb as servers, strike};
 use sutler_store_mongodb::{MongoSettings, MongoStore};
 
@@ -38,5 +38,5 @@ async fn what_was_acknowledged_is_there_once_whatever_breaks() {
         stores.push(store);
     }
     let blow = |n: usize| strike(n, &proxies[n % REPLICAS], &server);
-    hold_under_blows(mongo.current(), stores, BLOWS, blow).await;
+    check_under_faults(mongo.current(), stores, BLOWS, blow).await;
 }

@@ -4,7 +4,7 @@ use crate::candidate::Mongo;
 use crate::scene::{insert, key};
 use mongodb::bson::{Document as Bsons, doc};
 use secrecy::SecretString;
-use sutler_journal::{Cursor, Store, settle};
+use sutler_journal::{Cursor, Store, commit_until_known};
 use sutler_servers::{Cut, Demands, MongoDialect, PASSWORD, Proxy, Tls, mongodb as servers};
 use sutler_store_mongodb::{MongoStore, OpenError};
 use tokio::task::JoinSet;
@@ -118,7 +118,7 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     for _ in 0..4 {
         proxy.cut(Cut::After);
     }
-    let settled = settle(&store, &insert("b", 1)).await;
+    let settled = commit_until_known(&store, &insert("b", 1)).await;
     settled.expect("a commit");
     let changes = store.changes(&Cursor::default(), 10).await;
     assert_eq!(changes.expect("changes").changes.len(), 2);

@@ -2,7 +2,7 @@
 //! and copies of it in other stores.
 //!
 //! Flags and dispatch. Which store is meant is in `store/chosen.rs`, each verb in a file of its own. What
-//! they do is the journal's (`sutler_journal::copy`, `sutler_journal::examine`).
+//! they do is the journal's (`sutler_journal::copy`, `sutler_journal::inspect`).
 
 mod bar;
 mod check;

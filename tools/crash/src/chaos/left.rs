@@ -68,7 +68,7 @@ pub(super) async fn read(store: &dyn Store) -> Checked<Left> {
     };
     let mut from = Vec::new();
     loop {
-        let page = store.filed(&from, PAGE).await.map_err(unread)?;
+        let page = store.scan_documents(&from, PAGE).await.map_err(unread)?;
         for filed in &page {
             let key = &filed.document.key;
             let word = filed.terms.iter().find(|term| term.name == "lifecycle");

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Expect, Filed, Key, LeaseError, List, LogChunk,
-    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
-    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId, Write,
+    Changes, Commit, CommitError, Cursor, Document, Expect, IndexedDocument, Key, LeaseError, List,
+    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
+    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId, Write,
 };
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use tokio::sync::watch;
@@ -205,7 +205,11 @@ impl Store for Witness {
         self.inner.operation(id).await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         self.inner.poll(lane, id).await
     }
 
@@ -218,7 +222,11 @@ impl Store for Witness {
         self.inner.list(list, after, limit).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         self.inner.filed(from, limit).await
     }
 
@@ -261,7 +269,7 @@ impl Store for Witness {
         self.inner.stats().await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
         self.inner.survey().await
     }
 

@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use crate::properties::{refused, same};
-use sutler_journal::{Key, KeyRing, Kind, OperationId, Place, Realm, SealError};
+use sutler_journal::{Key, KeyRing, Kind, OperationId, Realm, SealContext, SealError};
 
 pub(super) const RING_WORDS: &[&str] = &[
     "2026:",
@@ -31,7 +31,7 @@ pub(super) fn key_ring(input: &[u8]) -> Verdict {
     };
     match KeyRing::parse(text) {
         Ok(ring) => {
-            let place = Place::Request(OperationId(Default::default()));
+            let place = SealContext::Request(OperationId(Default::default()));
             let sealed = ring.seal(place, PLAIN);
             let opened = ring.open(place, &sealed).map(|(plain, _)| plain);
             same(
@@ -58,13 +58,13 @@ pub(super) fn sealed(input: &[u8]) -> Verdict {
     let key = |id: &str| Key::new(&realm, instance, &[id]).map_err(|error| error.to_string());
     let (here, there) = (key("here")?, key("there")?);
     let elsewhere = [
-        Place::Document(&there),
-        Place::Detail(OperationId(Default::default())),
+        SealContext::Document(&there),
+        SealContext::Detail(OperationId(Default::default())),
     ];
     for place in elsewhere {
         same(&ring.open(place, input).is_err(), &true, "opens elsewhere")?;
     }
-    match ring.open(Place::Document(&here), input) {
+    match ring.open(SealContext::Document(&here), input) {
         Ok((plain, with)) => {
             same(
                 &GENUINE.contains(&input),

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use sutler::StoreUrl;
-use sutler_journal::copy::{CopyError, Copying, Finished, Progress, Step};
+use sutler_journal::copy::{CopyError, CopyProgress, CopyReport, CopyStep, StoreCopy};
 use sutler_journal::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -42,10 +42,10 @@ pub(crate) struct CopyArgs {
 /// How a copy ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    Finished(Finished),
+    CopyReport(CopyReport),
     /// So many workers still hold leases in the source.
-    CaughtUp(Progress, u64),
-    Interrupted(Progress),
+    CaughtUp(CopyProgress, u64),
+    Interrupted(CopyProgress),
 }
 
 pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, Fault> {
@@ -57,7 +57,7 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, Fault> {
     }
     let survey = source.survey().await.map_err(unanswered)?;
     let stats = source.stats().await.map_err(unanswered)?;
-    let mut copying = Copying::begin(Arc::clone(&source), target, &from).await?;
+    let mut copying = StoreCopy::begin(Arc::clone(&source), target, &from).await?;
     let progress = copying.progress();
     let everything = survey.documents + stats.live + stats.terminal;
     let drawing = tokio::spawn(draw(progress.clone(), everything));
@@ -85,7 +85,11 @@ fn unanswered(cause: StoreError) -> Fault {
 }
 
 /// Copies; finishes if it shall, or if nobody works in the source.
-async fn work(copying: &mut Copying, source: &dyn Store, finish: bool) -> Result<Ended, CopyError> {
+async fn work(
+    copying: &mut StoreCopy,
+    source: &dyn Store,
+    finish: bool,
+) -> Result<Ended, CopyError> {
     if let Some(finished) = copying.finished() {
         return Ok(Ended::Finished(finished.clone()));
     }
@@ -111,16 +115,16 @@ impl Drop for Cleared {
     }
 }
 
-async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
+async fn draw(mut progress: watch::Receiver<CopyProgress>, everything: u64) {
     let bar = Cleared(bar(everything));
     loop {
         let now = *progress.borrow_and_update();
         let (word, done) = match now.step {
-            Step::Beginning => ("looking for the end of the feed", 0),
-            Step::Documents => ("copied (documents)", now.documents),
-            Step::Operations => ("copied (operations)", now.documents + now.operations),
-            Step::Following => ("copied, changes followed", now.documents + now.operations),
-            Step::Comparing => ("compared", now.compared),
+            CopyStep::Beginning => ("looking for the end of the feed", 0),
+            CopyStep::Documents => ("copied (documents)", now.documents),
+            CopyStep::Operations => ("copied (operations)", now.documents + now.operations),
+            CopyStep::Following => ("copied, changes followed", now.documents + now.operations),
+            CopyStep::Comparing => ("compared", now.compared),
         };
         bar.0.set_message(word);
         bar.0.set_position(done.min(everything));
@@ -132,7 +136,7 @@ async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
 
 fn text(from: &str, to: &str, ended: &Ended) -> String {
     match ended {
-        Ended::Finished(Finished {
+        Ended::Finished(CopyReport {
             documents,
             operations,
             digest,

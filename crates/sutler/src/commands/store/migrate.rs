@@ -21,7 +21,7 @@ pub(crate) struct MigrateArgs {
 
 pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Fault> {
     let found = args.chosen.open().await?;
-    let layout = found.store.survey().await?.layout;
+    let layout = found.store.info().await?.layout;
     match args.output {
         Output::Table => say(&format!("{}\n", sentence(&found.name, layout)))?,
         Output::Json => {

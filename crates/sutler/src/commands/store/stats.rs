@@ -8,8 +8,8 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use sutler_journal::examine::{Census, census};
-use sutler_journal::{Stats, StoreTime, Survey};
+use sutler_journal::inspect::{StoreCounts, count_all};
+use sutler_journal::{Stats, StoreInfo, StoreTime};
 
 /// Which store.
 #[derive(Args)]
@@ -25,9 +25,9 @@ pub(crate) struct StatsArgs {
 /// All that is told.
 struct Told {
     name: String,
-    census: Census,
+    count_all: StoreCounts,
     stats: Stats,
-    survey: Survey,
+    survey: StoreInfo,
     now: StoreTime,
 }
 
@@ -35,15 +35,15 @@ pub(super) async fn run(args: StatsArgs) -> Result<ExitCode, Fault> {
     args.chosen.must_exist()?;
     let found = args.chosen.open().await?;
     let store = &*found.store;
-    let (survey, stats) = (store.survey().await?, store.stats().await?);
+    let (survey, stats) = (store.info().await?, store.stats().await?);
     let bar = bar(survey.documents + stats.live + stats.terminal);
     bar.set_message("counted");
     let seen = |documents, operations| bar.set_position(documents + operations);
-    let counted = census(store, &seen).await;
+    let counted = count_all(store, &seen).await;
     bar.finish_and_clear();
     let told = Told {
         name: found.name,
-        census: counted?,
+        count_all: counted?,
         stats,
         survey,
         now: store.now().await?,
@@ -59,19 +59,19 @@ fn table(told: &Told) -> String {
     let mut text = format!("{}\n", told.name);
     let mut documents = plain();
     documents.set_header(["REALM", "KIND", "DOCUMENTS"]);
-    for ((realm, kind), count) in &told.census.documents {
+    for ((realm, kind), count) in &told.count_all.documents {
         documents.add_row([realm.clone(), kind.clone(), count.to_string()]);
     }
     text += &trimmed(documents, 2);
     let mut operations = plain();
     operations.set_header(["OPERATIONS", ""]);
-    for (word, count) in &told.census.operations {
+    for (word, count) in &told.count_all.operations {
         operations.add_row([(*word).to_owned(), count.to_string()]);
     }
     operations.add_row(["accepted ever".to_owned(), told.stats.accepted.to_string()]);
     operations.add_row(["cleaned up".to_owned(), told.stats.cleaned.to_string()]);
     text += &trimmed(operations, 1);
-    let Survey {
+    let StoreInfo {
         layout,
         leases,
         leases_over,
@@ -97,7 +97,7 @@ fn table(told: &Told) -> String {
 }
 
 fn oldest(told: &Told) -> String {
-    match &told.census.oldest {
+    match &told.count_all.oldest {
         Some(it) => format!(
             "{} {} of {} {}, for {}",
             it.verb,
@@ -111,10 +111,10 @@ fn oldest(told: &Told) -> String {
 }
 
 fn value(told: &Told) -> Value {
-    let documents = told.census.documents.iter();
+    let documents = told.count_all.documents.iter();
     let documents = documents
         .map(|((realm, kind), count)| json!({ "realm": realm, "kind": kind, "documents": count }));
-    let oldest = told.census.oldest.as_ref().map(|it| {
+    let oldest = told.count_all.oldest.as_ref().map(|it| {
         json!({
             "operation": it.id.to_string(),
             "verb": it.verb,
@@ -129,7 +129,7 @@ fn value(told: &Told) -> Value {
         "store": told.name,
         "layout": survey.layout.now,
         "documents": documents.collect::<Vec<_>>(),
-        "operations": told.census.operations,
+        "operations": told.count_all.operations,
         "accepted": told.stats.accepted,
         "cleaned": told.stats.cleaned,
         "oldest_unfinished": oldest,

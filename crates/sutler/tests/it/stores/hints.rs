@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Commit, Due, Ended, Engine, EngineSettings, Executor, Key, Kind, Lost, NewOperation, Next,
-    OperationId, Outcome, Queue, Realm, Run, Start, Store,
+    Commit, Due, Engine, EngineSettings, Executor, Key, Kind, Lost, NewOperation, Next,
+    OperationId, Outcome, Queue, Realm, Run, RunResult, Start, Store,
 };
 use sutler_servers::say;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -27,11 +27,11 @@ struct Tells(UnboundedSender<Instant>);
 
 #[async_trait]
 impl Executor for Tells {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let _ = self.0.send(Instant::now());
         let done = Commit::new().advance(run.id(), Next::Done(Outcome::Succeeded), None, None);
         run.commit(done).await?.map_err(|_| Lost)?;
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 
     async fn give_up(&self, _run: Arc<Run>) -> Result<(), Lost> {
