@@ -1,22 +1,19 @@
 //! Putting a broker together: catalog, services, store, authentication.
 //!
-//! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
+//! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
 
 mod extension;
 
 use crate::admin::{Admin, Backup, Copied};
-use crate::auth::{Auth, AuthFault};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
 use crate::front::{Front, Served, router};
-use crate::health::{self, Probes, Watched};
+use crate::health::{self, BrokerHealth, Watched};
 use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{CatalogError, Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
-use crate::schema::SchemaFault;
-use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
 use crate::stock::{Stock, host_queue_of, queue_of};
@@ -25,7 +22,6 @@ use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use sutler_journal::{
     CommitError, Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings,
     Realm, Store,
@@ -35,6 +31,8 @@ use sutler_records::{
     COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, VerifyKeysError,
     verify_keys,
 };
+use sutler_schema::SchemaError;
+use sutler_server::{Auth, AuthFault, Places, Probes, Secured, Tls, TlsFault, Turnstile};
 use tokio_util::sync::CancellationToken;
 
 /// Why a broker does not start. Each says what to do.
@@ -48,7 +46,7 @@ pub enum BuildError {
     CatalogFile(#[from] CatalogFileError),
     /// A parameter schema cannot be used.
     #[error(transparent)]
-    Schema(#[from] SchemaFault),
+    Schema(#[from] SchemaError),
     /// An offering without a service.
     #[error(
         "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
@@ -149,7 +147,8 @@ pub struct Broker {
     copied: Option<Copied>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
-    probes: Probes,
+    metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+    public_metrics: bool,
     tasks: Vec<Arc<dyn PeriodicTask>>,
     awaits_keeper: bool,
 }
@@ -175,7 +174,8 @@ impl Broker {
             copied: None,
             replaced: HashMap::new(),
             tls: None,
-            probes: Probes::default(),
+            metrics_page: None,
+            public_metrics: false,
             tasks: Vec::new(),
             awaits_keeper: false,
         }
@@ -307,14 +307,14 @@ impl Broker {
     /// What the administration shows as its metrics, in the text format of Prometheus.
     #[must_use]
     pub fn metrics_page(mut self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        self.probes.metrics = Some(Arc::new(page));
+        self.metrics_page = Some(Arc::new(page));
         self
     }
 
     /// Shows the metrics to everybody who can reach the broker's port, at `/metrics`.
     #[must_use]
     pub fn public_metrics(mut self) -> Self {
-        self.probes.public_metrics = true;
+        self.public_metrics = true;
         self
     }
 
@@ -337,7 +337,7 @@ impl Broker {
             }),
         }
         let platforms = admit(platforms)?;
-        let tls = self.tls.map(Secured::new).transpose()?;
+        let tls = self.tls.map(Secured::new).transpose()?.map(Arc::new);
         platforms.iter().for_each(|it| it.auth.warm());
         let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
@@ -354,9 +354,10 @@ impl Broker {
         let (tasks, extra) = extensions.unzip();
         shelves.extend(extra);
         let engine = engine_of(store, &shelves, &settings, tasks.clone()).await?;
+        let health = Arc::new(BrokerHealth::default());
         if let Some(stock) = shelves.first() {
             tokio::spawn(health::watch(Watched {
-                health: self.probes.health.clone(),
+                health: health.clone(),
                 store: observed,
                 engine: engine.clone(),
                 canary: stock.records.key_check_key(),
@@ -364,7 +365,8 @@ impl Broker {
             }));
         }
         let replaced = Arc::new(self.replaced);
-        let places = Places::new(settings.limits.clone());
+        let draining = CancellationToken::new();
+        let places = Places::new(settings.limits.clone(), draining.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
             let engine = engine.clone();
             let http = Http {
@@ -387,9 +389,14 @@ impl Broker {
             plans,
             settings,
             tls,
-            draining: CancellationToken::new(),
+            draining,
             admin,
-            probes: self.probes,
+            probes: Probes {
+                health: health.clone(),
+                metrics: self.metrics_page,
+                public_metrics: self.public_metrics,
+            },
+            health,
             tasks,
         };
         Ok(Running(Arc::new(front)))
@@ -438,11 +445,7 @@ impl Running {
 
     /// Stops claiming, waits for what runs, gives the rest back.
     pub async fn shut_down(&self) {
-        self.0.engine.shut_down(self.drain()).await;
-    }
-
-    pub(crate) fn drain(&self) -> Duration {
-        self.0.settings.drain
+        self.0.engine.shut_down(self.0.settings.drain).await;
     }
 }
 

@@ -16,9 +16,8 @@ mod wait;
 pub(crate) use order::{Command, Given, Obeyed};
 pub(crate) use poll::LastOperation;
 
-use crate::auth::Caller;
-use crate::lifecycle::{Decision, Pace, Reply, Verb};
-use crate::observe;
+use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
+use crate::operation_log::{self, Origin};
 use crate::records::{Detail, RefusedAs, Request, asked};
 use crate::refusal::Refusal;
 use crate::service::Policy;
@@ -32,6 +31,7 @@ use sutler_records::{
     CommitDecisionError, DecisionCommit, Documents, LoadedDocument, OperationContent, RecordError,
     Resource, ResultReceiver, StartPlace, commit_decision,
 };
+use sutler_server::RequestContext;
 
 /// How often a request reads and decides again before it gives up: others kept coming first.
 const TRIES: u32 = 32;
@@ -39,11 +39,21 @@ const TRIES: u32 = 32;
 /// Who asks, and how.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
-    /// Who was let in; nobody where the broker itself asks.
-    pub caller: Option<Caller>,
+    /// Context of the request; none where the broker itself asks.
+    pub context: Option<Arc<RequestContext>>,
     pub accepts_incomplete: bool,
     pub identity: Option<OriginatingIdentity>,
     pub request_identity: Option<RequestIdentity>,
+}
+
+impl Asker {
+    /// The broker itself asks, because of a request.
+    pub(crate) fn broker(context: Option<Arc<RequestContext>>) -> Self {
+        Self {
+            context,
+            ..Self::default()
+        }
+    }
 }
 
 /// Why there is no success to answer with.
@@ -155,7 +165,7 @@ impl Desk {
         let Some(written) = commit_decision(decided, place, extend).await? else {
             return Ok(None);
         };
-        observe::accepted(key, &decision.effects, &draft.request);
+        draft.accepted(key, &decision.effects);
         let inflight = &self.stock.inflight;
         let result = written.start(engine, inflight, &decision, &draft.request, waits);
         Ok(Some(CommittedDecision {
@@ -206,6 +216,8 @@ impl OperationContent<Verb> for DraftContent<'_> {
 /// What an operation that starts now is given.
 struct Draft {
     request: Request,
+    /// Context of the request that is being answered.
+    context: Option<Arc<RequestContext>>,
     /// What polls are told about when to come again, in seconds.
     retry_after: Option<u64>,
     /// What an operator's order leaves behind.
@@ -227,16 +239,27 @@ fn draft(what: &impl Serialize, asker: &Asker) -> Draft {
         asked: asked(what),
         identity: asker.identity.clone(),
         request_identity: asker.request_identity.clone(),
-        origin: observe::origin(),
+        origin: asker
+            .context
+            .as_deref()
+            .map(Origin::from)
+            .unwrap_or_default(),
     };
     Draft {
         request,
+        context: asker.context.clone(),
         retry_after: None,
         note: None,
     }
 }
 
 impl Draft {
+    /// Logs the operations that a commit started.
+    fn accepted(&self, lane: &Key, effects: &[Effect]) {
+        let context = self.context.as_deref();
+        operation_log::accepted(lane, effects, &self.request, context);
+    }
+
     /// Adds the document that was read and the audit entry to a commit.
     fn extend(&self, commit: Commit, reads: Option<&(Key, Version)>) -> Commit {
         let commit = match reads {

@@ -15,7 +15,7 @@ use crate::error::{Error, Kind};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::plans::OfferedPlan;
 use crate::records::{BINDING, Detail, INSTANCE, RefusedAs, Request, ResourceKeys as _, Steps};
 use crate::refusal::Refusal;
@@ -98,7 +98,7 @@ impl Executor for Executors {
 /// What a hook's run came to.
 pub(super) enum Ran<T> {
     /// It ended.
-    RunResult(End<T>, Detail),
+    Ended(End<T>, Detail),
     /// It is worth another attempt.
     Again(Duration),
 }
@@ -117,12 +117,12 @@ impl BrokerExecutor {
         match Verb::of(&row.verb) {
             Some(verb) if row.lane.kind() == BINDING.as_str() => {
                 let fresh = self.load_operation::<Binding>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_binding(run, verb, fresh).instrument(span).await
             }
             Some(verb) if row.lane.kind() == INSTANCE.as_str() => {
                 let fresh = self.load_operation::<Instance>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_instance(run, verb, fresh).instrument(span).await
             }
             Some(_) | None => cleanup::run(&self.0, &run).await,
@@ -138,7 +138,7 @@ impl BrokerExecutor {
         };
         let row = &run.operation().row;
         let request = self.0.records.open_request::<Request>(run.operation()).ok();
-        let span = observe::operation_span(&run, request.as_ref());
+        let span = operation_log::operation_span(&run, request.as_ref());
         if row.lane.kind() == BINDING.as_str() {
             let end = self.conclude::<Binding>(&run, failed(detail));
             end.instrument(span).await

@@ -6,11 +6,9 @@
 
 mod admin;
 mod audit;
-mod auth;
 mod broker;
 mod catalog_file;
 mod cleanup;
-mod content;
 mod cx;
 mod desk;
 mod error;
@@ -22,27 +20,23 @@ mod health;
 mod http;
 mod keeper;
 mod lifecycle;
-pub mod measure;
-mod observe;
+pub mod metrics;
+mod operation_log;
 mod pins;
+mod plan_schemas;
 mod plans;
 mod platform;
 mod realms;
 mod records;
 mod refusal;
-mod schema;
-mod server;
+mod serve;
 mod service;
 mod settings;
 mod stock;
-mod trace;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
-pub use auth::{
-    Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,
-};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
     CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
@@ -61,11 +55,6 @@ pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
 pub use realms::InstanceCounts;
 pub use refusal::{Refusal, Resource};
-pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
-pub use server::{
-    ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble,
-    raise_descriptor_limit,
-};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
@@ -76,7 +65,12 @@ pub use sutler_records::{
     PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError, TaskResult,
     TaskStatus, run_blocking, run_in_background,
 };
-pub use trace::{Propagation, TraceParent, propagate_with};
+pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
+pub use sutler_server::{
+    Auth, AuthFault, Caller, Certificates, ClientCertificates, Issuer, KeySet, Limits,
+    PeerCertificate, Proofs, Propagation, Rate, Tls, TlsFault, TlsTrouble, TraceParent, Users, Via,
+    hash_password, propagate_with, raise_descriptor_limit,
+};
 
 /// What nearly every broker needs.
 pub mod prelude {

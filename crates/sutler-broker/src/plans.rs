@@ -17,10 +17,9 @@ mod tests;
 pub use offering::Offering;
 pub use swap::Slot;
 
-use crate::content::Content;
 use crate::keeper::{Kept as Keeping, Standing};
+use crate::plan_schemas::compile_schemas;
 use crate::records::PLAN;
-use crate::schema::ParameterSchemas;
 use crate::service::UntypedService;
 pub(crate) use error::CatalogError;
 use listing::Listing;
@@ -30,6 +29,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
 use sutler_records::{Documents, RecordError};
+use sutler_schema::ParameterSchemas;
+use sutler_server::Content;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -120,7 +121,7 @@ impl Cache {
 
     fn keep(&self, pinned: PinnedPlan, digest: &str) -> Arc<OfferedPlan> {
         // What is offered was compiled before; a copy whose schemas were good once is used as it is.
-        let schemas = ParameterSchemas::compile(&pinned).unwrap_or_default();
+        let schemas = compile_schemas(&pinned).unwrap_or_default();
         let plan = Arc::new(OfferedPlan {
             pinned: Arc::new(pinned),
             digest: digest.to_owned(),

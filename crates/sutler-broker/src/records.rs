@@ -5,7 +5,7 @@
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, Decision};
-use crate::observe::Origin;
+use crate::operation_log::Origin;
 use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

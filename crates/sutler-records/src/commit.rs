@@ -4,6 +4,9 @@
 //! Runs add a decision to their own commit with [`DecisionCommit::add_to`]. Rules are not here, and
 //! neither are logs and metrics: the crate above writes them between the commit and the start.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{
     Decision, Documents, Effect, InflightCache, LoadedDocument, RecordError, Resource,
     ResultReceiver, StartedOperation,
@@ -156,7 +159,7 @@ impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
 pub enum CommitDecisionError {
     /// No store takes a commit of this size.
     #[error(transparent)]
-    CommitSizeError(CommitSizeError),
+    TooLarge(CommitSizeError),
     /// The request of an operation that starts cannot be opened.
     #[error(transparent)]
     Record(#[from] RecordError),

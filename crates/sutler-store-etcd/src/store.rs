@@ -163,7 +163,11 @@ impl Store for EtcdStore {
         self.page(list, after, limit).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<IndexedDocument>, StoreError> {
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         self.documents_with_terms(from, limit).await
     }
 
@@ -203,7 +207,7 @@ impl Store for EtcdStore {
         self.counts().await
     }
 
-    async fn survey(&self) -> Result<StoreInfo, StoreError> {
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
         self.look_over().await
     }
 

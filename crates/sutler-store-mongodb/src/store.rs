@@ -156,7 +156,11 @@ impl Store for MongoStore {
         Ok(self.page(list, after, limit).await?)
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<IndexedDocument>, StoreError> {
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         Ok(self.with_terms(from, limit).await?)
     }
 
@@ -196,7 +200,7 @@ impl Store for MongoStore {
         Ok(self.counts().await?)
     }
 
-    async fn survey(&self) -> Result<StoreInfo, StoreError> {
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
         Ok(self.tell().await?)
     }
 

@@ -128,8 +128,12 @@ impl Store for PostgresStore {
         self.shared.list(list, after, limit).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<IndexedDocument>, StoreError> {
-        self.shared.filed(from, limit).await
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        self.shared.scan_documents(from, limit).await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
@@ -168,8 +172,8 @@ impl Store for PostgresStore {
         self.shared.stats().await
     }
 
-    async fn survey(&self) -> Result<StoreInfo, StoreError> {
-        self.shared.survey(self.layout).await
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.shared.info(self.layout).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

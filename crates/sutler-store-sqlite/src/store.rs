@@ -268,7 +268,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<IndexedDocument>, StoreError> {
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         let from = from.to_vec();
         self.read_many(move |view| documents::filed(view, &from, limit))
             .await
@@ -321,7 +325,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn survey(&self) -> Result<StoreInfo, StoreError> {
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
         let leases = self.ask(|desk, now| Ok(desk.leases(now))).await?;
         let read = self.read_many(move |view| lists::survey(view.db, leases));
         let layout = self.layout;

@@ -4,7 +4,6 @@
 //! moment of the whole, drain the broker first. The form of the lines is in `line.rs`.
 
 use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
-use super::stream::Pieces;
 use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
@@ -13,6 +12,7 @@ use bytes::Bytes;
 use std::io;
 use sutler_journal::{Document, Key, List, OperationId, SealContext, StoreError};
 use sutler_records::{AUDIT, RecordError, Resource};
+use sutler_server::Pieces;
 
 /// Documents read at a time.
 const CHUNK: usize = 50;

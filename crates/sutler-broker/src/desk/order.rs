@@ -10,10 +10,12 @@ use crate::lifecycle::instance::{self, Change, Instance, parent};
 use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
 use crate::records::{BINDING, OF, Request, ResourceKeys as _};
+use std::sync::Arc;
 use sutler_journal::{Key, List, Operation, OperationId, Outcome, State, StoreError, Version};
 use sutler_osb::{BindingId, InstanceId};
 use sutler_records::{Actor, AuditResult};
 use sutler_records::{LoadedDocument, RecordError, Resource};
+use sutler_server::RequestContext;
 
 /// Bindings of a purged instance that are read at a time.
 const PAGE: usize = 50;
@@ -60,6 +62,8 @@ impl Command {
 pub(crate) struct Given {
     pub command: Command,
     pub by: Actor,
+    /// Context of the request that gave it.
+    pub context: Arc<RequestContext>,
 }
 
 /// What came of an order.
@@ -190,7 +194,8 @@ impl Desk {
             self.file(&entry).await?;
             return Ok(Some(entry));
         }
-        let mut draft = draft(&given.command.word(), &Asker::default());
+        let asker = Asker::broker(Some(given.context.clone()));
+        let mut draft = draft(&given.command.word(), &asker);
         if let Some(request) = request {
             draft.request = request;
         }

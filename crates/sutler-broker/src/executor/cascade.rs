@@ -6,7 +6,7 @@
 use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
 use crate::lifecycle::{Ask, Asynchrony, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::records::{BINDING, BUSY, Detail, OF, Request, Steps, asked};
 use bytes::Bytes;
 use std::time::Duration;
@@ -123,7 +123,7 @@ impl BrokerExecutor {
         let commit = commit.advance(run.id(), sutler_journal::Next::Same, None, Some(progress));
         // Somebody was first with this binding: the next look finds out.
         if run.commit(commit).await?.is_ok() {
-            observe::accepted(key, &decision.effects, &request);
+            operation_log::accepted(key, &decision.effects, &request, None);
         }
         Ok(())
     }

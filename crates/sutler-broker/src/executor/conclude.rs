@@ -7,7 +7,7 @@ use crate::audit::audit_enabled;
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Decision, End, Reply, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::records::{BINDING, Detail, Request, ResourceKeys as _};
 use sutler_journal::{
     Commit, CommitSizeError, Lost, OperationId, Outcome, Queue, Run, RunResult, Write,
@@ -97,7 +97,7 @@ impl EndContext<Verb, Detail> for BrokerExecutor {
         };
         let open = || self.0.records.open_request::<Request>(run.operation()).ok();
         let request = audit_enabled().then(open).flatten();
-        observe::ended(run, verb, outcome, request.as_ref());
+        operation_log::ended(run, verb, outcome, request.as_ref());
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Authors see these as a `BuildError` (`broker.rs`).
 
-use crate::schema::SchemaFault;
 use sutler_journal::KeyError;
 use sutler_osb::CatalogFaults;
+use sutler_schema::SchemaError;
 
 /// Why a catalog or an offering cannot be used.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) enum CatalogError {
     /// It breaks rules of the specification.
     Catalog(CatalogFaults),
     /// A parameter schema cannot be used.
-    Schema(SchemaFault),
+    Schema(SchemaError),
     /// An offering has no service.
     NoService(String),
     /// An offering that is to stay as it is offered is not offered.
@@ -27,8 +27,8 @@ pub(crate) enum CatalogError {
     Store(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl From<SchemaFault> for CatalogError {
-    fn from(fault: SchemaFault) -> Self {
+impl From<SchemaError> for CatalogError {
+    fn from(fault: SchemaError) -> Self {
         Self::Schema(fault)
     }
 }

@@ -29,7 +29,7 @@ use sutler_broker::{
     CollectionItem, Collections, CollectionsError, Keeper, Offering, Revision, Running, Standing,
     run_blocking, run_in_background,
 };
-use sutler_registry::{Change, SpecName};
+use sutler_registry::{RegistryChange, SpecName};
 
 /// How often it is looked whether something else is written down.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -170,7 +170,7 @@ impl Shop {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self) -> sutler_broker::Result<Vec<Change>> {
+    pub async fn plan(&self) -> sutler_broker::Result<Vec<RegistryChange>> {
         let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
         let plan = run_in_background(async move { refresh.plan(&ledger).await }).await?;
         plan.map_err(sutler_broker::Error::from_task)

@@ -9,7 +9,7 @@ use sqlx::{Arguments, Row as _};
 use sutler_journal::{IndexedDocument, Layout, StoreError, StoreInfo};
 
 impl Shared {
-    pub(super) async fn filed(
+    pub(super) async fn scan_documents(
         &self,
         from: &[u8],
         limit: usize,
@@ -25,7 +25,7 @@ impl Shared {
             .map_err(Trouble::into_store_error)
     }
 
-    pub(super) async fn survey(&self, layout: Layout) -> Result<StoreInfo, StoreError> {
+    pub(super) async fn info(&self, layout: Layout) -> Result<StoreInfo, StoreError> {
         let answer = self.ask(sql::SURVEY, &|_| Ok(())).await;
         answer
             .and_then(|found| survey(layout, &found))

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use sutler::{Flag, Held, Loaded, restart_to_apply, store_server};
-use sutler_broker::measure::{self, Reloaded, Success};
+use sutler_broker::metrics::{self, Reloaded, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -45,7 +45,7 @@ impl Reloads {
             tracing::error!(%error, "the audit goes on in the file that was open");
         }
         let loaded = sutler::load(self.file.as_deref(), &self.flags);
-        measure::reloaded(Reloaded::Configuration, Success::from(&loaded));
+        metrics::reloaded(Reloaded::Configuration, Success::from(&loaded));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(faults) => {
@@ -121,7 +121,7 @@ pub(super) fn store_now(loaded: &Loaded) -> Option<SecretString> {
 }
 
 fn told<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {
-    measure::reloaded(what, Success::from(&result));
+    metrics::reloaded(what, Success::from(&result));
     match result {
         Ok(()) => true,
         Err(error) => {

@@ -42,7 +42,7 @@ pub(crate) struct CopyArgs {
 /// How a copy ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    CopyReport(CopyReport),
+    Finished(CopyReport),
     /// So many workers still hold leases in the source.
     CaughtUp(CopyProgress, u64),
     Interrupted(CopyProgress),
@@ -55,7 +55,7 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, Fault> {
     if from == to {
         return Err("--from and --to name the same store: name an empty one with --to".into());
     }
-    let survey = source.survey().await.map_err(unanswered)?;
+    let survey = source.info().await.map_err(unanswered)?;
     let stats = source.stats().await.map_err(unanswered)?;
     let mut copying = StoreCopy::begin(Arc::clone(&source), target, &from).await?;
     let progress = copying.progress();
@@ -94,7 +94,7 @@ async fn work(
         return Ok(Ended::Finished(finished.clone()));
     }
     copying.catch_up().await?;
-    let survey = source.survey().await;
+    let survey = source.info().await;
     let side = sutler_journal::copy::Side::Source;
     let leases = survey
         .map_err(|cause| CopyError::Store { side, cause })?

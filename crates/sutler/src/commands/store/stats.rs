@@ -25,7 +25,7 @@ pub(crate) struct StatsArgs {
 /// All that is told.
 struct Told {
     name: String,
-    count_all: StoreCounts,
+    counts: StoreCounts,
     stats: Stats,
     survey: StoreInfo,
     now: StoreTime,
@@ -43,7 +43,7 @@ pub(super) async fn run(args: StatsArgs) -> Result<ExitCode, Fault> {
     bar.finish_and_clear();
     let told = Told {
         name: found.name,
-        count_all: counted?,
+        counts: counted?,
         stats,
         survey,
         now: store.now().await?,
@@ -59,13 +59,13 @@ fn table(told: &Told) -> String {
     let mut text = format!("{}\n", told.name);
     let mut documents = plain();
     documents.set_header(["REALM", "KIND", "DOCUMENTS"]);
-    for ((realm, kind), count) in &told.count_all.documents {
+    for ((realm, kind), count) in &told.counts.documents {
         documents.add_row([realm.clone(), kind.clone(), count.to_string()]);
     }
     text += &trimmed(documents, 2);
     let mut operations = plain();
     operations.set_header(["OPERATIONS", ""]);
-    for (word, count) in &told.count_all.operations {
+    for (word, count) in &told.counts.operations {
         operations.add_row([(*word).to_owned(), count.to_string()]);
     }
     operations.add_row(["accepted ever".to_owned(), told.stats.accepted.to_string()]);
@@ -97,7 +97,7 @@ fn table(told: &Told) -> String {
 }
 
 fn oldest(told: &Told) -> String {
-    match &told.count_all.oldest {
+    match &told.counts.oldest {
         Some(it) => format!(
             "{} {} of {} {}, for {}",
             it.verb,
@@ -111,10 +111,10 @@ fn oldest(told: &Told) -> String {
 }
 
 fn value(told: &Told) -> Value {
-    let documents = told.count_all.documents.iter();
+    let documents = told.counts.documents.iter();
     let documents = documents
         .map(|((realm, kind), count)| json!({ "realm": realm, "kind": kind, "documents": count }));
-    let oldest = told.count_all.oldest.as_ref().map(|it| {
+    let oldest = told.counts.oldest.as_ref().map(|it| {
         json!({
             "operation": it.id.to_string(),
             "verb": it.verb,
@@ -129,7 +129,7 @@ fn value(told: &Told) -> Value {
         "store": told.name,
         "layout": survey.layout.now,
         "documents": documents.collect::<Vec<_>>(),
-        "operations": told.count_all.operations,
+        "operations": told.counts.operations,
         "accepted": told.stats.accepted,
         "cleaned": told.stats.cleaned,
         "oldest_unfinished": oldest,
