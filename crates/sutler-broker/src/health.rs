@@ -1,6 +1,6 @@
 //! Whether the broker lives and can work: `/healthz` and `/readyz`.
 //!
-//! A loop looks at the store and the lease once a second and keeps what it found; a probe only reads
+//! A loop looks at the store and the lease once a second and keeps what it state; a probe only reads
 //! that, so nobody can load the store by asking. The same loop samples the queues for `metrics.rs`.
 //! The paths are in `sutler_server::Probes`.
 
@@ -21,10 +21,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// How often the queues are counted: that reads every unfinished operation.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 
-/// What the last look found.
+/// What the last sample state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Finding {
+enum StoreState {
     Ready,
     Draining,
     NoLease,
@@ -32,7 +32,7 @@ enum Finding {
     StoreReadOnly,
 }
 
-impl Finding {
+impl StoreState {
     const ALL: [Self; 5] = [
         Self::Ready,
         Self::Draining,
@@ -54,23 +54,23 @@ impl Finding {
     }
 }
 
-/// What a look saw.
+/// What a sample saw.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct HealthSample {
     stopping: bool,
     lease: bool,
     reads: bool,
     writes: bool,
 }
 
-/// What follows from a look.
-fn judge(look: Look) -> Finding {
-    match look {
-        Look { stopping: true, .. } => Finding::Draining,
-        Look { reads: false, .. } => Finding::StoreSilent,
-        Look { writes: false, .. } => Finding::StoreReadOnly,
-        Look { lease: false, .. } => Finding::NoLease,
-        Look { .. } => Finding::Ready,
+/// What follows from a sample.
+fn state_of(sample: HealthSample) -> StoreState {
+    match sample {
+        HealthSample { stopping: true, .. } => StoreState::Draining,
+        HealthSample { reads: false, .. } => StoreState::StoreSilent,
+        HealthSample { writes: false, .. } => StoreState::StoreReadOnly,
+        HealthSample { lease: false, .. } => StoreState::NoLease,
+        HealthSample { .. } => StoreState::Ready,
     }
 }
 
@@ -79,33 +79,33 @@ pub(crate) struct BrokerHealth(AtomicU8);
 
 impl Default for BrokerHealth {
     fn default() -> Self {
-        Self(AtomicU8::new(Finding::Ready as u8))
+        Self(AtomicU8::new(StoreState::Ready as u8))
     }
 }
 
 impl BrokerHealth {
     /// The broker was told to stop: say so from now on.
     pub(crate) fn draining(&self) {
-        self.keep(Finding::Draining);
+        self.set_state(StoreState::Draining);
     }
 
-    fn found(&self) -> Finding {
+    fn state(&self) -> StoreState {
         let kept = self.0.load(Ordering::Relaxed);
-        Finding::ALL[usize::from(kept).min(Finding::ALL.len() - 1)]
+        StoreState::ALL[usize::from(kept).min(StoreState::ALL.len() - 1)]
     }
 
-    fn keep(&self, found: Finding) {
-        let before = self.found();
-        if before == found || before == Finding::Draining {
+    fn set_state(&self, state: StoreState) {
+        let before = self.state();
+        if before == state || before == StoreState::Draining {
             return;
         }
-        self.0.store(found as u8, Ordering::Relaxed);
-        ready_is(found == Finding::Ready);
-        match found {
-            Finding::Ready => tracing::info!("ready again"),
-            Finding::Draining => tracing::info!("no longer ready: stopping"),
-            Finding::NoLease | Finding::StoreSilent | Finding::StoreReadOnly => {
-                tracing::warn!(reason = found.sentence().trim_end(), "not ready");
+        self.0.store(state as u8, Ordering::Relaxed);
+        ready_is(state == StoreState::Ready);
+        match state {
+            StoreState::Ready => tracing::info!("ready again"),
+            StoreState::Draining => tracing::info!("no longer ready: stopping"),
+            StoreState::NoLease | StoreState::StoreSilent | StoreState::StoreReadOnly => {
+                tracing::warn!(reason = state.sentence().trim_end(), "not ready");
             }
         }
     }
@@ -117,16 +117,16 @@ impl Health for BrokerHealth {
     }
 
     fn readiness(&self) -> Readiness {
-        let found = self.found();
+        let state = self.state();
         Readiness {
-            ready: found == Finding::Ready,
-            sentence: found.sentence(),
+            ready: state == StoreState::Ready,
+            sentence: state.sentence(),
         }
     }
 }
 
 /// What the loop looks at.
-pub(crate) struct Watched {
+pub(crate) struct HealthWatch {
     pub health: Arc<BrokerHealth>,
     pub store: Arc<MeteredStore>,
     pub engine: Engine,
@@ -137,16 +137,16 @@ pub(crate) struct Watched {
 }
 
 /// Looks again and again, until the engine is told to stop.
-pub(crate) async fn watch(watched: Watched) {
+pub(crate) async fn watch(watched: HealthWatch) {
     ready_is(true);
     let mut counted: Option<Instant> = None;
     loop {
-        let look = watched.look().await;
-        watched.health.keep(judge(look));
-        if look.stopping {
+        let sample = watched.sample().await;
+        watched.health.set_state(state_of(sample));
+        if sample.stopping {
             return;
         }
-        if counted.is_none_or(|at| at.elapsed() >= COUNT_EVERY) && look.reads {
+        if counted.is_none_or(|at| at.elapsed() >= COUNT_EVERY) && sample.reads {
             watched.count().await;
             counted = Some(Instant::now());
         }
@@ -158,12 +158,12 @@ pub(crate) async fn watch(watched: Watched) {
     }
 }
 
-impl Watched {
-    async fn look(&self) -> Look {
+impl HealthWatch {
+    async fn sample(&self) -> HealthSample {
         let read = timeout(ANSWER_WITHIN, self.store.get(&self.canary)).await;
         let reads = matches!(read, Ok(Ok(_)));
         let writes = !self.store.last_write_failed() || self.write().await;
-        Look {
+        HealthSample {
             stopping: self.engine.is_stopping(),
             lease: self.engine.holds_lease(),
             reads,
@@ -206,10 +206,10 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
-    use super::{BrokerHealth, Finding, Look, judge};
+    use super::{BrokerHealth, HealthSample, StoreState, state_of};
     use sutler_server::Health as _;
 
-    const WELL: Look = Look {
+    const WELL: HealthSample = HealthSample {
         stopping: false,
         lease: true,
         reads: true,
@@ -219,40 +219,40 @@ mod tests {
     #[test]
     fn ready_means_that_the_store_answers_the_lease_holds_and_nothing_stops() {
         let cases = [
-            (WELL, Finding::Ready),
+            (WELL, StoreState::Ready),
             (
-                Look {
+                HealthSample {
                     stopping: true,
                     reads: false,
                     ..WELL
                 },
-                Finding::Draining,
+                StoreState::Draining,
             ),
             (
-                Look {
+                HealthSample {
                     lease: false,
                     ..WELL
                 },
-                Finding::NoLease,
+                StoreState::NoLease,
             ),
             (
-                Look {
+                HealthSample {
                     reads: false,
                     lease: false,
                     ..WELL
                 },
-                Finding::StoreSilent,
+                StoreState::StoreSilent,
             ),
             (
-                Look {
+                HealthSample {
                     writes: false,
                     ..WELL
                 },
-                Finding::StoreReadOnly,
+                StoreState::StoreReadOnly,
             ),
         ];
-        for (look, expected) in cases {
-            assert_eq!(judge(look), expected, "{look:?}");
+        for (sample, expected) in cases {
+            assert_eq!(state_of(sample), expected, "{sample:?}");
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
         let health = BrokerHealth::default();
         assert!(health.readiness().ready);
         health.draining();
-        health.keep(Finding::Ready);
+        health.set_state(StoreState::Ready);
         assert!(!health.readiness().ready);
     }
 }

@@ -9,7 +9,7 @@ mod definitions;
 mod labels;
 
 pub(crate) use labels::outcome_word;
-pub use labels::{OperationLabel, Reloaded};
+pub use labels::{OperationLabel, ReloadKind};
 pub use sutler_journal::metrics::{Metric, MetricKind};
 pub use sutler_server::metrics::Success;
 
@@ -43,9 +43,9 @@ pub fn describe() {
 }
 
 /// Something was to be replaced while running.
-pub fn reloaded(what: Reloaded, result: Success) {
-    static COUNTS: [[OnceLock<Counter>; 2]; Reloaded::COUNT] =
-        [const { [const { OnceLock::new() }; 2] }; Reloaded::COUNT];
+pub fn reloaded(what: ReloadKind, result: Success) {
+    static COUNTS: [[OnceLock<Counter>; 2]; ReloadKind::COUNT] =
+        [const { [const { OnceLock::new() }; 2] }; ReloadKind::COUNT];
     COUNTS[what as usize][result as usize]
         .get_or_init(
             || counter!(definitions::RELOADS, "what" => what.word(), "result" => result.word()),

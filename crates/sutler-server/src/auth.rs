@@ -6,29 +6,29 @@
 //! `http/error.rs`; how many requests somebody may send is not decided here.
 
 mod certificate;
-mod fault;
-mod guesses;
+mod config_error;
 mod hash;
 mod header;
+mod password_cache;
+mod password_verifier;
 mod rejection;
-mod remembered;
+mod throttle;
 mod tokens;
 mod users;
-mod verifier;
 
 pub use certificate::Certificates;
-pub use fault::AuthFault;
+pub use config_error::AuthConfigError;
 pub use hash::hash_password;
 pub use tokens::{Issuer, KeySet};
 pub use users::Users;
 
-pub use rejection::{Rejection, TokenFault, Ways};
+pub use rejection::{Challenges, Rejection, TokenError};
 
 pub(crate) use rejection::scope_challenge;
 
 use crate::metrics::{self, AuthFailure};
 use crate::server::PeerCertificate;
-use header::Given;
+use header::PresentedCredentials;
 use hyper::header::HeaderMap;
 use hyper::http::Extensions;
 use secrecy::SecretString;
@@ -43,7 +43,7 @@ pub struct Caller {
     /// The user, the claim of the token, or the name given to a certificate.
     pub name: Arc<str>,
     /// How the caller authenticated.
-    pub via: Via,
+    pub via: AuthMethod,
     /// Id of the caller at its issuer: the token's `sub`. `None` without a token.
     pub uid: Option<Arc<str>>,
     /// Groups of the caller: the token's `groups`. Empty without a token.
@@ -55,11 +55,11 @@ pub struct Caller {
 impl Caller {
     /// A caller without groups and claims.
     #[must_use]
-    pub fn new(name: &str, via: Via) -> Self {
+    pub fn new(name: &str, via: AuthMethod) -> Self {
         Self::named(name.into(), via)
     }
 
-    fn named(name: Arc<str>, via: Via) -> Self {
+    fn named(name: Arc<str>, via: AuthMethod) -> Self {
         Self {
             name,
             via,
@@ -72,7 +72,7 @@ impl Caller {
     /// Whoever comes to a broker that asks for nothing.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self::new("anonymous", Via::Open)
+        Self::new("anonymous", AuthMethod::Open)
     }
 }
 
@@ -90,7 +90,7 @@ impl fmt::Debug for Caller {
 
 /// How a caller proved who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Via {
+pub enum AuthMethod {
     /// Not at all: nothing is asked for.
     Open,
     /// A user name and a password.
@@ -101,7 +101,7 @@ pub enum Via {
     Certificate,
 }
 
-impl Via {
+impl AuthMethod {
     /// One word, for logs and metrics.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -114,9 +114,9 @@ impl Via {
     }
 }
 
-/// Ways to come in; any one of them will do.
+/// Challenges to come in; any one of them will do.
 #[derive(Debug, Default)]
-pub struct Proofs {
+pub struct AuthMethods {
     /// By name and password.
     pub users: Users,
     /// By a token of one of these.
@@ -158,8 +158,8 @@ impl Auth {
     ///
     /// # Errors
     /// One of them cannot be used, or nobody could come in.
-    pub fn any_of(proofs: Proofs) -> Result<Self, AuthFault> {
-        let Proofs {
+    pub fn any_of(proofs: AuthMethods) -> Result<Self, AuthConfigError> {
+        let AuthMethods {
             users,
             issuers,
             certificates,
@@ -172,7 +172,7 @@ impl Auth {
         };
         let ways = checks.ways();
         if !(ways.basic || ways.bearer || ways.certificate) {
-            return Err(AuthFault::Nobody);
+            return Err(AuthConfigError::Nobody);
         }
         Ok(Self::of(checks))
     }
@@ -181,10 +181,10 @@ impl Auth {
     ///
     /// # Errors
     /// There are none.
-    pub fn users(users: Users) -> Result<Self, AuthFault> {
-        Self::any_of(Proofs {
+    pub fn users(users: Users) -> Result<Self, AuthConfigError> {
+        Self::any_of(AuthMethods {
             users,
-            ..Proofs::default()
+            ..AuthMethods::default()
         })
     }
 
@@ -192,7 +192,7 @@ impl Auth {
     ///
     /// # Errors
     /// The name or the password cannot be used.
-    pub fn basic(user: &str, password: &SecretString) -> Result<Self, AuthFault> {
+    pub fn basic(user: &str, password: &SecretString) -> Result<Self, AuthConfigError> {
         Self::users(Users::new().with_password(user, password)?)
     }
 
@@ -219,9 +219,9 @@ impl Auth {
     }
 
     /// Fetches the keys of token issuers before anybody asks. Needs a runtime.
-    pub fn warm(&self) {
+    pub fn prefetch_keys(&self) {
         if let Some(tokens) = &self.checks().tokens {
-            tokens.warm();
+            tokens.prefetch_keys();
         }
     }
 
@@ -254,22 +254,28 @@ impl Checks {
         }
         let ways = self.ways();
         match (header::given(headers), &self.users, &self.tokens) {
-            (Given::Basic(pair), Some(users), _) => users.admit(pair, ways).await,
-            (Given::Bearer(token), _, Some(tokens)) => Box::pin(tokens.admit(token, ways)).await,
-            (Given::Nothing, _, _) => {
+            (PresentedCredentials::Basic(pair), Some(users), _) => users.admit(pair, ways).await,
+            (PresentedCredentials::Bearer(token), _, Some(tokens)) => {
+                Box::pin(tokens.admit(token, ways)).await
+            }
+            (PresentedCredentials::Nothing, _, _) => {
                 let certificate = extensions.get::<PeerCertificate>();
                 let listed = self.certificates.as_ref().zip(certificate);
                 let caller = listed.and_then(|(list, certificate)| list.admit(certificate));
                 caller.ok_or_else(|| Rejection::unproven(ways))
             }
-            (Given::Basic(_) | Given::Bearer(_) | Given::Unreadable, _, _) => {
-                Err(Rejection::unproven(ways))
-            }
+            (
+                PresentedCredentials::Basic(_)
+                | PresentedCredentials::Bearer(_)
+                | PresentedCredentials::Unreadable,
+                _,
+                _,
+            ) => Err(Rejection::unproven(ways)),
         }
     }
 
-    fn ways(&self) -> Ways {
-        Ways {
+    fn ways(&self) -> Challenges {
+        Challenges {
             basic: self.users.is_some(),
             bearer: self.tokens.is_some(),
             certificate: self.certificates.is_some(),
@@ -284,13 +290,13 @@ fn failure(rejection: &Rejection, headers: &HeaderMap, extensions: &Extensions) 
         Rejection::TooManyGuesses { .. } => AuthFailure::Throttled,
         Rejection::Busy | Rejection::IssuerUnavailable => AuthFailure::Unavailable,
         Rejection::Unproven(..) => match header::given(headers) {
-            Given::Basic(_) => AuthFailure::Credentials,
-            Given::Bearer(_) => AuthFailure::Token,
-            Given::Unreadable => AuthFailure::Malformed,
-            Given::Nothing if extensions.get::<PeerCertificate>().is_some() => {
+            PresentedCredentials::Basic(_) => AuthFailure::Credentials,
+            PresentedCredentials::Bearer(_) => AuthFailure::Token,
+            PresentedCredentials::Unreadable => AuthFailure::Malformed,
+            PresentedCredentials::Nothing if extensions.get::<PeerCertificate>().is_some() => {
                 AuthFailure::Certificate
             }
-            Given::Nothing => AuthFailure::Missing,
+            PresentedCredentials::Nothing => AuthFailure::Missing,
         },
     }
 }

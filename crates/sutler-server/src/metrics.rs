@@ -10,7 +10,7 @@ mod labels;
 mod route;
 
 pub use definitions::{METRICS, Metric, MetricKind};
-pub use labels::{AuthFailure, Limited, Success};
+pub use labels::{AuthFailure, LimitKind, Success};
 pub use route::Route;
 
 pub(crate) use route::{HEALTH, METRICS_PAGE, NOWHERE};
@@ -79,9 +79,9 @@ impl Drop for OpenConnection {
 }
 
 /// A limit turned a request or a connection away.
-pub fn limited(reason: Limited) {
-    static COUNTS: [OnceLock<Counter>; Limited::COUNT] =
-        [const { OnceLock::new() }; Limited::COUNT];
+pub fn limited(reason: LimitKind) {
+    static COUNTS: [OnceLock<Counter>; LimitKind::COUNT] =
+        [const { OnceLock::new() }; LimitKind::COUNT];
     COUNTS[reason as usize]
         .get_or_init(|| counter!(definitions::LIMITED, "reason" => reason.word()))
         .increment(1);

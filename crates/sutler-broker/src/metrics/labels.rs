@@ -55,7 +55,7 @@ pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
 
 /// What is replaced while the broker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reloaded {
+pub enum ReloadKind {
     /// The configuration file as a whole.
     Configuration,
     /// The catalog.
@@ -68,7 +68,7 @@ pub enum Reloaded {
     LogLevel,
 }
 
-impl Reloaded {
+impl ReloadKind {
     pub(crate) const COUNT: usize = Self::LogLevel as usize + 1;
 
     /// As a label.

@@ -1,9 +1,9 @@
-//! Callers by client certificate: names in it that are on a list.
+//! CallerLimits by client certificate: names in it that are on a list.
 //!
 //! That the certificate is genuine was proved by TLS before (`server/`). Here only its names are read.
 
-use super::fault::AuthFault;
-use super::{Caller, Via};
+use super::config_error::AuthConfigError;
+use super::{AuthMethod, Caller};
 use crate::server::PeerCertificate;
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +34,7 @@ impl Certificates {
     ///
     /// # Errors
     /// The name is empty, or on the list already.
-    pub fn uri(self, uri: &str, caller: &str) -> Result<Self, AuthFault> {
+    pub fn uri(self, uri: &str, caller: &str) -> Result<Self, AuthConfigError> {
         self.with(CertificateName::Uri(uri.to_owned()), uri, caller)
     }
 
@@ -43,7 +43,7 @@ impl Certificates {
     ///
     /// # Errors
     /// The name is empty, or on the list already.
-    pub fn dns(self, host: &str, caller: &str) -> Result<Self, AuthFault> {
+    pub fn dns(self, host: &str, caller: &str) -> Result<Self, AuthConfigError> {
         let lower = host.to_ascii_lowercase();
         self.with(CertificateName::Dns(lower), host, caller)
     }
@@ -52,14 +52,19 @@ impl Certificates {
     ///
     /// # Errors
     /// The name is empty, or on the list already.
-    pub fn common_name(self, name: &str, caller: &str) -> Result<Self, AuthFault> {
+    pub fn common_name(self, name: &str, caller: &str) -> Result<Self, AuthConfigError> {
         self.with(CertificateName::CommonName(name.to_owned()), name, caller)
     }
 
-    fn with(mut self, key: CertificateName, name: &str, caller: &str) -> Result<Self, AuthFault> {
+    fn with(
+        mut self,
+        key: CertificateName,
+        name: &str,
+        caller: &str,
+    ) -> Result<Self, AuthConfigError> {
         let usable = !name.is_empty() && !caller.is_empty() && !name.contains('*');
         if !usable || self.0.insert(key, caller.into()).is_some() {
-            return Err(AuthFault::CertificateName(name.to_owned()));
+            return Err(AuthConfigError::CertificateName(name.to_owned()));
         }
         Ok(self)
     }
@@ -90,7 +95,7 @@ impl Certificates {
         let common = common.filter_map(|it| it.as_str().ok());
         names.extend(common.map(|it| CertificateName::CommonName(it.to_owned())));
         let name = names.iter().find_map(|it| self.0.get(it))?.clone();
-        Some(Caller::named(name, Via::Certificate))
+        Some(Caller::named(name, AuthMethod::Certificate))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Argon2id hashes of passwords: read, made, and held to what is strong and what is affordable.
 
-use super::fault::AuthFault;
+use super::config_error::AuthConfigError;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -24,12 +24,12 @@ const MADE_WITH: (u32, u32, u32) = (19 * 1024, 2, 1);
 
 /// A hash that keeps the rules.
 #[derive(Clone)]
-pub(super) struct Hash(PasswordHash);
+pub(super) struct Argon2Hash(PasswordHash);
 
-impl Hash {
+impl Argon2Hash {
     /// Reads a hash in PHC format. `user` is for the sentence.
-    pub(super) fn parse(user: &str, text: &str) -> Result<Self, AuthFault> {
-        let unreadable = || AuthFault::Hash(user.to_owned());
+    pub(super) fn parse(user: &str, text: &str) -> Result<Self, AuthConfigError> {
+        let unreadable = || AuthConfigError::Hash(user.to_owned());
         let text = text.trim();
         if text.len() > TEXT_BYTES_MAX {
             return Err(unreadable());
@@ -50,13 +50,13 @@ impl Hash {
             || output.len() < OUTPUT_BYTES_MIN
             || salt.len() < SALT_BYTES_MIN
         {
-            return Err(AuthFault::WeakHash(user.to_owned()));
+            return Err(AuthConfigError::WeakHash(user.to_owned()));
         }
         if params.m_cost() > MEMORY_KIB_MAX
             || params.t_cost() > PASSES_MAX
             || params.p_cost() > LANES_MAX
         {
-            return Err(AuthFault::CostlyHash(user.to_owned()));
+            return Err(AuthConfigError::CostlyHash(user.to_owned()));
         }
         Ok(Self(hash))
     }
@@ -72,28 +72,28 @@ impl Hash {
 ///
 /// # Errors
 /// The password cannot be used, or the system gives no random bytes.
-pub fn hash_password(password: &SecretString) -> Result<String, AuthFault> {
+pub fn hash_password(password: &SecretString) -> Result<String, AuthConfigError> {
     let password = password.expose_secret();
     if password.is_empty() || password.len() > super::users::PASSWORD_BYTES_MAX {
-        return Err(AuthFault::Password("this user".to_owned()));
+        return Err(AuthConfigError::Password("this user".to_owned()));
     }
     let (memory, passes, lanes) = MADE_WITH;
     let params = Params::new(memory, passes, lanes, None).expect("constants within the rules");
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let made: Result<PasswordHash, _> = argon2.hash_password(password.as_bytes());
-    let made = made.map_err(|_| AuthFault::NoRandomness)?;
+    let made = made.map_err(|_| AuthConfigError::NoRandomness)?;
     Ok(made.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Hash, hash_password};
-    use crate::auth::AuthFault;
+    use super::{Argon2Hash, hash_password};
+    use crate::auth::AuthConfigError;
 
     const TAIL: &str = "c2FsdHNhbHRzYWx0c2FsdA$YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY";
 
-    fn fault(start: &str) -> Option<AuthFault> {
-        Hash::parse("u", &format!("{start}${TAIL}")).err()
+    fn fault(start: &str) -> Option<AuthConfigError> {
+        Argon2Hash::parse("u", &format!("{start}${TAIL}")).err()
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
             "{text}"
         );
-        let hash = Hash::parse("u", &text).expect("it keeps the rules");
+        let hash = Argon2Hash::parse("u", &text).expect("it keeps the rules");
         assert!(hash.admits(b"correct horse"));
         assert!(!hash.admits(b"correct horse "));
         assert!(!hash.admits(b""));
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn only_strong_and_affordable_hashes_are_taken() {
-        let weak = Some(AuthFault::WeakHash("u".to_owned()));
-        let costly = Some(AuthFault::CostlyHash("u".to_owned()));
-        let unreadable = Some(AuthFault::Hash("u".to_owned()));
+        let weak = Some(AuthConfigError::WeakHash("u".to_owned()));
+        let costly = Some(AuthConfigError::CostlyHash("u".to_owned()));
+        let unreadable = Some(AuthConfigError::Hash("u".to_owned()));
         let cases = [
             ("$argon2id$v=19$m=19456,t=2,p=1", &None),
             ("$argon2id$v=19$m=7168,t=5,p=1", &None),
@@ -136,9 +136,9 @@ mod tests {
             assert_eq!(&fault(start), expected, "{start}");
         }
         let short = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$YWJjZGVmZ2hpamts";
-        assert_eq!(Hash::parse("u", short).err(), weak);
+        assert_eq!(Argon2Hash::parse("u", short).err(), weak);
         let bare = "$argon2id$v=19$m=19456,t=2,p=1";
-        assert_eq!(Hash::parse("u", bare).err(), unreadable);
+        assert_eq!(Argon2Hash::parse("u", bare).err(), unreadable);
     }
 
     #[test]

@@ -14,7 +14,7 @@ const BASIC_BYTES_MAX: usize = 4096;
 pub(super) type Pair = Zeroizing<Vec<u8>>;
 
 /// What was brought.
-pub(super) enum Given<'a> {
+pub(super) enum PresentedCredentials<'a> {
     Nothing,
     Basic(Pair),
     Bearer(&'a [u8]),
@@ -23,14 +23,17 @@ pub(super) enum Given<'a> {
 }
 
 /// Reads the one `Authorization` header. With two of them nobody could say which one counts.
-pub(super) fn given(headers: &HeaderMap) -> Given<'_> {
+pub(super) fn given(headers: &HeaderMap) -> PresentedCredentials<'_> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     match (all.next().map(HeaderValue::as_bytes), all.next()) {
-        (None, _) => Given::Nothing,
-        (Some(_), Some(_)) => Given::Unreadable,
+        (None, _) => PresentedCredentials::Nothing,
+        (Some(_), Some(_)) => PresentedCredentials::Unreadable,
         (Some(header), None) => match after_scheme(header, b"bearer ") {
-            Some(token) => Given::Bearer(token),
-            None => basic(header).map_or(Given::Unreadable, Given::Basic),
+            Some(token) => PresentedCredentials::Bearer(token),
+            None => basic(header).map_or(
+                PresentedCredentials::Unreadable,
+                PresentedCredentials::Basic,
+            ),
         },
     }
 }
@@ -53,7 +56,7 @@ fn after_scheme<'a>(header: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Given, given};
+    use super::{PresentedCredentials, given};
     use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
     fn read(lines: &[&str]) -> String {
@@ -63,10 +66,14 @@ mod tests {
             headers.append(AUTHORIZATION, value);
         }
         match given(&headers) {
-            Given::Nothing => "nothing".to_owned(),
-            Given::Basic(pair) => format!("basic {}", String::from_utf8_lossy(&pair)),
-            Given::Bearer(token) => format!("bearer {}", String::from_utf8_lossy(token)),
-            Given::Unreadable => "unreadable".to_owned(),
+            PresentedCredentials::Nothing => "nothing".to_owned(),
+            PresentedCredentials::Basic(pair) => {
+                format!("basic {}", String::from_utf8_lossy(&pair))
+            }
+            PresentedCredentials::Bearer(token) => {
+                format!("bearer {}", String::from_utf8_lossy(token))
+            }
+            PresentedCredentials::Unreadable => "unreadable".to_owned(),
         }
     }
 

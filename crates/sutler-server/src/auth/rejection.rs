@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What may be tried, as a refusal says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ways {
+pub struct Challenges {
     /// A user name and a password.
     pub basic: bool,
     /// A token.
@@ -18,22 +18,22 @@ pub struct Ways {
 
 /// What is said of a token that was brought (RFC 6750).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenFault {
+pub enum TokenError {
     /// Whatever is wrong with it.
     Invalid,
 }
 
-impl Ways {
+impl Challenges {
     /// The `WWW-Authenticate` headers, one for each way. There is none for certificates. `realm`: the noun
     /// that names the server, without quotes.
-    pub(crate) fn challenges(self, fault: Option<TokenFault>, realm: &str) -> Vec<HeaderValue> {
+    pub(crate) fn challenges(self, fault: Option<TokenError>, realm: &str) -> Vec<HeaderValue> {
         let mut challenges = Vec::new();
         if self.basic {
             challenges.push(format!("Basic realm=\"{realm}\", charset=\"UTF-8\""));
         }
         if self.bearer {
             challenges.push(match fault {
-                Some(TokenFault::Invalid) => {
+                Some(TokenError::Invalid) => {
                     format!("Bearer realm=\"{realm}\", error=\"invalid_token\"")
                 }
                 None => format!("Bearer realm=\"{realm}\""),
@@ -60,7 +60,7 @@ impl Ways {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// Nothing, or nothing right, was brought.
-    Unproven(Ways, Option<TokenFault>),
+    Unproven(Challenges, Option<TokenError>),
     /// The token is genuine, but not for this: all of these scopes are needed.
     LacksScope(String),
     /// Too many wrong passwords for this user: wait.
@@ -82,16 +82,16 @@ pub(crate) fn scope_challenge(scopes: &str, realm: &str) -> Option<HeaderValue> 
 }
 
 impl Rejection {
-    pub(crate) fn unproven(ways: Ways) -> Self {
+    pub(crate) fn unproven(ways: Challenges) -> Self {
         Self::Unproven(ways, None)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TokenFault, Ways, scope_challenge};
+    use super::{Challenges, TokenError, scope_challenge};
 
-    const BOTH: Ways = Ways {
+    const BOTH: Challenges = Challenges {
         basic: true,
         bearer: true,
         certificate: false,
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn each_way_has_a_header_of_its_own() {
-        let lines = BOTH.challenges(Some(TokenFault::Invalid), "server");
+        let lines = BOTH.challenges(Some(TokenError::Invalid), "server");
         assert_eq!(lines.len(), 2);
         assert!(lines[0].as_bytes().starts_with(b"Basic realm="));
         assert!(lines[1].as_bytes().ends_with(b"error=\"invalid_token\""));
-        let basic = Ways {
+        let basic = Challenges {
             bearer: false,
             ..BOTH
         };

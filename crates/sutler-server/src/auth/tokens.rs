@@ -1,12 +1,12 @@
 //! Bearers of signed tokens (JWT) from trusted issuers.
 //!
-//! Taken apart in `tokens/jwt.rs`, checked with keys from `tokens/keys.rs`, judged in
-//! `tokens/judge.rs`. A token is never logged, nor is anything that it says before its signature was
+//! CallerUsage apart in `tokens/jwt.rs`, checked with keys from `tokens/keys.rs`, judged in
+//! `tokens/claims.rs`. A token is never logged, nor is anything that it says before its signature was
 //! checked.
 
 mod algorithm;
+mod claims;
 mod fetch;
-mod judge;
 mod jwt;
 mod key_set;
 mod keys;
@@ -14,15 +14,15 @@ mod schedule;
 
 pub use key_set::KeySet;
 
-use super::fault::AuthFault;
-use super::rejection::{Rejection, TokenFault, Ways};
-use super::{Caller, Via};
+use super::config_error::AuthConfigError;
+use super::rejection::{Challenges, Rejection, TokenError};
+use super::{AuthMethod, Caller};
 use algorithm::Algorithm;
-use fetch::{Remote, Source};
-use judge::{ClaimFault, Rules, groups, judge};
-use jwt::{Unverified, take_apart};
-use keys::{Keys, NoKeys};
-use schedule::Rhythm;
+use claims::{ClaimError, ClaimRules, check_claims, groups};
+use fetch::{KeySource, RemoteIssuer};
+use jwt::{UnverifiedToken, parse_token};
+use keys::{KeyLookupError, Keys};
+use schedule::RefreshSchedule;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// An issuer of tokens that is trusted, and what its tokens must say.
 #[derive(Clone)]
 pub struct Issuer {
-    rules: Rules,
-    rhythm: Rhythm,
+    rules: ClaimRules,
+    schedule: RefreshSchedule,
     algorithms: Vec<Algorithm>,
     token_bytes_max: usize,
     may_be_plain: bool,
@@ -50,14 +50,14 @@ impl Issuer {
     #[must_use]
     pub fn new(issuer: &str, audience: &str) -> Self {
         Self {
-            rules: Rules {
+            rules: ClaimRules {
                 issuer: issuer.to_owned(),
                 audiences: vec![audience.to_owned()],
                 scopes: Vec::new(),
                 skew: Duration::from_secs(60),
                 name_claim: "sub".to_owned(),
             },
-            rhythm: Rhythm {
+            schedule: RefreshSchedule {
                 refresh: Duration::from_secs(10 * 60),
                 pause: Duration::from_secs(10),
                 trusted: Duration::from_secs(24 * 3600),
@@ -103,14 +103,14 @@ impl Issuer {
     ///
     /// # Errors
     /// A name is not one of them.
-    pub fn algorithms(mut self, names: &[&str]) -> Result<Self, AuthFault> {
+    pub fn algorithms(mut self, names: &[&str]) -> Result<Self, AuthConfigError> {
         let named = |name: &&str| {
-            let unknown = || AuthFault::Algorithm((*name).to_owned());
+            let unknown = || AuthConfigError::Algorithm((*name).to_owned());
             Algorithm::named(name).ok_or_else(unknown)
         };
         self.algorithms = names.iter().map(named).collect::<Result<_, _>>()?;
         if self.algorithms.is_empty() {
-            return Err(AuthFault::Algorithm(String::new()));
+            return Err(AuthConfigError::Algorithm(String::new()));
         }
         Ok(self)
     }
@@ -139,21 +139,21 @@ impl Issuer {
     /// How often keys are fetched again; ten minutes unless set.
     #[must_use]
     pub fn refresh_keys_every(mut self, time: Duration) -> Self {
-        self.rhythm.refresh = time.max(Duration::from_secs(1));
+        self.schedule.refresh = time.max(Duration::from_secs(1));
         self
     }
 
     /// Least time between two fetches, however many unknown keys tokens name; ten seconds unless set.
     #[must_use]
     pub fn fetch_pause(mut self, time: Duration) -> Self {
-        self.rhythm.pause = time;
+        self.schedule.pause = time;
         self
     }
 
     /// How long keys go on working while the issuer cannot be reached; a day unless set.
     #[must_use]
     pub fn trust_keys_for(mut self, time: Duration) -> Self {
-        self.rhythm.trusted = time;
+        self.schedule.trusted = time;
         self
     }
 
@@ -172,37 +172,37 @@ impl Issuer {
     }
 
     /// Checks all of it.
-    fn ready(self) -> Result<Trusted, AuthFault> {
+    fn ready(self) -> Result<TrustedIssuer, AuthConfigError> {
         let name = || self.rules.issuer.clone();
         let empty = |text: &String| text.is_empty();
         if self.rules.issuer.is_empty() || self.rules.audiences.iter().any(empty) {
-            return Err(AuthFault::Audience(name()));
+            return Err(AuthConfigError::Audience(name()));
         }
         // As RFC 6749 spells them: they are repeated in a header.
         let spelt = |it: u8| it == b'!' || (b'#'..=b'~').contains(&it) && it != b'\\';
         let wrong = |scope: &&String| scope.is_empty() || !scope.bytes().all(spelt);
         if let Some(scope) = self.rules.scopes.iter().find(wrong) {
-            return Err(AuthFault::Scope(scope.clone()));
+            return Err(AuthConfigError::Scope(scope.clone()));
         }
         let source = match self.keys {
-            Some(keys) => Source::Fixed(keys),
+            Some(keys) => KeySource::Fixed(keys),
             None => {
                 let first = self.keys_url.as_ref().unwrap_or(&self.rules.issuer);
                 let url = fetch::usable(first, self.may_be_plain);
-                let url = url.ok_or_else(|| AuthFault::KeysUrl(name()))?;
-                let remote = Remote {
+                let url = url.ok_or_else(|| AuthConfigError::KeysUrl(name()))?;
+                let remote = RemoteIssuer {
                     issuer: name(),
                     may_be_plain: self.may_be_plain,
                     client: fetch::client(self.authorities.as_deref(), &url)?,
                 };
                 match self.keys_url {
-                    Some(_) => Source::Url(remote, url),
-                    None => Source::Discovery(remote),
+                    Some(_) => KeySource::Url(remote, url),
+                    None => KeySource::Discovery(remote),
                 }
             }
         };
-        Ok(Trusted {
-            keys: Keys::new(source, self.rhythm),
+        Ok(TrustedIssuer {
+            keys: Keys::new(source, self.schedule),
             rules: self.rules,
             algorithms: self.algorithms,
             token_bytes_max: self.token_bytes_max,
@@ -217,24 +217,24 @@ impl fmt::Debug for Issuer {
 }
 
 /// An issuer at work.
-struct Trusted {
-    rules: Rules,
+struct TrustedIssuer {
+    rules: ClaimRules,
     keys: Arc<Keys>,
     algorithms: Vec<Algorithm>,
     token_bytes_max: usize,
 }
 
 /// All issuers that are trusted.
-pub(super) struct Tokens(Vec<Trusted>);
+pub(super) struct Tokens(Vec<TrustedIssuer>);
 
 impl Tokens {
-    pub(super) fn of(issuers: Vec<Issuer>) -> Result<Option<Self>, AuthFault> {
-        let mut trusted: Vec<Trusted> = Vec::with_capacity(issuers.len());
+    pub(super) fn of(issuers: Vec<Issuer>) -> Result<Option<Self>, AuthConfigError> {
+        let mut trusted: Vec<TrustedIssuer> = Vec::with_capacity(issuers.len());
         for issuer in issuers {
             let issuer = issuer.ready()?;
             let name = &issuer.rules.issuer;
             if trusted.iter().any(|it| it.rules.issuer == *name) {
-                return Err(AuthFault::DuplicateIssuer(name.clone()));
+                return Err(AuthConfigError::DuplicateIssuer(name.clone()));
             }
             trusted.push(issuer);
         }
@@ -242,7 +242,7 @@ impl Tokens {
     }
 
     /// Fetches keys before anybody asks.
-    pub(super) fn warm(&self) {
+    pub(super) fn prefetch_keys(&self) {
         for issuer in &self.0 {
             issuer.keys.renew_in_background();
         }
@@ -264,13 +264,13 @@ impl Tokens {
     }
 
     /// Who bears this token.
-    pub(super) async fn admit(&self, token: &[u8], ways: Ways) -> Result<Caller, Rejection> {
-        let invalid = || Rejection::Unproven(ways, Some(TokenFault::Invalid));
+    pub(super) async fn admit(&self, token: &[u8], ways: Challenges) -> Result<Caller, Rejection> {
+        let invalid = || Rejection::Unproven(ways, Some(TokenError::Invalid));
         let longest = self.0.iter().map(|it| it.token_bytes_max).max();
         if token.len() > longest.unwrap_or_default() {
             return Err(invalid());
         }
-        let taken = take_apart(token).ok_or_else(invalid)?;
+        let taken = parse_token(token).ok_or_else(invalid)?;
         let issuer = taken.claims.get("iss").and_then(|it| it.as_str());
         let issuer = self
             .0
@@ -283,12 +283,12 @@ impl Tokens {
         let check = |keys: &KeySet| signed(&taken, keys);
         match issuer.keys.find(check).await {
             Ok(true) => {}
-            Ok(false) | Err(NoKeys::Unknown) => return Err(invalid()),
-            Err(NoKeys::Unavailable) => return Err(Rejection::IssuerUnavailable),
+            Ok(false) | Err(KeyLookupError::Unknown) => return Err(invalid()),
+            Err(KeyLookupError::Unavailable) => return Err(Rejection::IssuerUnavailable),
         }
-        match judge(&taken.claims, &issuer.rules, seconds_since_1970()) {
+        match check_claims(&taken.claims, &issuer.rules, seconds_since_1970()) {
             Ok(name) => Ok(caller_of(&name, taken.claims)),
-            Err(ClaimFault::Scope) => {
+            Err(ClaimError::Scope) => {
                 let scopes = issuer.rules.scopes.join(" ");
                 Err(Rejection::LacksScope(scopes))
             }
@@ -306,12 +306,12 @@ fn caller_of(name: &str, claims: Map<String, Value>) -> Caller {
         uid: claims.get("sub").and_then(Value::as_str).map(Into::into),
         groups: groups(&claims).into(),
         claims: Arc::new(claims),
-        ..Caller::new(name, Via::Bearer)
+        ..Caller::new(name, AuthMethod::Bearer)
     }
 }
 
 /// Whether a token was signed with one of these keys; `None` if other keys could tell otherwise.
-fn signed(token: &Unverified<'_>, keys: &KeySet) -> Option<bool> {
+fn signed(token: &UnverifiedToken<'_>, keys: &KeySet) -> Option<bool> {
     let id = token.key_id.as_deref();
     let algorithm = token.algorithm;
     let verifies = |key: &&jsonwebtoken::DecodingKey| {

@@ -2,18 +2,18 @@
 //!
 //! A request costs one SHA-256 and one look-up, however many users there are: pairs are known by a
 //! digest under a key of this process, which nobody outside can steer, so the look-up tells nothing by
-//! its time. Passwords given as Argon2id hashes are checked slowly once (`verifier.rs`), then
-//! remembered (`remembered.rs`). If there is one such user, every wrong pair costs a slow check,
+//! its time. Passwords given as Argon2id hashes are checked slowly once (`password_verifier.rs`), then
+//! remembered (`password_cache.rs`). If there is one such user, every wrong pair costs a slow check,
 //! whether its user exists or not.
 
-use super::fault::AuthFault;
-use super::guesses::Guesses;
-use super::hash::Hash;
+use super::config_error::AuthConfigError;
+use super::hash::Argon2Hash;
 use super::header::Pair;
-use super::rejection::{Rejection, Ways};
-use super::remembered::Remembered;
-use super::verifier::{self, Turn, Verifier};
-use super::{Caller, Via};
+use super::password_cache::PasswordCache;
+use super::password_verifier::{self, HashJob, PasswordVerifier};
+use super::rejection::{Challenges, Rejection};
+use super::throttle::GuessThrottle;
+use super::{AuthMethod, Caller};
 use argon2::password_hash::try_generate_salt;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -34,15 +34,15 @@ pub struct Users {
     names: BTreeSet<Arc<str>>,
     /// Digests of the pairs whose password was given.
     known: HashMap<[u8; 32], ([u8; 32], Caller)>,
-    hashed: BTreeMap<Arc<str>, Hash>,
-    slow: Arc<Slow>,
+    hashed: BTreeMap<Arc<str>, Argon2Hash>,
+    slow: Arc<SlowChecks>,
 }
 
 /// What slow checks change.
-struct Slow {
-    remembered: Remembered,
-    guesses: Mutex<Guesses>,
-    verifier: Verifier,
+struct SlowChecks {
+    remembered: PasswordCache,
+    guesses: Mutex<GuessThrottle>,
+    verifier: PasswordVerifier,
 }
 
 impl Default for Users {
@@ -67,10 +67,10 @@ impl Users {
             names: BTreeSet::new(),
             known: HashMap::new(),
             hashed: BTreeMap::new(),
-            slow: Arc::new(Slow {
-                remembered: Remembered::new(Instant::now()),
+            slow: Arc::new(SlowChecks {
+                remembered: PasswordCache::new(Instant::now()),
                 guesses: Mutex::default(),
-                verifier: Verifier::default(),
+                verifier: PasswordVerifier::default(),
             }),
         }
     }
@@ -79,14 +79,18 @@ impl Users {
     ///
     /// # Errors
     /// The name or the password cannot be used, or the name is taken.
-    pub fn with_password(mut self, user: &str, password: &SecretString) -> Result<Self, AuthFault> {
+    pub fn with_password(
+        mut self,
+        user: &str,
+        password: &SecretString,
+    ) -> Result<Self, AuthConfigError> {
         let name = self.new_name(user)?;
         let password = password.expose_secret();
         if password.is_empty() || password.len() > PASSWORD_BYTES_MAX {
-            return Err(AuthFault::Password(user.to_owned()));
+            return Err(AuthConfigError::Password(user.to_owned()));
         }
         let digest = self.digest(&[user.as_bytes(), b":", password.as_bytes()]);
-        let caller = Caller::named(name.clone(), Via::Basic);
+        let caller = Caller::named(name.clone(), AuthMethod::Basic);
         self.known.insert(digest, (digest, caller));
         self.names.insert(name);
         Ok(self)
@@ -96,9 +100,10 @@ impl Users {
     ///
     /// # Errors
     /// The name or the hash cannot be used, the hash is too weak or too costly, or the name is taken.
-    pub fn with_hash(mut self, user: &str, hash: &str) -> Result<Self, AuthFault> {
+    pub fn with_hash(mut self, user: &str, hash: &str) -> Result<Self, AuthConfigError> {
         let name = self.new_name(user)?;
-        self.hashed.insert(name.clone(), Hash::parse(user, hash)?);
+        self.hashed
+            .insert(name.clone(), Argon2Hash::parse(user, hash)?);
         self.names.insert(name);
         Ok(self)
     }
@@ -115,14 +120,14 @@ impl Users {
         self.names.is_empty()
     }
 
-    fn new_name(&self, user: &str) -> Result<Arc<str>, AuthFault> {
+    fn new_name(&self, user: &str) -> Result<Arc<str>, AuthConfigError> {
         let usable = (1..=USER_BYTES_MAX).contains(&user.len())
             && !user.contains(|c: char| c == ':' || c.is_control());
         if !usable {
-            return Err(AuthFault::UserName(user.to_owned()));
+            return Err(AuthConfigError::UserName(user.to_owned()));
         }
         if self.names.contains(user) {
-            return Err(AuthFault::DuplicateUser(user.to_owned()));
+            return Err(AuthConfigError::DuplicateUser(user.to_owned()));
         }
         Ok(user.into())
     }
@@ -136,7 +141,7 @@ impl Users {
     }
 
     /// Who brings this pair.
-    pub(super) async fn admit(&self, pair: Pair, ways: Ways) -> Result<Caller, Rejection> {
+    pub(super) async fn admit(&self, pair: Pair, ways: Challenges) -> Result<Caller, Rejection> {
         let digest = self.digest(&[&pair]);
         if let Some((expected, caller)) = self.known.get(&digest)
             && bool::from(expected.ct_eq(&digest))
@@ -163,9 +168,9 @@ impl Users {
         now: Instant,
     ) -> Result<bool, Rejection> {
         let ticket = match self.slow.verifier.turn(digest) {
-            Turn::Shared(verdict) => return Ok(verifier::right(verdict).await),
-            Turn::Full => return Err(Rejection::Busy),
-            Turn::Mine(ticket) => ticket,
+            HashJob::Shared(verdict) => return Ok(password_verifier::right(verdict).await),
+            HashJob::QueueFull => return Err(Rejection::Busy),
+            HashJob::Mine(ticket) => ticket,
         };
         let colon = pair.iter().position(|byte| *byte == b':');
         let split = colon.unwrap_or(pair.len());
@@ -186,25 +191,25 @@ impl Users {
         let state = self.slow.clone();
         let ended = move |right: bool| {
             if let (true, Some(name)) = (right, name) {
-                let caller = Caller::named(name, Via::Basic);
+                let caller = Caller::named(name, AuthMethod::Basic);
                 state.remembered.keep(digest, caller, Instant::now());
                 state.guesses().right(user);
             }
         };
-        Ok(verifier::right(ticket.check(slow, ended)).await)
+        Ok(password_verifier::right(ticket.check(slow, ended)).await)
     }
 
     /// The hash that an unknown user is checked against: always the same one for the same name, so
     /// that it costs as much each time as if the user were there.
-    fn decoy(&self, user: [u8; 32]) -> Hash {
+    fn decoy(&self, user: [u8; 32]) -> Argon2Hash {
         let pick = usize::from(user[0]) % self.hashed.len().max(1);
         let hash = self.hashed.values().nth(pick);
         hash.expect("only asked for where there are hashes").clone()
     }
 }
 
-impl Slow {
-    fn guesses(&self) -> std::sync::MutexGuard<'_, Guesses> {
+impl SlowChecks {
+    fn guesses(&self) -> std::sync::MutexGuard<'_, GuessThrottle> {
         self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

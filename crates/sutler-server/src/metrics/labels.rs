@@ -81,7 +81,7 @@ impl AuthFailure {
 
 /// Why a request or a connection was turned away before it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limited {
+pub enum LimitKind {
     /// This caller asks too often.
     Rate,
     /// This caller has too many requests at a time.
@@ -106,7 +106,7 @@ pub enum Limited {
     Handshake,
 }
 
-impl Limited {
+impl LimitKind {
     pub(crate) const COUNT: usize = Self::Handshake as usize + 1;
 
     /// As a label.

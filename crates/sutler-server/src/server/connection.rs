@@ -1,14 +1,14 @@
 //! One connection: handshake, requests, and the times within which each must happen.
 //!
 //! Headers and bodies have their own times in hyper and in `body.rs`. Here are the others: a
-//! handshake, a connection that asks for nothing, an answer that nobody reads (`server/unread.rs`).
+//! handshake, a connection that asks for nothing, an answer that nobody reads (`server/write_timeout.rs`).
 
+use super::connection_limits::{ConnectionLimitExceeded, ConnectionLimits, ConnectionPermit};
 use super::limits::Limits;
-use super::peers::{Connected, Crowded, Peers};
 use super::tls::PeerCertificate;
-use super::unread::Unread;
-use super::{Handler, Shared};
-use crate::metrics::{self, Limited};
+use super::write_timeout::WriteTimeoutStream;
+use super::{Handler, ServerParts};
+use crate::metrics::{self, LimitKind};
 use crate::stream::LongResponse;
 use axum::body::Body;
 use bytes::Bytes;
@@ -42,7 +42,7 @@ const HEADERS_DEFAULT: usize = 100;
 
 /// How far a server is from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ShutdownPhase {
     /// It serves.
     Open,
     /// Requests under way are answered, then connections are closed.
@@ -52,16 +52,16 @@ pub(super) enum Stage {
 }
 
 /// What all connections of a listener share.
-pub(super) struct Port<H> {
-    server: Arc<Shared<H>>,
+pub(super) struct ConnectionContext<H> {
+    server: Arc<ServerParts<H>>,
     http: Builder<TokioExecutor>,
-    peers: Arc<Peers>,
+    peers: Arc<ConnectionLimits>,
     handshakes: Semaphore,
-    stage: watch::Receiver<Stage>,
+    stage: watch::Receiver<ShutdownPhase>,
 }
 
-impl<H: Handler> Port<H> {
-    pub(super) fn new(server: Arc<Shared<H>>, stage: watch::Receiver<Stage>) -> Self {
+impl<H: Handler> ConnectionContext<H> {
+    pub(super) fn new(server: Arc<ServerParts<H>>, stage: watch::Receiver<ShutdownPhase>) -> Self {
         let limits = &server.settings.limits;
         Self {
             http: http_within(limits, server.settings.headers_within),
@@ -73,49 +73,49 @@ impl<H: Handler> Port<H> {
     }
 
     /// Counts a connection, if there may be one more.
-    pub(super) fn admit(&self, peer: IpAddr) -> Result<Connected, Crowded> {
+    pub(super) fn admit(&self, peer: IpAddr) -> Result<ConnectionPermit, ConnectionLimitExceeded> {
         self.peers.admit(peer, &self.server.settings.limits)
     }
 
     /// Serves a connection to its end.
-    pub(super) async fn serve(&self, stream: TcpStream, connected: Connected) {
+    pub(super) async fn serve(&self, stream: TcpStream, connected: ConnectionPermit) {
         let _open = metrics::connection_opened();
         // Small answers must not wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
         if self.server.tls.is_none() {
-            self.converse(stream, None).await;
+            self.serve_http(stream, None).await;
         } else {
-            Box::pin(self.secure(stream)).await;
+            Box::pin(self.serve_tls(stream)).await;
         }
         drop(connected);
     }
 
-    async fn secure(&self, stream: TcpStream) {
+    async fn serve_tls(&self, stream: TcpStream) {
         let within = self.server.settings.limits.handshake_within;
         let mut stage = self.stage.clone();
         let shaken = tokio::select! {
-            shaken = timeout(within, self.shake_hands(stream)) => shaken,
+            shaken = timeout(within, self.tls_handshake(stream)) => shaken,
             _ = after(&mut stage, false) => return,
         };
         match shaken {
             Ok(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates();
                 let certificate = shown.and_then(|all| all.first()).map(PeerCertificate::of);
-                self.converse(stream, certificate).await;
+                self.serve_http(stream, certificate).await;
             }
             Ok(Err(error)) => {
-                metrics::limited(Limited::Handshake);
+                metrics::limited(LimitKind::Handshake);
                 tracing::debug!(%error, "a TLS handshake failed");
             }
             Err(_) => {
-                metrics::limited(Limited::Handshake);
+                metrics::limited(LimitKind::Handshake);
                 tracing::debug!("a TLS handshake took too long");
             }
         }
     }
 
     /// Who says nothing waits alone; only who has begun takes one of the places.
-    async fn shake_hands(
+    async fn tls_handshake(
         &self,
         stream: TcpStream,
     ) -> std::io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
@@ -125,7 +125,7 @@ impl<H: Handler> Port<H> {
         greeted.into_stream(secured.config()).await
     }
 
-    async fn converse<S>(&self, stream: S, certificate: Option<PeerCertificate>)
+    async fn serve_http<S>(&self, stream: S, certificate: Option<PeerCertificate>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -145,7 +145,10 @@ impl<H: Handler> Port<H> {
                 Ok::<_, Infallible>(reply.map(|body| BusyBody { body, _busy: busy }))
             }
         });
-        let stream = TokioIo::new(Unread::new(stream, settings.limits.write_within));
+        let stream = TokioIo::new(WriteTimeoutStream::new(
+            stream,
+            settings.limits.write_within,
+        ));
         let mut connection = std::pin::pin!(self.http.serve_connection(stream, service));
         let quiet = activity.quiet(settings.headers_within, settings.limits.idle_within);
         let mut quiet = std::pin::pin!(quiet);
@@ -158,7 +161,7 @@ impl<H: Handler> Port<H> {
                     if let Err(error) = ended {
                         let cause = error.downcast_ref::<hyper::Error>();
                         if cause.is_some_and(hyper::Error::is_timeout) {
-                            metrics::limited(Limited::HeaderSlow);
+                            metrics::limited(LimitKind::HeaderSlow);
                         }
                         tracing::debug!(%error, "a connection ended early");
                     }
@@ -170,11 +173,11 @@ impl<H: Handler> Port<H> {
                     return;
                 }
                 next = after(&mut stage, closing) => match next {
-                    Stage::Closing => {
+                    ShutdownPhase::Closing => {
                         closing = true;
                         connection.as_mut().graceful_shutdown();
                     }
-                    Stage::Open | Stage::Over => return,
+                    ShutdownPhase::Open | ShutdownPhase::Over => return,
                 }
             }
         }
@@ -182,13 +185,16 @@ impl<H: Handler> Port<H> {
 }
 
 /// Waits for the stage after the present one. A server that is no more is over.
-async fn after(stage: &mut watch::Receiver<Stage>, closing: bool) -> Stage {
-    let passed = |stage: &Stage| match stage {
-        Stage::Open => false,
-        Stage::Closing => !closing,
-        Stage::Over => true,
+async fn after(stage: &mut watch::Receiver<ShutdownPhase>, closing: bool) -> ShutdownPhase {
+    let passed = |stage: &ShutdownPhase| match stage {
+        ShutdownPhase::Open => false,
+        ShutdownPhase::Closing => !closing,
+        ShutdownPhase::Over => true,
     };
-    stage.wait_for(passed).await.map_or(Stage::Over, |it| *it)
+    stage
+        .wait_for(passed)
+        .await
+        .map_or(ShutdownPhase::Over, |it| *it)
 }
 
 fn http_within(limits: &Limits, headers_within: Duration) -> Builder<TokioExecutor> {
@@ -218,7 +224,7 @@ fn http_within(limits: &Limits, headers_within: Duration) -> Builder<TokioExecut
 /// A body that keeps its connection from being idle while it is sent.
 struct BusyBody {
     body: Body,
-    _busy: Option<Busy>,
+    _busy: Option<BusyGuard>,
 }
 
 impl hyper::body::Body for BusyBody {
@@ -250,7 +256,7 @@ struct Activity {
 }
 
 /// A request at work.
-struct Busy(Arc<Activity>);
+struct BusyGuard(Arc<Activity>);
 
 impl Activity {
     fn new() -> Self {
@@ -261,10 +267,10 @@ impl Activity {
         }
     }
 
-    fn begin(self: &Arc<Self>) -> Busy {
+    fn begin(self: &Arc<Self>) -> BusyGuard {
         self.at_work.fetch_add(1, Ordering::Relaxed);
         self.touch();
-        Busy(self.clone())
+        BusyGuard(self.clone())
     }
 
     fn touch(&self) {
@@ -288,7 +294,7 @@ impl Activity {
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.at_work.fetch_sub(1, Ordering::Relaxed);
         self.0.touch();

@@ -1,6 +1,6 @@
 //! How much the broker takes from outside, and how long it waits: numbers only, with their reasons.
 //!
-//! Who holds callers to them: `server/turnstile.rs` for requests, `server/connection.rs` for
+//! Who holds callers to them: `server/admission.rs` for requests, `server/connection.rs` for
 //! connections.
 
 use std::num::NonZeroU32;

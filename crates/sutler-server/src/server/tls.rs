@@ -53,14 +53,14 @@ impl Tls {
     ///
     /// # Errors
     /// One of them cannot be used.
-    fn load(&self) -> Result<Arc<ServerConfig>, TlsFault> {
+    fn load(&self) -> Result<Arc<ServerConfig>, TlsConfigError> {
         let chain = certificates(&self.certificate)?;
         warn_if_out_of_date(&self.certificate, &chain);
         let key = private_key(&self.key)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|_| TlsFault::new(&self.certificate, TlsTrouble::Unusable))?;
+            .map_err(|_| TlsConfigError::new(&self.certificate, TlsFileError::Unusable))?;
         let builder = match &self.clients {
             None => builder.with_no_client_auth(),
             Some((file, demand)) => {
@@ -71,7 +71,7 @@ impl Tls {
                     ClientCertificates::Optional => verifier.allow_unauthenticated(),
                 };
                 let built = verifier.build();
-                let unusable = |_| TlsFault::new(file, TlsTrouble::Unusable);
+                let unusable = |_| TlsConfigError::new(file, TlsFileError::Unusable);
                 builder.with_client_cert_verifier(built.map_err(unusable)?)
             }
         };
@@ -83,21 +83,21 @@ impl Tls {
 
     /// The error for a server that was started without TLS.
     #[must_use]
-    pub fn not_served(&self) -> TlsFault {
-        TlsFault::new(&self.certificate, TlsTrouble::NotServed)
+    pub fn not_served(&self) -> TlsConfigError {
+        TlsConfigError::new(&self.certificate, TlsFileError::NotServed)
     }
 
     /// What rustls has against certificate and key together.
-    fn refused(&self, error: &rustls::Error) -> TlsFault {
+    fn refused(&self, error: &rustls::Error) -> TlsConfigError {
         match error {
             rustls::Error::InconsistentKeys(_) => {
                 let certificate = self.certificate.clone();
-                TlsFault::new(&self.key, TlsTrouble::OtherKey(certificate))
+                TlsConfigError::new(&self.key, TlsFileError::OtherKey(certificate))
             }
             rustls::Error::InvalidCertificate(_) => {
-                TlsFault::new(&self.certificate, TlsTrouble::Unusable)
+                TlsConfigError::new(&self.certificate, TlsFileError::Unusable)
             }
-            _ => TlsFault::new(&self.key, TlsTrouble::Unusable),
+            _ => TlsConfigError::new(&self.key, TlsFileError::Unusable),
         }
     }
 }
@@ -105,15 +105,15 @@ impl Tls {
 /// A file that TLS cannot be served with.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {trouble}", file.display())]
-pub struct TlsFault {
+pub struct TlsConfigError {
     /// Which.
     pub file: PathBuf,
     /// What is wrong with it.
-    pub trouble: TlsTrouble,
+    pub trouble: TlsFileError,
 }
 
-impl TlsFault {
-    fn new(file: &Path, trouble: TlsTrouble) -> Self {
+impl TlsConfigError {
+    fn new(file: &Path, trouble: TlsFileError) -> Self {
         Self {
             file: file.to_owned(),
             trouble,
@@ -123,7 +123,7 @@ impl TlsFault {
 
 /// What is wrong with a file of TLS. Each says what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsTrouble {
+pub enum TlsFileError {
     /// It cannot be read.
     #[error("cannot be read ({0}); check the path and who may read it")]
     Unreadable(std::io::ErrorKind),
@@ -154,48 +154,48 @@ pub enum TlsTrouble {
     NotServed,
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, TlsFault> {
+fn read(file: &Path) -> Result<Vec<u8>, TlsConfigError> {
     let unreadable =
-        |error: std::io::Error| TlsFault::new(file, TlsTrouble::Unreadable(error.kind()));
+        |error: std::io::Error| TlsConfigError::new(file, TlsFileError::Unreadable(error.kind()));
     let opened = std::fs::File::open(file).map_err(unreadable)?;
     let mut bytes = Vec::new();
     let mut limited = opened.take(FILE_BYTES_MAX + 1);
     limited.read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(TlsFault::new(file, TlsTrouble::TooLarge));
+        return Err(TlsConfigError::new(file, TlsFileError::TooLarge));
     }
     Ok(bytes)
 }
 
 /// The library's own words may quote the file, so none of them is passed on.
-fn pem_fault(file: &Path, error: &PemError, missing: TlsTrouble) -> TlsFault {
+fn pem_fault(file: &Path, error: &PemError, missing: TlsFileError) -> TlsConfigError {
     match error {
-        PemError::NoItemsFound => TlsFault::new(file, missing),
-        _ => TlsFault::new(file, TlsTrouble::NotPem),
+        PemError::NoItemsFound => TlsConfigError::new(file, missing),
+        _ => TlsConfigError::new(file, TlsFileError::NotPem),
     }
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFault> {
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
     let bytes = read(file)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let found = found.map_err(|error| pem_fault(file, &error, TlsTrouble::NoCertificate))?;
+    let found = found.map_err(|error| pem_fault(file, &error, TlsFileError::NoCertificate))?;
     if found.is_empty() {
-        return Err(TlsFault::new(file, TlsTrouble::NoCertificate));
+        return Err(TlsConfigError::new(file, TlsFileError::NoCertificate));
     }
     Ok(found)
 }
 
-fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsFault> {
+fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
     let bytes = zeroize::Zeroizing::new(read(file)?);
     PrivateKeyDer::from_pem_slice(&bytes)
-        .map_err(|error| pem_fault(file, &error, TlsTrouble::NoKey))
+        .map_err(|error| pem_fault(file, &error, TlsFileError::NoKey))
 }
 
-fn authorities(file: &Path) -> Result<RootCertStore, TlsFault> {
+fn authorities(file: &Path) -> Result<RootCertStore, TlsConfigError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(file)? {
         let added = roots.add(certificate);
-        added.map_err(|_| TlsFault::new(file, TlsTrouble::Unusable))?;
+        added.map_err(|_| TlsConfigError::new(file, TlsFileError::Unusable))?;
     }
     Ok(roots)
 }
@@ -232,17 +232,17 @@ impl PeerCertificate {
 }
 
 /// TLS as it is served, and the files it came from.
-pub struct Secured {
+pub struct TlsAcceptor {
     recipe: Mutex<Tls>,
     config: RwLock<Arc<ServerConfig>>,
 }
 
-impl Secured {
+impl TlsAcceptor {
     /// Loads the files.
     ///
     /// # Errors
     /// A file cannot be used.
-    pub fn new(tls: Tls) -> Result<Self, TlsFault> {
+    pub fn new(tls: Tls) -> Result<Self, TlsConfigError> {
         let config = tls.load()?;
         Ok(Self {
             recipe: Mutex::new(tls),
@@ -260,7 +260,7 @@ impl Secured {
     ///
     /// # Errors
     /// A file cannot be used; what was served goes on being served.
-    pub fn reload(&self, other: Option<Tls>) -> Result<(), TlsFault> {
+    pub fn reload(&self, other: Option<Tls>) -> Result<(), TlsConfigError> {
         let mut recipe = self.recipe.lock().unwrap_or_else(PoisonError::into_inner);
         let next = other.unwrap_or_else(|| recipe.clone());
         let config = next.load()?;

@@ -2,7 +2,7 @@
 //! redirected.
 
 use super::key_set::{DOCUMENT_BYTES_MAX, KeySet};
-use crate::auth::AuthFault;
+use crate::auth::AuthConfigError;
 use reqwest::{Certificate, Client, Url};
 use serde::Deserialize;
 use std::time::Duration;
@@ -13,17 +13,17 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const DISCOVERY: &str = ".well-known/openid-configuration";
 
 /// Where keys come from.
-pub(super) enum Source {
+pub(super) enum KeySource {
     /// They were given.
     Fixed(KeySet),
     /// The issuer says where.
-    Discovery(Remote),
+    Discovery(RemoteIssuer),
     /// They are here.
-    Url(Remote, Url),
+    Url(RemoteIssuer, Url),
 }
 
 /// An issuer that is asked.
-pub(super) struct Remote {
+pub(super) struct RemoteIssuer {
     pub issuer: String,
     pub may_be_plain: bool,
     pub client: Client,
@@ -31,7 +31,7 @@ pub(super) struct Remote {
 
 /// Why there was no answer that could be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FetchFault {
+pub(super) enum KeyFetchError {
     #[error("{0} does not answer: {1}")]
     Unreachable(Url, String),
     #[error("{0} answers {1}")]
@@ -56,7 +56,7 @@ struct Description {
     jwks_uri: String,
 }
 
-impl Source {
+impl KeySource {
     /// For logs.
     pub(super) fn name(&self) -> &str {
         match self {
@@ -76,44 +76,47 @@ impl Source {
         }
     }
 
-    pub(super) async fn fetch(&self) -> Result<KeySet, FetchFault> {
+    pub(super) async fn fetch(&self) -> Result<KeySet, KeyFetchError> {
         let (remote, url) = match self {
             Self::Fixed(keys) => return Ok(keys.clone()),
             Self::Url(remote, url) => (remote, url.clone()),
             Self::Discovery(remote) => (remote, remote.discover().await?),
         };
         let document = remote.get(&url).await?;
-        KeySet::parse(&document).map_err(|_| FetchFault::NoKeySet(url))
+        KeySet::parse(&document).map_err(|_| KeyFetchError::NoKeySet(url))
     }
 }
 
-impl Remote {
-    async fn discover(&self) -> Result<Url, FetchFault> {
+impl RemoteIssuer {
+    async fn discover(&self) -> Result<Url, KeyFetchError> {
         let name = self.issuer.trim_end_matches('/');
         let url = usable(&format!("{name}/{DISCOVERY}"), self.may_be_plain);
-        let url = url.ok_or(FetchFault::KeysElsewhere)?;
+        let url = url.ok_or(KeyFetchError::KeysElsewhere)?;
         let document = self.get(&url).await?;
         let read = serde_json::from_slice::<Description>(&document);
-        let description = read.map_err(|_| FetchFault::NoDescription(url))?;
+        let description = read.map_err(|_| KeyFetchError::NoDescription(url))?;
         if description.issuer != self.issuer {
             let said = description.issuer.chars().take(200).collect();
-            return Err(FetchFault::OtherIssuer(said));
+            return Err(KeyFetchError::OtherIssuer(said));
         }
-        usable(&description.jwks_uri, self.may_be_plain).ok_or(FetchFault::KeysElsewhere)
+        usable(&description.jwks_uri, self.may_be_plain).ok_or(KeyFetchError::KeysElsewhere)
     }
 
-    async fn get(&self, url: &Url) -> Result<Vec<u8>, FetchFault> {
+    async fn get(&self, url: &Url) -> Result<Vec<u8>, KeyFetchError> {
         let unreachable =
-            |error: reqwest::Error| FetchFault::Unreachable(url.clone(), cause(&error));
+            |error: reqwest::Error| KeyFetchError::Unreachable(url.clone(), cause(&error));
         let request = self.client.get(url.clone());
         let mut response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
-            return Err(FetchFault::Status(url.clone(), response.status().as_u16()));
+            return Err(KeyFetchError::Status(
+                url.clone(),
+                response.status().as_u16(),
+            ));
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             if body.len() + chunk.len() > DOCUMENT_BYTES_MAX {
-                return Err(FetchFault::TooLong(url.clone()));
+                return Err(KeyFetchError::TooLong(url.clone()));
             }
             body.extend_from_slice(&chunk);
         }
@@ -150,7 +153,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// A client for one issuer. With authorities of its own, only those are trusted.
-pub(super) fn client(authorities: Option<&[u8]>, first: &Url) -> Result<Client, AuthFault> {
+pub(super) fn client(authorities: Option<&[u8]>, first: &Url) -> Result<Client, AuthConfigError> {
     let mut builder = Client::builder()
         .timeout(TIMEOUT)
         .connect_timeout(TIMEOUT)
@@ -164,9 +167,9 @@ pub(super) fn client(authorities: Option<&[u8]>, first: &Url) -> Result<Client, 
     if let Some(pem) = authorities {
         let read = Certificate::from_pem_bundle(pem);
         let read = read.ok().filter(|it| !it.is_empty());
-        builder = builder.tls_certs_only(read.ok_or(AuthFault::Authorities)?);
+        builder = builder.tls_certs_only(read.ok_or(AuthConfigError::Authorities)?);
     }
-    builder.build().map_err(|_| AuthFault::Authorities)
+    builder.build().map_err(|_| AuthConfigError::Authorities)
 }
 
 #[cfg(test)]

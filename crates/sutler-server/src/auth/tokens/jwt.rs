@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// A token whose parts can be read, and whose algorithm is one of ours.
-pub(super) struct Unverified<'a> {
+pub(super) struct UnverifiedToken<'a> {
     pub algorithm: Algorithm,
     pub key_id: Option<String>,
     pub claims: Map<String, Value>,
@@ -26,7 +26,7 @@ struct Header {
 
 /// Takes a token apart. `None`: it is none, or asks for something that is never done here, such as no
 /// signature at all.
-pub(super) fn take_apart(token: &[u8]) -> Option<Unverified<'_>> {
+pub(super) fn parse_token(token: &[u8]) -> Option<UnverifiedToken<'_>> {
     let text = std::str::from_utf8(token).ok()?;
     let (message, signature) = text.rsplit_once('.')?;
     let (header, claims) = message.split_once('.')?;
@@ -38,7 +38,7 @@ pub(super) fn take_apart(token: &[u8]) -> Option<Unverified<'_>> {
     if header.crit.is_some() {
         return None;
     }
-    Some(Unverified {
+    Some(UnverifiedToken {
         algorithm: Algorithm::named(&header.alg)?,
         key_id: header.kid,
         claims: serde_json::from_slice(&decoded(claims)?).ok()?,
@@ -49,7 +49,7 @@ pub(super) fn take_apart(token: &[u8]) -> Option<Unverified<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::take_apart;
+    use super::parse_token;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_token_comes_apart_and_keeps_what_was_signed() {
         let text = token(r#"{"alg":"ES256","kid":"k","typ":"JWT"}"#, r#"{"sub":"s"}"#);
-        let taken = take_apart(text.as_bytes()).expect("a token");
+        let taken = parse_token(text.as_bytes()).expect("a token");
         assert_eq!(taken.key_id.as_deref(), Some("k"));
         assert_eq!(taken.claims["sub"], "s");
         assert_eq!(taken.signature, "c2ln");
@@ -72,7 +72,7 @@ mod tests {
     fn what_is_no_signed_token_is_none() {
         let claims = r#"{"sub":"s"}"#;
         let good = token(r#"{"alg":"RS256"}"#, claims);
-        assert!(take_apart(good.as_bytes()).is_some());
+        assert!(parse_token(good.as_bytes()).is_some());
         let unsigned = good.trim_end_matches("c2ln");
         let bad = [
             String::new(),
@@ -92,7 +92,7 @@ mod tests {
             token(r#"{"alg":"RS256"}"#, "not json"),
         ];
         for text in bad {
-            assert!(take_apart(text.as_bytes()).is_none(), "{text}");
+            assert!(parse_token(text.as_bytes()).is_none(), "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! encryption and for algorithms of tomorrow beside those for today.
 
 use super::algorithm::{Algorithm, KeyKind};
-use crate::auth::AuthFault;
+use crate::auth::AuthConfigError;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::DecodingKey;
@@ -41,7 +41,7 @@ struct Document {
 
 /// A key as it is written; what is not named here is of no use.
 #[derive(Deserialize)]
-struct Written {
+struct JsonWebKey {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -60,16 +60,17 @@ impl KeySet {
     ///
     /// # Errors
     /// It is none, or too large.
-    pub fn parse(document: &[u8]) -> Result<Self, AuthFault> {
+    pub fn parse(document: &[u8]) -> Result<Self, AuthConfigError> {
         if document.len() > DOCUMENT_BYTES_MAX {
-            return Err(AuthFault::KeySet);
+            return Err(AuthConfigError::KeySet);
         }
-        let document: Document = serde_json::from_slice(document).map_err(|_| AuthFault::KeySet)?;
+        let document: Document =
+            serde_json::from_slice(document).map_err(|_| AuthConfigError::KeySet)?;
         if document.keys.len() > KEYS_MAX {
-            return Err(AuthFault::KeySet);
+            return Err(AuthConfigError::KeySet);
         }
         let written = document.keys.into_iter();
-        let written = written.filter_map(|it| serde_json::from_value::<Written>(it).ok());
+        let written = written.filter_map(|it| serde_json::from_value::<JsonWebKey>(it).ok());
         Ok(Self(written.filter_map(Key::read).collect()))
     }
 
@@ -104,7 +105,7 @@ impl KeySet {
 }
 
 impl Key {
-    fn read(written: Written) -> Option<Self> {
+    fn read(written: JsonWebKey) -> Option<Self> {
         let signs = written.for_what.is_none_or(|it| it == "sig")
             && written
                 .key_ops

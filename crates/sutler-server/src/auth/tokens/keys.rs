@@ -3,9 +3,9 @@
 //! However many tokens wait for keys, one fetch serves all of them. A fetch that fails leaves the keys
 //! that are there.
 
-use super::fetch::Source;
+use super::fetch::KeySource;
 use super::key_set::KeySet;
-use super::schedule::{Fetched, Rhythm, Step, Times, after_fetch, step};
+use super::schedule::{FetchTimes, FetchVerdict, KeyDecision, RefreshSchedule, after_fetch, step};
 use crate::metrics::{self, Success};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -16,9 +16,9 @@ use tokio::time::Instant;
 const WAITING_MAX: usize = 64;
 
 pub(super) struct Keys {
-    source: Source,
-    rhythm: Rhythm,
-    kept: RwLock<Kept>,
+    source: KeySource,
+    schedule: RefreshSchedule,
+    kept: RwLock<CachedKeys>,
     /// Held by whoever fetches.
     fetching: Mutex<()>,
     waiting: Semaphore,
@@ -26,23 +26,23 @@ pub(super) struct Keys {
 }
 
 #[derive(Clone, Default)]
-struct Kept {
+struct CachedKeys {
     keys: Arc<KeySet>,
-    times: Times,
+    times: FetchTimes,
 }
 
 /// Why there are no keys for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoKeys {
+pub(super) enum KeyLookupError {
     Unknown,
     Unavailable,
 }
 
 impl Keys {
-    pub(super) fn new(source: Source, rhythm: Rhythm) -> Arc<Self> {
+    pub(super) fn new(source: KeySource, schedule: RefreshSchedule) -> Arc<Self> {
         Arc::new(Self {
             source,
-            rhythm,
+            schedule,
             kept: RwLock::default(),
             fetching: Mutex::new(()),
             waiting: Semaphore::new(WAITING_MAX),
@@ -55,42 +55,42 @@ impl Keys {
     pub(super) async fn find<T>(
         self: &Arc<Self>,
         check: impl Fn(&KeySet) -> Option<T>,
-    ) -> Result<T, NoKeys> {
-        if let Source::Fixed(keys) = &self.source {
-            return check(keys).ok_or(NoKeys::Unknown);
+    ) -> Result<T, KeyLookupError> {
+        if let KeySource::Fixed(keys) = &self.source {
+            return check(keys).ok_or(KeyLookupError::Unknown);
         }
         self.renew_in_background();
         let kept = self.kept();
         let found = check(&kept.keys);
-        match step(found.is_some(), kept.times, self.rhythm, Instant::now()) {
-            Step::Use => found.ok_or(NoKeys::Unknown),
-            Step::UseAndRefresh => {
+        match step(found.is_some(), kept.times, self.schedule, Instant::now()) {
+            KeyDecision::Use => found.ok_or(KeyLookupError::Unknown),
+            KeyDecision::UseAndRefresh => {
                 let keys = self.clone();
                 tokio::spawn(async move { keys.fetch(kept.times.tried).await });
-                found.ok_or(NoKeys::Unknown)
+                found.ok_or(KeyLookupError::Unknown)
             }
-            Step::Fetch => {
+            KeyDecision::Fetch => {
                 self.wait_for_fetch(kept.times.tried).await?;
                 let kept = self.kept();
-                let found = check(&kept.keys).ok_or(NoKeys::Unknown);
-                match after_fetch(found.is_ok(), kept.times, self.rhythm, Instant::now()) {
-                    Fetched::Decide => found,
-                    Fetched::Unavailable => Err(NoKeys::Unavailable),
+                let found = check(&kept.keys).ok_or(KeyLookupError::Unknown);
+                match after_fetch(found.is_ok(), kept.times, self.schedule, Instant::now()) {
+                    FetchVerdict::Decide => found,
+                    FetchVerdict::Unavailable => Err(KeyLookupError::Unavailable),
                 }
             }
-            Step::Unknown => Err(NoKeys::Unknown),
-            Step::Unavailable => Err(NoKeys::Unavailable),
+            KeyDecision::Unknown => Err(KeyLookupError::Unknown),
+            KeyDecision::Unavailable => Err(KeyLookupError::Unavailable),
         }
     }
 
     /// Fetches keys now, and again and again, for as long as anybody holds them: also after a long
     /// time without a token they are fresh.
     pub(super) fn renew_in_background(self: &Arc<Self>) {
-        let fixed = matches!(self.source, Source::Fixed(_));
+        let fixed = matches!(self.source, KeySource::Fixed(_));
         if fixed || self.renewed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (weak, refresh): (Weak<Self>, _) = (Arc::downgrade(self), self.rhythm.refresh);
+        let (weak, refresh): (Weak<Self>, _) = (Arc::downgrade(self), self.schedule.refresh);
         tokio::spawn(async move {
             while let Some(keys) = weak.upgrade() {
                 let times = keys.kept().times;
@@ -109,19 +109,22 @@ impl Keys {
         }
     }
 
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> CachedKeys {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         kept.clone()
     }
 
     /// Waits for a fetch that goes on if the caller leaves.
-    async fn wait_for_fetch(self: &Arc<Self>, tried: Option<Instant>) -> Result<(), NoKeys> {
+    async fn wait_for_fetch(
+        self: &Arc<Self>,
+        tried: Option<Instant>,
+    ) -> Result<(), KeyLookupError> {
         let Ok(_place) = self.waiting.try_acquire() else {
-            return Err(NoKeys::Unavailable);
+            return Err(KeyLookupError::Unavailable);
         };
         let keys = self.clone();
         let fetched = tokio::spawn(async move { keys.fetch(tried).await }).await;
-        fetched.map_err(|_| NoKeys::Unavailable)
+        fetched.map_err(|_| KeyLookupError::Unavailable)
     }
 
     /// Fetches, unless somebody did since `tried`.

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use sutler::{Flag, Held, Loaded, restart_to_apply, store_server};
-use sutler_broker::metrics::{self, Reloaded, Success};
+use sutler_broker::metrics::{self, ReloadKind, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -45,7 +45,7 @@ impl Reloads {
             tracing::error!(%error, "the audit goes on in the file that was open");
         }
         let loaded = sutler::load(self.file.as_deref(), &self.flags);
-        metrics::reloaded(Reloaded::Configuration, Success::from(&loaded));
+        metrics::reloaded(ReloadKind::Configuration, Success::from(&loaded));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(faults) => {
@@ -94,10 +94,10 @@ impl Reloads {
             Some(_) | None => Ok(()),
         };
         let level = self.telemetry.set_level(&loaded.config.log.level);
-        told(Reloaded::Users, "users", users)
-            & told(Reloaded::Catalog, "catalog", catalog)
-            & told(Reloaded::Tls, "tls", tls)
-            & told(Reloaded::LogLevel, "log level", level)
+        told(ReloadKind::Users, "users", users)
+            & told(ReloadKind::Catalog, "catalog", catalog)
+            & told(ReloadKind::Tls, "tls", tls)
+            & told(ReloadKind::LogLevel, "log level", level)
     }
 
     fn replace_users(&self, loaded: &Loaded) -> Result<(), access::Fault> {
@@ -120,7 +120,7 @@ pub(super) fn store_now(loaded: &Loaded) -> Option<SecretString> {
     store_server(&loaded.config, &|name| std::env::var(name).ok())
 }
 
-fn told<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {
+fn told<E: std::fmt::Display>(what: ReloadKind, name: &str, result: Result<(), E>) -> bool {
     metrics::reloaded(what, Success::from(&result));
     match result {
         Ok(()) => true,

@@ -21,37 +21,37 @@ static RUNNING: LazyLock<Semaphore> = LazyLock::new(|| {
 type Verdict = watch::Receiver<Option<bool>>;
 
 #[derive(Default)]
-pub(super) struct Verifier(Arc<Mutex<HashMap<[u8; 32], Verdict>>>);
+pub(super) struct PasswordVerifier(Arc<Mutex<HashMap<[u8; 32], Verdict>>>);
 
 /// What to do about a pair.
-pub(super) enum Turn {
+pub(super) enum HashJob {
     /// It is being checked already.
     Shared(Verdict),
     /// Nobody checks it yet, and there is room.
-    Mine(Ticket),
+    Mine(HashTicket),
     /// There is no room.
-    Full,
+    QueueFull,
 }
 
 /// The right to check a pair; given back when dropped.
-pub(super) struct Ticket {
+pub(super) struct HashTicket {
     pair: [u8; 32],
     sender: watch::Sender<Option<bool>>,
     waiting: Arc<Mutex<HashMap<[u8; 32], Verdict>>>,
 }
 
-impl Verifier {
-    pub(super) fn turn(&self, pair: [u8; 32]) -> Turn {
+impl PasswordVerifier {
+    pub(super) fn turn(&self, pair: [u8; 32]) -> HashJob {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(verdict) = waiting.get(&pair) {
-            return Turn::Shared(verdict.clone());
+            return HashJob::Shared(verdict.clone());
         }
         if waiting.len() >= WAITING_MAX {
-            return Turn::Full;
+            return HashJob::QueueFull;
         }
         let (sender, verdict) = watch::channel(None);
         waiting.insert(pair, verdict);
-        Turn::Mine(Ticket {
+        HashJob::Mine(HashTicket {
             pair,
             sender,
             waiting: self.0.clone(),
@@ -59,7 +59,7 @@ impl Verifier {
     }
 }
 
-impl Ticket {
+impl HashTicket {
     /// Checks in the background; `ended` hears the verdict before anybody else.
     pub(super) fn check(
         self,
@@ -79,7 +79,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for HashTicket {
     fn drop(&mut self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.remove(&self.pair);
@@ -94,7 +94,7 @@ pub(super) async fn right(mut verdict: Verdict) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Turn, Verifier, WAITING_MAX, right};
+    use super::{HashJob, PasswordVerifier, WAITING_MAX, right};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -106,17 +106,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_same_pair_is_checked_once_however_many_ask() {
-        let (verifier, checks) = (Verifier::default(), Arc::new(AtomicUsize::new(0)));
+        let (verifier, checks) = (PasswordVerifier::default(), Arc::new(AtomicUsize::new(0)));
         let mut verdicts = Vec::new();
         for _ in 0..1000 {
             match verifier.turn(pair(1)) {
-                Turn::Shared(verdict) => verdicts.push(verdict),
-                Turn::Mine(ticket) => {
+                HashJob::Shared(verdict) => verdicts.push(verdict),
+                HashJob::Mine(ticket) => {
                     let checks = checks.clone();
                     let slow = move || checks.fetch_add(1, Ordering::SeqCst) == 0;
                     verdicts.push(ticket.check(slow, |_| ()));
                 }
-                Turn::Full => panic!("one pair is not too many"),
+                HashJob::QueueFull => panic!("one pair is not too many"),
             }
         }
         for verdict in verdicts {
@@ -127,27 +127,30 @@ mod tests {
 
     #[tokio::test]
     async fn beyond_a_bound_nobody_waits() {
-        let verifier = Verifier::default();
+        let verifier = PasswordVerifier::default();
         let mut tickets = Vec::new();
         for n in 0..WAITING_MAX {
             match verifier.turn(pair(n)) {
-                Turn::Mine(ticket) => tickets.push(ticket),
-                Turn::Shared(_) | Turn::Full => panic!("there is room for {n}"),
+                HashJob::Mine(ticket) => tickets.push(ticket),
+                HashJob::Shared(_) | HashJob::QueueFull => panic!("there is room for {n}"),
             }
         }
-        assert!(matches!(verifier.turn(pair(WAITING_MAX)), Turn::Full));
-        assert!(matches!(verifier.turn(pair(0)), Turn::Shared(_)));
+        assert!(matches!(
+            verifier.turn(pair(WAITING_MAX)),
+            HashJob::QueueFull
+        ));
+        assert!(matches!(verifier.turn(pair(0)), HashJob::Shared(_)));
         tickets.pop();
-        assert!(matches!(verifier.turn(pair(WAITING_MAX)), Turn::Mine(_)));
+        assert!(matches!(verifier.turn(pair(WAITING_MAX)), HashJob::Mine(_)));
     }
 
     #[tokio::test]
     async fn a_check_that_is_lost_proves_nothing() {
-        let verifier = Verifier::default();
-        let Turn::Mine(ticket) = verifier.turn(pair(1)) else {
+        let verifier = PasswordVerifier::default();
+        let HashJob::Mine(ticket) = verifier.turn(pair(1)) else {
             panic!("there is room");
         };
-        let Turn::Shared(verdict) = verifier.turn(pair(1)) else {
+        let HashJob::Shared(verdict) = verifier.turn(pair(1)) else {
             panic!("somebody checks it");
         };
         drop(ticket);

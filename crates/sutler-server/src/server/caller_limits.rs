@@ -1,11 +1,11 @@
 //! What each caller takes: requests at a time, and requests a second.
 //!
-//! The table is bounded. Callers are forgotten while they ask for nothing; should the table still be
-//! full, the newcomers share one entry. `server/bucket.rs` has the arithmetic.
+//! The table is bounded. CallerLimits are forgotten while they ask for nothing; should the table still be
+//! full, the newcomers share one entry. `server/token_bucket.rs` has the arithmetic.
 
-use super::bucket;
-use super::gate::take_one;
+use super::bounded_queue::take_one;
 use super::limits::Limits;
+use super::token_bucket;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 const CALLERS_MAX: usize = 10_000;
 
 /// The callers of one platform.
-pub(super) struct Callers {
+pub(super) struct CallerLimits {
     since: Instant,
-    known: RwLock<HashMap<Arc<str>, Arc<Taken>>>,
-    others: Arc<Taken>,
+    known: RwLock<HashMap<Arc<str>, Arc<CallerUsage>>>,
+    others: Arc<CallerUsage>,
 }
 
 /// What one caller takes at present.
 #[derive(Default)]
-struct Taken {
+struct CallerUsage {
     /// When its bucket will be full.
     full_at: AtomicU64,
     /// Requests at work.
@@ -36,17 +36,17 @@ struct Taken {
 
 /// Why a caller's request is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TooMuch {
+pub enum CallerLimitExceeded {
     /// Too many at a time.
-    AtATime,
+    Concurrency,
     /// Too many a second; when to come again.
-    ASecond(Duration),
+    Rate(Duration),
 }
 
 /// One request of a caller; dropping it ends it.
-pub struct AtWork(Arc<Taken>);
+pub struct CallerPermit(Arc<CallerUsage>);
 
-impl AtWork {
+impl CallerPermit {
     /// Bytes of bodies that are held for its caller.
     pub(super) fn body_bytes(&self) -> &AtomicUsize {
         &self.0.body_bytes
@@ -54,31 +54,34 @@ impl AtWork {
 }
 
 /// One long request of a caller; dropping it ends it.
-pub(super) struct LongAtWork(Arc<Taken>);
+pub(super) struct LongCallerPermit(Arc<CallerUsage>);
 
-impl AtWork {
+impl CallerPermit {
     /// Makes it a long request, which no longer counts as an ordinary one.
-    pub(super) fn into_long(self, limits: &Limits) -> Result<LongAtWork, TooMuch> {
+    pub(super) fn into_long(
+        self,
+        limits: &Limits,
+    ) -> Result<LongCallerPermit, CallerLimitExceeded> {
         if take_one(&self.0.long, limits.long_requests_per_caller) {
-            return Ok(LongAtWork(self.0.clone()));
+            return Ok(LongCallerPermit(self.0.clone()));
         }
-        Err(TooMuch::AtATime)
+        Err(CallerLimitExceeded::Concurrency)
     }
 }
 
-impl Drop for LongAtWork {
+impl Drop for LongCallerPermit {
     fn drop(&mut self) {
         self.0.long.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Drop for AtWork {
+impl Drop for CallerPermit {
     fn drop(&mut self) {
         self.0.at_work.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Callers {
+impl CallerLimits {
     pub(super) fn new() -> Self {
         Self {
             since: Instant::now(),
@@ -88,24 +91,33 @@ impl Callers {
     }
 
     /// Counts a request of a caller, if it may have one more.
-    pub(super) fn admit(&self, name: &str, limits: &Limits) -> Result<AtWork, TooMuch> {
+    pub(super) fn admit(
+        &self,
+        name: &str,
+        limits: &Limits,
+    ) -> Result<CallerPermit, CallerLimitExceeded> {
         let now = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.admit_at(name, limits, now)
     }
 
-    fn admit_at(&self, name: &str, limits: &Limits, now: u64) -> Result<AtWork, TooMuch> {
+    fn admit_at(
+        &self,
+        name: &str,
+        limits: &Limits,
+        now: u64,
+    ) -> Result<CallerPermit, CallerLimitExceeded> {
         let taken = self.taken(name, now);
         if !take_one(&taken.at_work, limits.requests_per_caller) {
-            return Err(TooMuch::AtATime);
+            return Err(CallerLimitExceeded::Concurrency);
         }
-        let at_work = AtWork(taken);
+        let at_work = CallerPermit(taken);
         let Some(rate) = limits.rate_per_caller else {
             return Ok(at_work);
         };
         let full_at = &at_work.0.full_at;
         let mut known = full_at.load(Ordering::Relaxed);
         loop {
-            let next = bucket::take(known, now, rate).map_err(TooMuch::ASecond)?;
+            let next = token_bucket::take(known, now, rate).map_err(CallerLimitExceeded::Rate)?;
             let swap =
                 full_at.compare_exchange_weak(known, next, Ordering::Relaxed, Ordering::Relaxed);
             match swap {
@@ -115,7 +127,7 @@ impl Callers {
         }
     }
 
-    fn taken(&self, name: &str, now: u64) -> Arc<Taken> {
+    fn taken(&self, name: &str, now: u64) -> Arc<CallerUsage> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(taken) = known.get(name) {
             return taken.clone();
@@ -132,7 +144,7 @@ impl Callers {
     }
 }
 
-impl Taken {
+impl CallerUsage {
     fn is_of_interest(&self, now: u64) -> bool {
         self.at_work.load(Ordering::SeqCst) > 0
             || self.long.load(Ordering::SeqCst) > 0
@@ -142,7 +154,7 @@ impl Taken {
 
 #[cfg(test)]
 mod tests {
-    use super::{CALLERS_MAX, Callers, TooMuch};
+    use super::{CALLERS_MAX, CallerLimitExceeded, CallerLimits};
     use crate::server::limits::{Limits, Rate};
     use std::num::NonZeroU32;
 
@@ -157,30 +169,30 @@ mod tests {
 
     #[test]
     fn what_one_caller_takes_another_still_has() {
-        let (callers, limits) = (Callers::new(), limits(1, 2, 10));
+        let (callers, limits) = (CallerLimits::new(), limits(1, 2, 10));
         for _ in 0..2 {
             assert!(callers.admit_at("greedy", &limits, 0).is_ok());
         }
         let refused = callers.admit_at("greedy", &limits, 0).err();
-        assert!(matches!(refused, Some(TooMuch::ASecond(_))));
+        assert!(matches!(refused, Some(CallerLimitExceeded::Rate(_))));
         assert!(callers.admit_at("modest", &limits, 0).is_ok());
     }
 
     #[test]
     fn requests_at_a_time_come_free_when_they_end() {
-        let (callers, limits) = (Callers::new(), limits(1_000, 1_000, 2));
+        let (callers, limits) = (CallerLimits::new(), limits(1_000, 1_000, 2));
         let first = callers.admit_at("one", &limits, 0);
         let second = callers.admit_at("one", &limits, 0);
         assert!(first.is_ok() && second.is_ok());
         let third = callers.admit_at("one", &limits, 0).err();
-        assert_eq!(third, Some(TooMuch::AtATime));
+        assert_eq!(third, Some(CallerLimitExceeded::Concurrency));
         drop(first);
         assert!(callers.admit_at("one", &limits, 0).is_ok());
     }
 
     #[test]
     fn the_table_of_callers_does_not_grow_without_end() {
-        let (callers, limits) = (Callers::new(), limits(1, 1, 10));
+        let (callers, limits) = (CallerLimits::new(), limits(1, 1, 10));
         for n in 0..CALLERS_MAX + 50 {
             let _ = callers.admit_at(&n.to_string(), &limits, 0);
         }

@@ -1,6 +1,6 @@
 //! A token bucket as one number: when it will be full again. Pure; the clock is the caller's.
 //!
-//! Moments are nanoseconds since any fixed moment. Who keeps one for each caller: `server/callers.rs`.
+//! Moments are nanoseconds since any fixed moment. Who keeps one for each caller: `server/caller_limits.rs`.
 
 use super::limits::Rate;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! A gate: so many at a time, a short queue in front, and no place beyond that.
+//! A queue: so many at a time, a short queue in front, and no place beyond that.
 //!
-//! The way through an open gate is one atomic number; only a full one has a queue.
+//! The way through an open queue is one atomic number; only a full one has a queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 /// Lets so many in at a time.
-pub(super) struct Gate {
+pub(super) struct BoundedQueue {
     inside: AtomicUsize,
     inside_max: usize,
     queue: AtomicUsize,
@@ -19,15 +19,15 @@ pub(super) struct Gate {
 
 /// No place, and none came free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct QueueFull;
 
 /// A place inside; dropping it gives it back.
-pub struct Inside<'a>(&'a Gate);
+pub struct Slot<'a>(&'a BoundedQueue);
 
 /// A place in the queue.
-struct Queued<'a>(&'a Gate);
+struct QueueTicket<'a>(&'a BoundedQueue);
 
-impl Gate {
+impl BoundedQueue {
     pub(super) fn new(inside_max: usize, queue_max: usize, queue_within: Duration) -> Self {
         Self {
             inside: AtomicUsize::new(0),
@@ -40,28 +40,28 @@ impl Gate {
     }
 
     /// Goes in, waiting a little for a place if need be.
-    pub(super) async fn enter(&self) -> Result<Inside<'_>, Full> {
-        if let Some(inside) = self.try_enter() {
+    pub(super) async fn acquire(&self) -> Result<Slot<'_>, QueueFull> {
+        if let Some(inside) = self.try_acquire() {
             return Ok(inside);
         }
-        let _queued = self.try_queue().ok_or(Full)?;
+        let _queued = self.try_queue().ok_or(QueueFull)?;
         let deadline = Instant::now() + self.queue_within;
         loop {
             let left = self.left.notified();
             // Whoever leaves from here on sees the queue, so nobody waits beside a free place.
-            if let Some(inside) = self.try_enter() {
+            if let Some(inside) = self.try_acquire() {
                 return Ok(inside);
             }
-            timeout_at(deadline, left).await.map_err(|_| Full)?;
+            timeout_at(deadline, left).await.map_err(|_| QueueFull)?;
         }
     }
 
-    fn try_enter(&self) -> Option<Inside<'_>> {
-        take_one(&self.inside, self.inside_max).then(|| Inside(self))
+    fn try_acquire(&self) -> Option<Slot<'_>> {
+        take_one(&self.inside, self.inside_max).then(|| Slot(self))
     }
 
-    fn try_queue(&self) -> Option<Queued<'_>> {
-        take_one(&self.queue, self.queue_max).then(|| Queued(self))
+    fn try_queue(&self) -> Option<QueueTicket<'_>> {
+        take_one(&self.queue, self.queue_max).then(|| QueueTicket(self))
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn take_one(count: &AtomicUsize, max: usize) -> bool {
     false
 }
 
-impl Drop for Inside<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.inside.fetch_sub(1, Ordering::SeqCst);
         if self.0.queue.load(Ordering::SeqCst) > 0 {
@@ -83,7 +83,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-impl Drop for Queued<'_> {
+impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
         self.0.queue.fetch_sub(1, Ordering::SeqCst);
     }
@@ -91,36 +91,36 @@ impl Drop for Queued<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Gate;
+    use super::BoundedQueue;
     use std::sync::Arc;
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn beyond_the_queue_nobody_waits_and_in_the_queue_nobody_waits_long() {
-        let gate = Arc::new(Gate::new(1, 1, Duration::from_secs(1)));
-        let inside = gate.enter().await.expect("a place");
+        let queue = Arc::new(BoundedQueue::new(1, 1, Duration::from_secs(1)));
+        let inside = queue.acquire().await.expect("a place");
         let queued = tokio::spawn({
-            let gate = gate.clone();
-            async move { gate.enter().await.is_ok() }
+            let queue = queue.clone();
+            async move { queue.acquire().await.is_ok() }
         });
-        while gate.try_queue().is_some() {
+        while queue.try_queue().is_some() {
             tokio::task::yield_now().await;
         }
         for _ in 0..3 {
-            assert!(gate.enter().await.is_err());
+            assert!(queue.acquire().await.is_err());
         }
         assert!(!queued.await.expect("no panic"));
         drop(inside);
-        assert!(gate.enter().await.is_ok());
+        assert!(queue.acquire().await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn everybody_in_the_queue_gets_in_when_places_come_free() {
-        let gate = Arc::new(Gate::new(2, 1_000, Duration::from_secs(60)));
+        let queue = Arc::new(BoundedQueue::new(2, 1_000, Duration::from_secs(60)));
         let visits = (0..500).map(|_| {
-            let gate = gate.clone();
+            let queue = queue.clone();
             tokio::spawn(async move {
-                let inside = gate.enter().await;
+                let inside = queue.acquire().await;
                 tokio::task::yield_now().await;
                 inside.is_ok()
             })
@@ -128,6 +128,6 @@ mod tests {
         for visit in visits.collect::<Vec<_>>() {
             assert!(visit.await.expect("no panic"));
         }
-        assert!(gate.try_enter().is_some());
+        assert!(queue.try_acquire().is_some());
     }
 }

@@ -4,10 +4,10 @@
 //! place is taken after the body was read: a slow sender holds none. Statuses are chosen in
 //! `http/error.rs`.
 
-use super::callers::{AtWork, Callers, LongAtWork, TooMuch};
-use super::gate::{Full, Gate, Inside};
+use super::bounded_queue::{BoundedQueue, QueueFull, Slot};
+use super::caller_limits::{CallerLimitExceeded, CallerLimits, CallerPermit, LongCallerPermit};
 use super::limits::Limits;
-use crate::metrics::{self, Limited};
+use crate::metrics::{self, LimitKind};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,24 +19,24 @@ const PAUSED_MAX: usize = 4_096;
 const CALLERS_AT_LEAST: usize = 4;
 
 /// What all platforms share.
-pub struct Places {
+pub struct SharedLimits {
     limits: Limits,
-    reads: Gate,
-    changes: Gate,
+    reads: BoundedQueue,
+    changes: BoundedQueue,
     body_bytes: AtomicUsize,
     paused: AtomicUsize,
     long: AtomicUsize,
     draining: CancellationToken,
 }
 
-impl Places {
-    /// Places within these limits. `draining`: cancelled when the server begins to drain.
+impl SharedLimits {
+    /// SharedLimits within these limits. `draining`: cancelled when the server begins to drain.
     #[must_use]
     pub fn new(limits: Limits, draining: CancellationToken) -> Arc<Self> {
-        let gate = |inside| Gate::new(inside, limits.queue_max, limits.queue_within);
+        let queue = |inside| BoundedQueue::new(inside, limits.queue_max, limits.queue_within);
         Arc::new(Self {
-            reads: gate(limits.reads_at_once),
-            changes: gate(limits.changes_at_once),
+            reads: queue(limits.reads_at_once),
+            changes: queue(limits.changes_at_once),
             body_bytes: AtomicUsize::new(0),
             paused: AtomicUsize::new(0),
             long: AtomicUsize::new(0),
@@ -46,47 +46,47 @@ impl Places {
     }
 }
 
-/// The turnstile of one platform.
-pub struct Turnstile {
-    places: Arc<Places>,
-    callers: Callers,
+/// The admission of one platform.
+pub struct Admission {
+    shared: Arc<SharedLimits>,
+    callers: CallerLimits,
 }
 
 /// What a request does, as far as places are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum RequestClass {
     /// It only reads.
     Read,
     /// It may change something.
     Change,
 }
 
-impl Turnstile {
-    /// A turnstile in front of shared places.
+impl Admission {
+    /// A admission in front of shared places.
     #[must_use]
-    pub fn new(places: Arc<Places>) -> Self {
+    pub fn new(shared: Arc<SharedLimits>) -> Self {
         Self {
-            places,
-            callers: Callers::new(),
+            shared,
+            callers: CallerLimits::new(),
         }
     }
 
     /// The limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        &self.places.limits
+        &self.shared.limits
     }
 
     /// Counts a request of a caller. A refusal is held back a little.
     ///
     /// # Errors
     /// The caller has too many requests at a time, or sends too many.
-    pub async fn count(&self, caller: &str) -> Result<AtWork, TooMuch> {
-        let admitted = self.callers.admit(caller, &self.places.limits);
+    pub async fn admit_caller(&self, caller: &str) -> Result<CallerPermit, CallerLimitExceeded> {
+        let admitted = self.callers.admit(caller, &self.shared.limits);
         if let Err(much) = &admitted {
             metrics::limited(match much {
-                TooMuch::AtATime => Limited::CallerConcurrency,
-                TooMuch::ASecond(_) => Limited::Rate,
+                CallerLimitExceeded::Concurrency => LimitKind::CallerConcurrency,
+                CallerLimitExceeded::Rate(_) => LimitKind::Rate,
             });
             self.hold_back().await;
         }
@@ -94,10 +94,10 @@ impl Turnstile {
     }
 
     async fn hold_back(&self) {
-        let paused = &self.places.paused;
-        if super::gate::take_one(paused, PAUSED_MAX) {
+        let paused = &self.shared.paused;
+        if super::bounded_queue::take_one(paused, PAUSED_MAX) {
             let _one = Counted(paused, 1);
-            tokio::time::sleep(self.places.limits.refusal_pause).await;
+            tokio::time::sleep(self.shared.limits.refusal_pause).await;
         }
     }
 
@@ -105,44 +105,47 @@ impl Turnstile {
     ///
     /// # Errors
     /// There is none, and none came free in time.
-    pub async fn enter(&self, sort: Sort) -> Result<Inside<'_>, Full> {
+    pub async fn acquire_slot(&self, sort: RequestClass) -> Result<Slot<'_>, QueueFull> {
         let entered = match sort {
-            Sort::Read => self.places.reads.enter().await,
-            Sort::Change => self.places.changes.enter().await,
+            RequestClass::Read => self.shared.reads.acquire().await,
+            RequestClass::Change => self.shared.changes.acquire().await,
         };
-        entered.inspect_err(|_| metrics::limited(Limited::Concurrency))
+        entered.inspect_err(|_| metrics::limited(LimitKind::Concurrency))
     }
 
     /// A place for a long request, in exchange for the caller's place among ordinary ones.
     ///
     /// # Errors
     /// The server drains, or there are too many already.
-    pub fn enter_long(&self, caller: AtWork) -> Result<LongRequest, LongRequestError> {
-        if self.places.draining.is_cancelled() {
-            metrics::limited(Limited::Draining);
+    pub fn acquire_long_slot(
+        &self,
+        caller: CallerPermit,
+    ) -> Result<LongRequestPermit, LongRequestError> {
+        if self.shared.draining.is_cancelled() {
+            metrics::limited(LimitKind::Draining);
             return Err(LongRequestError::Draining);
         }
-        let caller = caller.into_long(&self.places.limits).map_err(|much| {
-            metrics::limited(Limited::CallerConcurrency);
+        let caller = caller.into_long(&self.shared.limits).map_err(|much| {
+            metrics::limited(LimitKind::CallerConcurrency);
             LongRequestError::Caller(much)
         })?;
-        let most = self.places.limits.long_requests_at_once;
-        if !super::gate::take_one(&self.places.long, most) {
-            metrics::limited(Limited::Concurrency);
-            return Err(LongRequestError::Full(Full));
+        let most = self.shared.limits.long_requests_at_once;
+        if !super::bounded_queue::take_one(&self.shared.long, most) {
+            metrics::limited(LimitKind::Concurrency);
+            return Err(LongRequestError::QueueFull(QueueFull));
         }
-        Ok(LongRequest {
+        Ok(LongRequestPermit {
             _caller: caller,
-            places: self.places.clone(),
+            shared: self.shared.clone(),
         })
     }
 
-    /// Room for the body of a request; it grows with what arrives.
+    /// BodyBudget for the body of a request; it grows with what arrives.
     #[must_use]
-    pub fn room<'a>(&'a self, caller: &'a AtWork) -> Room<'a> {
-        let most = self.places.limits.body_bytes_at_once;
-        Room {
-            all: Counted(&self.places.body_bytes, 0),
+    pub fn body_budget<'a>(&'a self, caller: &'a CallerPermit) -> BodyBudget<'a> {
+        let most = self.shared.limits.body_bytes_at_once;
+        BodyBudget {
+            all: Counted(&self.shared.body_bytes, 0),
             all_max: most,
             own: Counted(caller.body_bytes(), 0),
             own_max: most / CALLERS_AT_LEAST,
@@ -156,56 +159,56 @@ pub enum LongRequestError {
     /// The server drains.
     Draining,
     /// There are too many.
-    Full(Full),
+    QueueFull(QueueFull),
     /// Its caller has too many.
-    Caller(TooMuch),
+    Caller(CallerLimitExceeded),
 }
 
 /// The place of a long request: an event stream, or a read that waits. Dropping it gives it back. Ends when
 /// the server drains.
-pub struct LongRequest {
-    _caller: LongAtWork,
-    places: Arc<Places>,
+pub struct LongRequestPermit {
+    _caller: LongCallerPermit,
+    shared: Arc<SharedLimits>,
 }
 
-impl LongRequest {
+impl LongRequestPermit {
     /// Waits for `work`, but not longer than until the server drains: then `None`.
     pub async fn until_drain<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.places.draining.run_until_cancelled(work).await
+        self.shared.draining.run_until_cancelled(work).await
     }
 
     /// Cancelled when the server drains.
     #[must_use]
     pub fn draining(&self) -> CancellationToken {
-        self.places.draining.clone()
+        self.shared.draining.clone()
     }
 }
 
-impl Drop for LongRequest {
+impl Drop for LongRequestPermit {
     fn drop(&mut self) {
-        self.places.long.fetch_sub(1, Ordering::SeqCst);
+        self.shared.long.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Memory that a body takes, until it is dropped.
-pub struct Room<'a> {
+pub struct BodyBudget<'a> {
     all: Counted<'a>,
     all_max: usize,
     own: Counted<'a>,
     own_max: usize,
 }
 
-impl Room<'_> {
+impl BodyBudget<'_> {
     /// Takes so many bytes more.
     ///
     /// # Errors
     /// There is no room for them.
-    pub fn grow(&mut self, bytes: usize) -> Result<(), Full> {
+    pub fn grow(&mut self, bytes: usize) -> Result<(), QueueFull> {
         let all = self.all.add(bytes);
         let own = self.own.add(bytes);
         if all > self.all_max || own > self.own_max {
-            metrics::limited(Limited::Overload);
-            return Err(Full);
+            metrics::limited(LimitKind::Overload);
+            return Err(QueueFull);
         }
         Ok(())
     }
@@ -235,39 +238,44 @@ impl Drop for Counted<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Full, LongRequestError, Places, Sort, TooMuch, Turnstile};
+    use super::{
+        Admission, CallerLimitExceeded, LongRequestError, QueueFull, RequestClass, SharedLimits,
+    };
     use crate::server::limits::Limits;
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
 
-    fn turnstile(change: impl FnOnce(&mut Limits)) -> Turnstile {
+    fn admission(change: impl FnOnce(&mut Limits)) -> Admission {
         let mut limits = Limits::default();
         change(&mut limits);
-        Turnstile::new(Places::new(limits, CancellationToken::new()))
+        Admission::new(SharedLimits::new(limits, CancellationToken::new()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn changes_that_queue_leave_reads_alone() {
-        let turnstile = turnstile(|limits| {
+        let admission = admission(|limits| {
             limits.changes_at_once = 1;
             limits.queue_max = 0;
         });
-        let _change = turnstile.enter(Sort::Change).await;
-        assert!(turnstile.enter(Sort::Change).await.is_err());
-        assert!(turnstile.enter(Sort::Read).await.is_ok());
+        let _change = admission.acquire_slot(RequestClass::Change).await;
+        assert!(admission.acquire_slot(RequestClass::Change).await.is_err());
+        assert!(admission.acquire_slot(RequestClass::Read).await.is_ok());
     }
 
     #[tokio::test]
     async fn bodies_together_have_a_bound_and_those_of_one_caller_a_smaller_one() {
-        let turnstile = turnstile(|limits| limits.body_bytes_at_once = 100);
+        let admission = admission(|limits| limits.body_bytes_at_once = 100);
         let mut callers = Vec::new();
         for name in ["a", "b", "c", "d", "e"] {
-            callers.push(turnstile.count(name).await.expect("a first request"));
+            callers.push(admission.admit_caller(name).await.expect("a first request"));
         }
-        let mut first = turnstile.room(&callers[0]);
+        let mut first = admission.body_budget(&callers[0]);
         assert!(first.grow(20).is_ok());
-        assert!(turnstile.room(&callers[0]).grow(20).is_err());
-        let mut others: Vec<_> = callers[1..].iter().map(|it| turnstile.room(it)).collect();
+        assert!(admission.body_budget(&callers[0]).grow(20).is_err());
+        let mut others: Vec<_> = callers[1..]
+            .iter()
+            .map(|it| admission.body_budget(it))
+            .collect();
         let grown: Vec<bool> = others.iter_mut().map(|it| it.grow(25).is_ok()).collect();
         assert_eq!(grown, [true, true, true, false]);
         drop(others);
@@ -277,7 +285,7 @@ mod tests {
 
     #[tokio::test]
     async fn long_requests_have_places_of_their_own_and_leave_the_ordinary_ones() {
-        let turnstile = turnstile(|limits| {
+        let admission = admission(|limits| {
             limits.requests_per_caller = 1;
             limits.reads_at_once = 1;
             limits.queue_max = 0;
@@ -287,45 +295,48 @@ mod tests {
         let mut held = Vec::new();
         for caller in ["a", "a", "b"] {
             // Each was counted as an ordinary request first, of which there may be one.
-            let caller = turnstile.count(caller).await.expect("a place");
-            held.push(turnstile.enter_long(caller).expect("a long place"));
+            let caller = admission.admit_caller(caller).await.expect("a place");
+            held.push(admission.acquire_long_slot(caller).expect("a long place"));
         }
-        let third = turnstile.count("a").await.expect("a place");
-        let refused = turnstile.enter_long(third).err();
-        assert_eq!(refused, Some(LongRequestError::Caller(TooMuch::AtATime)));
-        let fourth = turnstile.count("b").await.expect("a place");
-        let refused = turnstile.enter_long(fourth).err();
-        assert_eq!(refused, Some(LongRequestError::Full(Full)));
-        assert!(turnstile.enter(Sort::Read).await.is_ok());
+        let third = admission.admit_caller("a").await.expect("a place");
+        let refused = admission.acquire_long_slot(third).err();
+        assert_eq!(
+            refused,
+            Some(LongRequestError::Caller(CallerLimitExceeded::Concurrency))
+        );
+        let fourth = admission.admit_caller("b").await.expect("a place");
+        let refused = admission.acquire_long_slot(fourth).err();
+        assert_eq!(refused, Some(LongRequestError::QueueFull(QueueFull)));
+        assert!(admission.acquire_slot(RequestClass::Read).await.is_ok());
         held.pop();
-        let again = turnstile.count("b").await.expect("a place");
-        assert!(turnstile.enter_long(again).is_ok());
+        let again = admission.admit_caller("b").await.expect("a place");
+        assert!(admission.acquire_long_slot(again).is_ok());
     }
 
     #[tokio::test]
     async fn long_requests_end_when_the_server_drains_and_no_new_ones_begin() {
         let draining = CancellationToken::new();
-        let places = Places::new(Limits::default(), draining.clone());
-        let turnstile = Turnstile::new(places);
-        let caller = turnstile.count("a").await.expect("a place");
-        let long = turnstile.enter_long(caller).expect("a long place");
+        let places = SharedLimits::new(Limits::default(), draining.clone());
+        let admission = Admission::new(places);
+        let caller = admission.admit_caller("a").await.expect("a place");
+        let long = admission.acquire_long_slot(caller).expect("a long place");
         assert_eq!(long.until_drain(std::future::ready(7)).await, Some(7));
         let waits = long.until_drain(std::future::pending::<()>());
         draining.cancel();
         assert_eq!(waits.await, None);
-        let caller = turnstile.count("a").await.expect("a place");
-        let refused = turnstile.enter_long(caller).err();
+        let caller = admission.admit_caller("a").await.expect("a place");
+        let refused = admission.acquire_long_slot(caller).err();
         assert_eq!(refused, Some(LongRequestError::Draining));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_asks_too_much_waits_for_the_refusal() {
-        let turnstile = turnstile(|limits| {
+        let admission = admission(|limits| {
             limits.requests_per_caller = 0;
             limits.refusal_pause = Duration::from_secs(3);
         });
         let began = tokio::time::Instant::now();
-        assert!(turnstile.count("greedy").await.is_err());
+        assert!(admission.admit_caller("greedy").await.is_err());
         assert_eq!(began.elapsed(), Duration::from_secs(3));
     }
 }

@@ -15,18 +15,18 @@ const UNUSED_MAX: Duration = Duration::from_secs(15 * 60);
 /// Most pairs remembered.
 const PAIRS_MAX: usize = 1024;
 
-struct Entry {
+struct CachedPair {
     caller: Caller,
     /// Seconds from `began`.
     used: AtomicU64,
 }
 
-pub(super) struct Remembered {
+pub(super) struct PasswordCache {
     began: Instant,
-    pairs: RwLock<HashMap<[u8; 32], Entry>>,
+    pairs: RwLock<HashMap<[u8; 32], CachedPair>>,
 }
 
-impl Remembered {
+impl PasswordCache {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             began: now,
@@ -60,7 +60,7 @@ impl Remembered {
             }
         }
         let used = AtomicU64::new(seconds);
-        pairs.insert(pair, Entry { caller, used });
+        pairs.insert(pair, CachedPair { caller, used });
     }
 
     fn seconds(&self, now: Instant) -> u64 {
@@ -74,8 +74,8 @@ fn is_forgotten(used: u64, now: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAIRS_MAX, Remembered, UNUSED_MAX};
-    use crate::auth::{Caller, Via};
+    use super::{PAIRS_MAX, PasswordCache, UNUSED_MAX};
+    use crate::auth::{AuthMethod, Caller};
     use std::time::Duration;
     use tokio::time::Instant;
 
@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn a_pair_is_forgotten_some_minutes_after_its_last_use() {
         let began = Instant::now();
-        let remembered = Remembered::new(began);
-        let caller = Caller::new("u", Via::Basic);
+        let remembered = PasswordCache::new(began);
+        let caller = Caller::new("u", AuthMethod::Basic);
         remembered.keep(pair(1), caller.clone(), began);
         let nearly = began + UNUSED_MAX - Duration::from_secs(1);
         assert_eq!(remembered.find(&pair(1), nearly), Some(caller.clone()));
@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn the_least_used_pair_makes_room() {
         let began = Instant::now();
-        let remembered = Remembered::new(began);
+        let remembered = PasswordCache::new(began);
         for n in 0..=PAIRS_MAX {
             let now = began + Duration::from_millis(n as u64 * 500);
-            remembered.keep(pair(n), Caller::new("u", Via::Basic), now);
+            remembered.keep(pair(n), Caller::new("u", AuthMethod::Basic), now);
         }
         let now = began + Duration::from_secs(PAIRS_MAX as u64 / 2 + 1);
         let kept = |n| remembered.find(&pair(n), now).is_some();

@@ -11,7 +11,7 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// What an issuer's tokens must say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub(crate) struct ClaimRules {
     pub issuer: String,
     /// One of them must be meant.
     pub audiences: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Rules {
 
 /// What is wrong with a token's claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClaimFault {
+pub(crate) enum ClaimError {
     Issuer,
     Audience,
     NoExpiry,
@@ -39,52 +39,52 @@ pub(crate) enum ClaimFault {
 
 /// The caller's name, or what is wrong. `now` is in seconds since 1970. A missing scope is found last:
 /// it is the one fault that a caller is told.
-pub(crate) fn judge(
+pub(crate) fn check_claims(
     claims: &Map<String, Value>,
-    rules: &Rules,
+    rules: &ClaimRules,
     now: u64,
-) -> Result<String, ClaimFault> {
+) -> Result<String, ClaimError> {
     if claims.get("iss").and_then(Value::as_str) != Some(&rules.issuer) {
-        return Err(ClaimFault::Issuer);
+        return Err(ClaimError::Issuer);
     }
-    let audiences = words(claims.get("aud")).ok_or(ClaimFault::Audience)?;
+    let audiences = words(claims.get("aud")).ok_or(ClaimError::Audience)?;
     if !rules
         .audiences
         .iter()
         .any(|it| audiences.contains(&it.as_str()))
     {
-        return Err(ClaimFault::Audience);
+        return Err(ClaimError::Audience);
     }
-    judge_times(claims, rules.skew, now)?;
+    check_times(claims, rules.skew, now)?;
     let name = claims.get(&rules.name_claim).and_then(Value::as_str);
     let usable = |name: &&str| {
         (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_control)
     };
-    let name = name.filter(usable).ok_or(ClaimFault::Name)?;
+    let name = name.filter(usable).ok_or(ClaimError::Name)?;
     let granted = granted(claims);
     if !rules.scopes.iter().all(|it| granted.contains(&it.as_str())) {
-        return Err(ClaimFault::Scope);
+        return Err(ClaimError::Scope);
     }
     Ok(name.to_owned())
 }
 
-fn judge_times(claims: &Map<String, Value>, skew: Duration, now: u64) -> Result<(), ClaimFault> {
+fn check_times(claims: &Map<String, Value>, skew: Duration, now: u64) -> Result<(), ClaimError> {
     let time = |name: &str| match claims.get(name) {
         None => Ok(None),
         Some(value) => match value.as_f64() {
             Some(time) if time.is_finite() && time >= 0.0 => Ok(Some(time)),
-            Some(_) | None => Err(ClaimFault::Time),
+            Some(_) | None => Err(ClaimError::Time),
         },
     };
     let skew = skew.as_secs_f64();
     let now = Duration::from_secs(now).as_secs_f64();
-    let expires = time("exp")?.ok_or(ClaimFault::NoExpiry)?;
+    let expires = time("exp")?.ok_or(ClaimError::NoExpiry)?;
     if now >= expires + skew {
-        return Err(ClaimFault::Expired);
+        return Err(ClaimError::Expired);
     }
     for start in [time("nbf")?, time("iat")?].into_iter().flatten() {
         if now + skew < start {
-            return Err(ClaimFault::NotYet);
+            return Err(ClaimError::NotYet);
         }
     }
     Ok(())
@@ -117,14 +117,14 @@ fn words(value: Option<&Value>) -> Option<Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaimFault, Rules, groups, judge};
+    use super::{ClaimError, ClaimRules, check_claims, groups};
     use serde_json::{Value, json};
     use std::time::Duration;
 
     const NOW: u64 = 1_000_000;
 
-    fn rules() -> Rules {
-        Rules {
+    fn rules() -> ClaimRules {
+        ClaimRules {
             issuer: "https://issuer".to_owned(),
             audiences: vec!["sutler".to_owned(), "other".to_owned()],
             scopes: vec!["broker".to_owned(), "write".to_owned()],
@@ -134,7 +134,7 @@ mod tests {
     }
 
     /// The verdict on good claims with some of them changed; null takes one away.
-    fn verdict(changes: Value) -> Result<String, ClaimFault> {
+    fn verdict(changes: Value) -> Result<String, ClaimError> {
         let mut claims = json!({
             "iss": "https://issuer", "aud": "sutler", "sub": "cf", "exp": NOW + 300,
             "iat": NOW, "scope": "broker write",
@@ -146,7 +146,7 @@ mod tests {
                 value => claims.insert(name.clone(), value.clone()),
             };
         }
-        judge(claims, &rules(), NOW)
+        check_claims(claims, &rules(), NOW)
     }
 
     #[test]
@@ -183,31 +183,31 @@ mod tests {
     #[test]
     fn any_wrong_claim_refuses() {
         let cases = [
-            (json!({ "iss": null }), ClaimFault::Issuer),
-            (json!({ "iss": "https://issuer/" }), ClaimFault::Issuer),
-            (json!({ "iss": ["https://issuer"] }), ClaimFault::Issuer),
-            (json!({ "aud": null }), ClaimFault::Audience),
-            (json!({ "aud": "Sutler" }), ClaimFault::Audience),
-            (json!({ "aud": [] }), ClaimFault::Audience),
-            (json!({ "aud": ["sutler", 1] }), ClaimFault::Audience),
-            (json!({ "aud": { "sutler": true } }), ClaimFault::Audience),
-            (json!({ "exp": null }), ClaimFault::NoExpiry),
-            (json!({ "exp": NOW - 60 }), ClaimFault::Expired),
-            (json!({ "exp": 0 }), ClaimFault::Expired),
-            (json!({ "exp": "1e9" }), ClaimFault::Time),
-            (json!({ "exp": -1 }), ClaimFault::Time),
-            (json!({ "nbf": NOW + 61 }), ClaimFault::NotYet),
-            (json!({ "iat": NOW + 61 }), ClaimFault::NotYet),
-            (json!({ "iat": "now" }), ClaimFault::Time),
-            (json!({ "sub": null }), ClaimFault::Name),
-            (json!({ "sub": "" }), ClaimFault::Name),
-            (json!({ "sub": 7 }), ClaimFault::Name),
-            (json!({ "sub": "a\nb" }), ClaimFault::Name),
-            (json!({ "sub": "x".repeat(257) }), ClaimFault::Name),
-            (json!({ "scope": "broker" }), ClaimFault::Scope),
-            (json!({ "scope": "brokerwrite" }), ClaimFault::Scope),
-            (json!({ "scope": null }), ClaimFault::Scope),
-            (json!({ "scope": null, "exp": 1 }), ClaimFault::Expired),
+            (json!({ "iss": null }), ClaimError::Issuer),
+            (json!({ "iss": "https://issuer/" }), ClaimError::Issuer),
+            (json!({ "iss": ["https://issuer"] }), ClaimError::Issuer),
+            (json!({ "aud": null }), ClaimError::Audience),
+            (json!({ "aud": "Sutler" }), ClaimError::Audience),
+            (json!({ "aud": [] }), ClaimError::Audience),
+            (json!({ "aud": ["sutler", 1] }), ClaimError::Audience),
+            (json!({ "aud": { "sutler": true } }), ClaimError::Audience),
+            (json!({ "exp": null }), ClaimError::NoExpiry),
+            (json!({ "exp": NOW - 60 }), ClaimError::Expired),
+            (json!({ "exp": 0 }), ClaimError::Expired),
+            (json!({ "exp": "1e9" }), ClaimError::Time),
+            (json!({ "exp": -1 }), ClaimError::Time),
+            (json!({ "nbf": NOW + 61 }), ClaimError::NotYet),
+            (json!({ "iat": NOW + 61 }), ClaimError::NotYet),
+            (json!({ "iat": "now" }), ClaimError::Time),
+            (json!({ "sub": null }), ClaimError::Name),
+            (json!({ "sub": "" }), ClaimError::Name),
+            (json!({ "sub": 7 }), ClaimError::Name),
+            (json!({ "sub": "a\nb" }), ClaimError::Name),
+            (json!({ "sub": "x".repeat(257) }), ClaimError::Name),
+            (json!({ "scope": "broker" }), ClaimError::Scope),
+            (json!({ "scope": "brokerwrite" }), ClaimError::Scope),
+            (json!({ "scope": null }), ClaimError::Scope),
+            (json!({ "scope": null, "exp": 1 }), ClaimError::Expired),
         ];
         for (changes, fault) in cases {
             assert_eq!(verdict(changes.clone()), Err(fault), "{changes}");

@@ -1,6 +1,6 @@
-//! The front of the broker: which platform a request is for.
+//! The app of the broker: which platform a request is for.
 //!
-//! One front for all platforms, one [`Http`] for each. The port is in `server.rs`; what a platform
+//! One app for all platforms, one [`Http`] for each. The port is in `server.rs`; what a platform
 //! answers is in `http.rs`, what operators are answered in `admin.rs`.
 
 use crate::admin::Api;
@@ -17,23 +17,23 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
-use sutler_server::{Probes, RequestContext, Secured};
+use sutler_server::{Probes, RequestContext, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 
 /// One platform as it is served.
-pub(crate) struct Served {
+pub(crate) struct PlatformRoute {
     pub prefix: Prefix,
     pub http: Http,
 }
 
 /// The broker as a function of requests.
-pub(crate) struct Front {
+pub(crate) struct App {
     /// Longest prefix first.
-    pub platforms: Vec<Served>,
+    pub platforms: Vec<PlatformRoute>,
     pub engine: Engine,
     pub plans: Arc<Plans>,
     pub settings: Arc<Settings>,
-    pub tls: Option<Arc<Secured>>,
+    pub tls: Option<Arc<TlsAcceptor>>,
     /// Fires when the broker is about to stop.
     pub draining: CancellationToken,
     /// Administration, where there is any.
@@ -44,7 +44,7 @@ pub(crate) struct Front {
     pub chores: Option<Arc<Chores>>,
 }
 
-impl Front {
+impl App {
     /// Answers one request. Never fails, never panics.
     pub(crate) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
@@ -112,18 +112,18 @@ impl Front {
 }
 
 /// The broker as a plain router: nest it, add layers, call it in tests.
-pub(crate) fn router(front: &Arc<Front>) -> axum::Router {
-    let answering = front.clone();
+pub(crate) fn router(app: &Arc<App>) -> axum::Router {
+    let answering = app.clone();
     let answer = move |request: axum::extract::Request| {
-        let front = answering.clone();
-        async move { front.answer(request).await }
+        let app = answering.clone();
+        async move { app.answer(request).await }
     };
     let mut router = axum::Router::new();
-    if let Some(admin) = &front.admin {
+    if let Some(admin) = &app.admin {
         let path = format!("/{}/{{*rest}}", admin.prefix());
         router = router.route(&path, axum::routing::any(answer.clone()));
     }
-    for platform in &front.platforms {
+    for platform in &app.platforms {
         let prefix = platform.prefix.to_string();
         let prefix = prefix.trim_end_matches('/');
         for path in PATHS {

@@ -2,7 +2,7 @@
 
 /// What is wrong with the settings of authentication, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AuthFault {
+pub enum AuthConfigError {
     /// The name of a user.
     #[error(
         "the user name {0:?} cannot be used: write 1 to 128 characters without a colon or control characters"

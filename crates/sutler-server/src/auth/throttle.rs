@@ -1,6 +1,6 @@
 //! Wrong passwords, counted by user: after a few, the next one has to wait.
 //!
-//! Only passwords that are slow to check are counted (`verifier.rs`): the wait keeps guessers off the
+//! Only passwords that are slow to check are counted (`password_verifier.rs`): the wait keeps guessers off the
 //! processor. A pair that was already found right never comes here, so nobody who works is locked out.
 
 use std::collections::HashMap;
@@ -53,9 +53,9 @@ fn another(before: Option<Failures>, now: Instant) -> Result<Failures, Duration>
 
 /// All that were counted. Which user it is, only a digest says.
 #[derive(Debug, Default)]
-pub(super) struct Guesses(HashMap<[u8; 32], Failures>);
+pub(super) struct GuessThrottle(HashMap<[u8; 32], Failures>);
 
-impl Guesses {
+impl GuessThrottle {
     /// Counts a try before it is made, so that many at once are counted too. `Err`: wait so long.
     pub(super) fn begin(&mut self, user: [u8; 32], now: Instant) -> Result<(), Duration> {
         let next = another(self.0.get(&user).copied(), now)?;
@@ -82,7 +82,7 @@ impl Guesses {
 
 #[cfg(test)]
 mod tests {
-    use super::{FORGIVEN, FREE, Guesses, USERS_MAX, WAIT_MAX, wait_after};
+    use super::{FORGIVEN, FREE, GuessThrottle, USERS_MAX, WAIT_MAX, wait_after};
     use std::time::Duration;
     use tokio::time::Instant;
 
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn after_a_few_wrong_passwords_the_next_one_waits() {
-        let (mut guesses, now) = (Guesses::default(), Instant::now());
+        let (mut guesses, now) = (GuessThrottle::default(), Instant::now());
         for _ in 0..=FREE {
             assert_eq!(guesses.begin([1; 32], now), Ok(()));
         }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_right_password_and_a_long_while_forgive() {
-        let (mut guesses, now) = (Guesses::default(), Instant::now());
+        let (mut guesses, now) = (GuessThrottle::default(), Instant::now());
         for _ in 0..=FREE {
             assert_eq!(guesses.begin([1; 32], now), Ok(()));
         }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_table_stays_bounded() {
-        let (mut guesses, now) = (Guesses::default(), Instant::now());
+        let (mut guesses, now) = (GuessThrottle::default(), Instant::now());
         for n in 0..3 * USERS_MAX {
             let mut user = [0; 32];
             user[..8].copy_from_slice(&n.to_be_bytes());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The connections of one port. Touched once when one comes and once when it goes.
 #[derive(Default)]
-pub(super) struct Peers(Mutex<Counts>);
+pub(super) struct ConnectionLimits(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
@@ -17,36 +17,36 @@ struct Counts {
 
 /// Why a connection is closed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Crowded {
-    InAll,
-    ByPeer,
+pub(super) enum ConnectionLimitExceeded {
+    Total,
+    PerPeer,
 }
 
 /// One connection; dropping it takes it off.
-pub(super) struct Connected {
-    peers: Arc<Peers>,
+pub(super) struct ConnectionPermit {
+    peers: Arc<ConnectionLimits>,
     peer: IpAddr,
 }
 
-impl Peers {
+impl ConnectionLimits {
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: IpAddr,
         limits: &Limits,
-    ) -> Result<Connected, Crowded> {
+    ) -> Result<ConnectionPermit, ConnectionLimitExceeded> {
         let peer = network_of(peer);
         let mut counts = self.counts();
         if counts.all >= limits.connections_max {
-            return Err(Crowded::InAll);
+            return Err(ConnectionLimitExceeded::Total);
         }
         let of_peer = counts.by_peer.entry(peer).or_default();
         if *of_peer >= limits.connections_per_peer {
-            return Err(Crowded::ByPeer);
+            return Err(ConnectionLimitExceeded::PerPeer);
         }
         *of_peer += 1;
         counts.all += 1;
         let peers = self.clone();
-        Ok(Connected { peers, peer })
+        Ok(ConnectionPermit { peers, peer })
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -54,7 +54,7 @@ impl Peers {
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut counts = self.peers.counts();
         counts.all -= 1;
@@ -80,7 +80,7 @@ fn network_of(peer: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::{Crowded, Peers};
+    use super::{ConnectionLimitExceeded, ConnectionLimits};
     use crate::server::limits::Limits;
     use std::net::IpAddr;
     use std::sync::Arc;
@@ -99,17 +99,17 @@ mod tests {
 
     #[test]
     fn one_address_cannot_take_every_connection() {
-        let (peers, limits) = (Arc::new(Peers::default()), limits(3, 2));
+        let (peers, limits) = (Arc::new(ConnectionLimits::default()), limits(3, 2));
         let held: Vec<_> = (0..2)
             .map(|_| peers.admit(ip("10.0.0.1"), &limits))
             .collect();
         assert!(held.iter().all(Result::is_ok));
         let third = peers.admit(ip("10.0.0.1"), &limits).err();
-        assert_eq!(third, Some(Crowded::ByPeer));
+        assert_eq!(third, Some(ConnectionLimitExceeded::PerPeer));
         let other = peers.admit(ip("10.0.0.2"), &limits);
         assert!(other.is_ok());
         let beyond = peers.admit(ip("10.0.0.3"), &limits).err();
-        assert_eq!(beyond, Some(Crowded::InAll));
+        assert_eq!(beyond, Some(ConnectionLimitExceeded::Total));
         drop(held);
         assert!(peers.admit(ip("10.0.0.1"), &limits).is_ok());
         drop(other);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_ipv6_network_count_as_one() {
-        let (peers, limits) = (Arc::new(Peers::default()), limits(10, 1));
+        let (peers, limits) = (Arc::new(ConnectionLimits::default()), limits(10, 1));
         let _first = peers.admit(ip("2001:db8::1"), &limits);
         assert!(peers.admit(ip("2001:db8::2"), &limits).is_err());
         assert!(peers.admit(ip("2001:db8:0:1::1"), &limits).is_ok());

@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A stream with a bound on how long a write may stand still.
-pub(super) struct Unread<S> {
+pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     within: Duration,
     /// Runs while a write stands still; not there otherwise.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Unread<S> {
+impl<S> WriteTimeoutStream<S> {
     pub(super) fn new(stream: S, within: Duration) -> Self {
         Self {
             stream,
@@ -46,7 +46,7 @@ impl<S> Unread<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Unread<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -56,7 +56,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Unread<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Unread<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -92,14 +92,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Unread<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::Unread;
+    use super::WriteTimeoutStream;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_nobody_reads_ends_the_connection() {
         let (near, mut far) = duplex(10);
-        let mut stream = Unread::new(near, Duration::from_secs(30));
+        let mut stream = WriteTimeoutStream::new(near, Duration::from_secs(30));
         stream
             .write_all(b"0123456789")
             .await
