@@ -249,13 +249,7 @@ impl Api {
                 tokio::spawn(export::write(desk.clone(), pieces));
                 Ok(response)
             }
-            Route::Import => {
-                let done = import::read(desk, body).await?;
-                let message = format!("{} documents added", done.documents);
-                self.note(desk, Deed::Import, By::wordless(who), Some(message))
-                    .await?;
-                json(StatusCode::OK, &done)
-            }
+            Route::Import => self.import(desk, body, who).await,
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
                 let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
@@ -265,16 +259,27 @@ impl Api {
             }
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
-                let by = By { who, reason };
-                let context = context.clone();
                 let given = Given {
                     command,
-                    by,
-                    context,
+                    by: By { who, reason },
+                    context: context.clone(),
                 };
                 obeyed(desk, resource, &given).await
             }
         }
+    }
+
+    /// Adds the documents of an export.
+    async fn import<B>(&self, desk: &Desk, body: B, who: String) -> Result<Response<Body>, Fault>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let done = import::read(desk, body).await?;
+        let message = format!("{} documents added", done.documents);
+        self.note(desk, Deed::Import, By::wordless(who), Some(message))
+            .await?;
+        json(StatusCode::OK, &done)
     }
 
     /// A page of whoever builds on the framework: one that is quick to make, or one that comes later.

@@ -1,7 +1,7 @@
-//! The app of the broker: which platform a request is for.
+//! The broker as one HTTP application: dispatches requests to probes, administration and platforms.
 //!
-//! One app for all platforms, one [`Http`] for each. The port is in `server.rs`; what a platform
-//! answers is in `http.rs`, what operators are answered in `admin.rs`.
+//! One [`App`] for all platforms, one [`Http`] for each. `serve.rs` serves it on a port; the endpoints of
+//! a platform are in `http.rs`, those of operators in `admin.rs`.
 
 use crate::admin::Api;
 use crate::broker::BuildError;
@@ -20,13 +20,13 @@ use sutler_journal::Engine;
 use sutler_server::{Probes, RequestContext, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 
-/// One platform as it is served.
+/// A platform and the path prefix it is served under.
 pub(crate) struct PlatformRoute {
     pub prefix: Prefix,
     pub http: Http,
 }
 
-/// The broker as a function of requests.
+/// Everything that answers requests.
 pub(crate) struct App {
     /// Longest prefix first.
     pub platforms: Vec<PlatformRoute>,
@@ -34,13 +34,13 @@ pub(crate) struct App {
     pub plans: Arc<Plans>,
     pub settings: Arc<Settings>,
     pub tls: Option<Arc<TlsAcceptor>>,
-    /// Fires when the broker is about to stop.
+    /// Cancelled when the broker begins to drain.
     pub draining: CancellationToken,
-    /// Administration, where there is any.
+    /// Administration, if it is served.
     pub admin: Option<Api>,
     pub health: Arc<BrokerHealth>,
     pub probes: Probes,
-    /// Work of whoever builds on this broker, where there is any.
+    /// Periodic tasks of extensions, if there are any.
     pub chores: Option<Arc<Chores>>,
 }
 
@@ -52,8 +52,8 @@ impl App {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let context = RequestContext::begin(&request, request_id(request.headers()));
-        // Boxed once, here: what is around it is small to move, and a connection that waits keeps no
-        // room for it.
+        // Boxed once, here: the surrounding futures stay small, and an idle connection reserves no memory
+        // for it.
         let answered = Box::pin(self.dispatch(request, &context));
         context.observe(answered).await
     }
@@ -95,17 +95,17 @@ impl App {
         }
     }
 
-    /// Replaces the whole catalog; a provision of what has a footing expects it to stand.
+    /// Replaces the whole catalog. `footings`: records that must be unchanged when an offering is provisioned.
     pub(crate) async fn replace_catalog(
         &self,
         slots: Vec<Slot>,
         footings: Footings,
     ) -> Result<(), BuildError> {
-        let shelves = self.stocks().map(|stock| stock.records.as_ref());
-        self.plans.replace(shelves, slots, footings).await
+        let realms = self.stocks().map(|stock| stock.records.as_ref());
+        self.plans.replace(realms, slots, footings).await
     }
 
-    /// What each platform has on its shelf.
+    /// The context of each realm.
     pub(crate) fn stocks(&self) -> impl Iterator<Item = &Arc<Stock>> {
         self.platforms.iter().map(|it| &it.http.desk.stock)
     }

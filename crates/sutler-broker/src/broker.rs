@@ -326,16 +326,7 @@ impl Broker {
         }
         let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
         let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
-        let health = Arc::new(BrokerHealth::default());
-        if let Some(stock) = shelves.first() {
-            tokio::spawn(health::watch(HealthWatch {
-                health: health.clone(),
-                store: observed,
-                engine: engine.clone(),
-                canary: stock.records.key(META, CANARY),
-                probe: stock.records.key(META, PROBE),
-            }));
-        }
+        let health = watch_health(&shelves, observed, &engine);
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
         let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
@@ -420,6 +411,25 @@ impl Running {
     pub async fn shut_down(&self) {
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
+}
+
+/// Starts to check the health of a broker.
+fn watch_health(
+    shelves: &[Arc<Stock>],
+    store: Arc<MeteredStore>,
+    engine: &Engine,
+) -> Arc<BrokerHealth> {
+    let health = Arc::new(BrokerHealth::default());
+    if let Some(stock) = shelves.first() {
+        tokio::spawn(health::watch(HealthWatch {
+            health: health.clone(),
+            store,
+            engine: engine.clone(),
+            canary: stock.records.key(META, CANARY),
+            probe: stock.records.key(META, PROBE),
+        }));
+    }
+    health
 }
 
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.

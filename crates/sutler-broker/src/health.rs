@@ -1,8 +1,8 @@
-//! Whether the broker lives and can work: `/healthz` and `/readyz`.
+//! Readiness of the broker, for `/healthz` and `/readyz`.
 //!
-//! A loop looks at the store and the lease once a second and keeps what it state; a probe only reads
-//! that, so nobody can load the store by asking. The same loop samples the queues for `metrics.rs`.
-//! The paths are in `sutler_server::Probes`.
+//! A loop checks the store and the lease once a second and stores the result; a probe only reads it, so that
+//! probes put no load on the store. The same loop samples the queues for `metrics.rs`. The paths are in
+//! `sutler_server::Probes`.
 
 use crate::metrics;
 use bytes::Bytes;
@@ -14,17 +14,17 @@ use sutler_server::metrics::ready_is;
 use sutler_server::{Health, Readiness};
 use tokio::time::{Instant, timeout};
 
-/// How often the store and the lease are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the store may take to answer before the broker says it is not ready.
+/// Interval between checks of the store and the lease.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long the store may take to answer before the broker is not ready.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// How often the queues are counted: that reads every unfinished operation.
+/// Interval between counts of the queues, which read every unfinished operation.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 
-/// What the last sample state.
+/// State of the broker at the last check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum StoreState {
+enum BrokerState {
     Ready,
     Draining,
     NoLease,
@@ -32,7 +32,7 @@ enum StoreState {
     StoreReadOnly,
 }
 
-impl StoreState {
+impl BrokerState {
     const ALL: [Self; 5] = [
         Self::Ready,
         Self::Draining,
@@ -54,7 +54,7 @@ impl StoreState {
     }
 }
 
-/// What a sample saw.
+/// Result of one check.
 #[derive(Clone, Copy, Debug)]
 struct HealthSample {
     stopping: bool,
@@ -63,48 +63,48 @@ struct HealthSample {
     writes: bool,
 }
 
-/// What follows from a sample.
-fn state_of(sample: HealthSample) -> StoreState {
+/// The state that a check means.
+fn state_of(sample: HealthSample) -> BrokerState {
     match sample {
-        HealthSample { stopping: true, .. } => StoreState::Draining,
-        HealthSample { reads: false, .. } => StoreState::StoreSilent,
-        HealthSample { writes: false, .. } => StoreState::StoreReadOnly,
-        HealthSample { lease: false, .. } => StoreState::NoLease,
-        HealthSample { .. } => StoreState::Ready,
+        HealthSample { stopping: true, .. } => BrokerState::Draining,
+        HealthSample { reads: false, .. } => BrokerState::StoreSilent,
+        HealthSample { writes: false, .. } => BrokerState::StoreReadOnly,
+        HealthSample { lease: false, .. } => BrokerState::NoLease,
+        HealthSample { .. } => BrokerState::Ready,
     }
 }
 
-/// The last thing known. It was ready when it started: its keys were proved against the store.
+/// Last known state. A broker starts ready: its keys were verified against the store.
 pub(crate) struct BrokerHealth(AtomicU8);
 
 impl Default for BrokerHealth {
     fn default() -> Self {
-        Self(AtomicU8::new(StoreState::Ready as u8))
+        Self(AtomicU8::new(BrokerState::Ready as u8))
     }
 }
 
 impl BrokerHealth {
-    /// The broker was told to stop: say so from now on.
+    /// The broker begins to drain. It is not ready again.
     pub(crate) fn draining(&self) {
-        self.set_state(StoreState::Draining);
+        self.set_state(BrokerState::Draining);
     }
 
-    fn state(&self) -> StoreState {
+    fn state(&self) -> BrokerState {
         let kept = self.0.load(Ordering::Relaxed);
-        StoreState::ALL[usize::from(kept).min(StoreState::ALL.len() - 1)]
+        BrokerState::ALL[usize::from(kept).min(BrokerState::ALL.len() - 1)]
     }
 
-    fn set_state(&self, state: StoreState) {
+    fn set_state(&self, state: BrokerState) {
         let before = self.state();
-        if before == state || before == StoreState::Draining {
+        if before == state || before == BrokerState::Draining {
             return;
         }
         self.0.store(state as u8, Ordering::Relaxed);
-        ready_is(state == StoreState::Ready);
+        ready_is(state == BrokerState::Ready);
         match state {
-            StoreState::Ready => tracing::info!("ready again"),
-            StoreState::Draining => tracing::info!("no longer ready: stopping"),
-            StoreState::NoLease | StoreState::StoreSilent | StoreState::StoreReadOnly => {
+            BrokerState::Ready => tracing::info!("ready again"),
+            BrokerState::Draining => tracing::info!("no longer ready: stopping"),
+            BrokerState::NoLease | BrokerState::StoreSilent | BrokerState::StoreReadOnly => {
                 tracing::warn!(reason = state.sentence().trim_end(), "not ready");
             }
         }
@@ -119,24 +119,24 @@ impl Health for BrokerHealth {
     fn readiness(&self) -> Readiness {
         let state = self.state();
         Readiness {
-            ready: state == StoreState::Ready,
+            ready: state == BrokerState::Ready,
             sentence: state.sentence(),
         }
     }
 }
 
-/// What the loop looks at.
+/// Inputs of the check loop.
 pub(crate) struct HealthWatch {
     pub health: Arc<BrokerHealth>,
     pub store: Arc<MeteredStore>,
     pub engine: Engine,
-    /// A document that is there, to be read.
+    /// A document that exists, to test reads.
     pub canary: Key,
-    /// One that may be written while writes fail, to see whether they still do.
+    /// A document to test writes with, while writes fail.
     pub probe: Key,
 }
 
-/// Looks again and again, until the engine is told to stop.
+/// Checks at every interval until the engine stops.
 pub(crate) async fn watch(watched: HealthWatch) {
     ready_is(true);
     let mut counted: Option<Instant> = None;
@@ -152,7 +152,7 @@ pub(crate) async fn watch(watched: HealthWatch) {
         }
         // Lets go of the store at once: whoever stopped the broker may want to open it again.
         tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(CHECK_EVERY) => {}
             () = watched.engine.stopping() => {}
         }
     }
@@ -171,7 +171,7 @@ impl HealthWatch {
         }
     }
 
-    /// Only while writes fail: one more, of a few bytes.
+    /// Tests a write of a few bytes; called only while writes fail.
     async fn write(&self) -> bool {
         let commit = match self.store.get(&self.probe).await {
             Ok(None) => Commit::new().insert(self.probe.clone(), Vec::new(), Bytes::new()),
@@ -186,13 +186,13 @@ impl HealthWatch {
 
     async fn count(&self) {
         match timeout(ANSWER_WITHIN, self.store.stats()).await {
-            Ok(Ok(stats)) => metrics::queues_stand(&stats, self.oldest(&stats).await),
+            Ok(Ok(stats)) => metrics::set_queue_gauges(&stats, self.oldest(&stats).await),
             Ok(Err(error)) => tracing::debug!(%error, "the queues could not be counted"),
             Err(_) => tracing::debug!("the queues could not be counted in time"),
         }
     }
 
-    /// The age of the oldest operation that is not done.
+    /// Age of the oldest unfinished operation.
     async fn oldest(&self, stats: &sutler_journal::Stats) -> Duration {
         let Some(oldest) = stats.queues.iter().map(|queue| queue.oldest).min() else {
             return Duration::ZERO;
@@ -206,7 +206,7 @@ impl HealthWatch {
 
 #[cfg(test)]
 mod tests {
-    use super::{BrokerHealth, HealthSample, StoreState, state_of};
+    use super::{BrokerHealth, BrokerState, HealthSample, state_of};
     use sutler_server::Health as _;
 
     const WELL: HealthSample = HealthSample {
@@ -219,21 +219,21 @@ mod tests {
     #[test]
     fn ready_means_that_the_store_answers_the_lease_holds_and_nothing_stops() {
         let cases = [
-            (WELL, StoreState::Ready),
+            (WELL, BrokerState::Ready),
             (
                 HealthSample {
                     stopping: true,
                     reads: false,
                     ..WELL
                 },
-                StoreState::Draining,
+                BrokerState::Draining,
             ),
             (
                 HealthSample {
                     lease: false,
                     ..WELL
                 },
-                StoreState::NoLease,
+                BrokerState::NoLease,
             ),
             (
                 HealthSample {
@@ -241,14 +241,14 @@ mod tests {
                     lease: false,
                     ..WELL
                 },
-                StoreState::StoreSilent,
+                BrokerState::StoreSilent,
             ),
             (
                 HealthSample {
                     writes: false,
                     ..WELL
                 },
-                StoreState::StoreReadOnly,
+                BrokerState::StoreReadOnly,
             ),
         ];
         for (sample, expected) in cases {
@@ -261,7 +261,7 @@ mod tests {
         let health = BrokerHealth::default();
         assert!(health.readiness().ready);
         health.draining();
-        health.set_state(StoreState::Ready);
+        health.set_state(BrokerState::Ready);
         assert!(!health.readiness().ready);
     }
 }

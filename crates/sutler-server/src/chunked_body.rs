@@ -1,7 +1,6 @@
-//! The content of an answer: bytes of its own, or parts that many answers share.
+//! Response body of one piece, or of chunks that many responses share.
 //!
-//! How long it is, is known before it is sent. It never waits and never fails. Who makes it of parts:
-//! `plans/sheets.rs`.
+//! Its length is known before it is sent. It never waits and never fails.
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -10,16 +9,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What is sent after the headers. Cheap to clone, however long it is.
+/// Response body. Cheap to clone, whatever its length.
 #[derive(Clone)]
 pub enum ChunkedBody {
-    /// All of it; nothing, once it was sent.
+    /// One piece; empty once it was sent.
     Whole(Bytes),
-    /// The parts from `next` on, which have `left` bytes.
+    /// The chunks from `next` on, `left` bytes in total.
     Parts {
-        /// All of them.
+        /// All chunks.
         parts: Arc<[Bytes]>,
-        /// Index of the next one to send.
+        /// Index of the next chunk.
         next: usize,
         /// Bytes still to send.
         left: usize,
@@ -27,12 +26,12 @@ pub enum ChunkedBody {
 }
 
 impl ChunkedBody {
-    /// One piece.
+    /// A body of one piece.
     pub fn of(bytes: impl Into<Bytes>) -> Self {
         Self::Whole(bytes.into())
     }
 
-    /// Parts, one behind the other. None of them is empty.
+    /// A body of several chunks, none of them empty.
     pub fn of_parts(parts: Vec<Bytes>) -> Self {
         let left = parts.iter().map(Bytes::len).sum();
         let parts = parts.into();

@@ -153,10 +153,10 @@ impl ErrorResponse {
     #[must_use]
     pub fn rejected(rejection: Rejection, server: &str) -> Self {
         match rejection {
-            Rejection::Unproven(ways, token) => {
-                let sentence = ways.sentence(server);
+            Rejection::Unproven(challenges, token) => {
+                let sentence = challenges.sentence(server);
                 Self::described(StatusCode::UNAUTHORIZED, &sentence)
-                    .with_challenges(ways.challenges(token, server))
+                    .with_challenges(challenges.headers(token, server))
             }
             Rejection::LacksScope(scopes) => {
                 let sentence = format!("The token must grant: {scopes}. Ask its issuer for that.");

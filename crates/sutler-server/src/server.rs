@@ -1,4 +1,4 @@
-//! Listens on a port, serves connections to a [`Handler`], and drains.
+//! Listens on a context, serves connections to a [`Handler`], and drains.
 //!
 //! A drain announces itself first, then takes no new connections and no new requests, then lets the handler
 //! end its own work. One connection is `server/connection.rs`; limits are in `server/limits.rs`;
@@ -46,8 +46,8 @@ use tokio_util::task::TaskTracker;
 
 /// Pause after a failed accept: out of file descriptors passes, spinning does not help.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// How often the log says that connections are turned away.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+/// Minimum time between log lines about refused connections.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Part of the drain limit that is kept for the handler's own work, once connections have ended.
 const FOR_OPERATIONS: u32 = 4;
 /// How long connections that are cut may take to notice.
@@ -96,7 +96,7 @@ pub struct Server<H> {
     shared: Arc<ServerParts<H>>,
 }
 
-/// What connections need of their server.
+/// Parts of a server that its connections use.
 struct ServerParts<H> {
     handler: Arc<H>,
     settings: ServerSettings,
@@ -135,7 +135,7 @@ impl<H: Handler> Server<H> {
             }
         };
         let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
-        // Each signal is taken as it comes: two that nobody took in between are one.
+        // Each signal is received separately: two that were not received in between count as one.
         let watch = async {
             signals.next().await;
             stop.cancel();
@@ -160,11 +160,11 @@ impl<H: Handler> Server<H> {
             .local_addr()
             .map_or_else(|_| String::new(), |it: SocketAddr| it.to_string());
         tracing::info!(%address, "listening");
-        let (stage, seen) = watch::channel(ShutdownPhase::Open);
-        let port = Arc::new(ConnectionContext::new(self.shared.clone(), seen));
+        let (phase, seen) = watch::channel(ShutdownPhase::Open);
+        let context = Arc::new(ConnectionContext::new(self.shared.clone(), seen));
         let tasks = TaskTracker::new();
         tokio::select! {
-            () = accept(&listener, &port, &tasks) => {}
+            () = accept(&listener, &context, &tasks) => {}
             () = self.stopping(stop) => {}
         }
         drop(listener);
@@ -173,12 +173,12 @@ impl<H: Handler> Server<H> {
         let drained = async {
             let ends = Instant::now() + drain;
             let connections = ends - drain / FOR_OPERATIONS;
-            let _ = stage.send(ShutdownPhase::Closing);
+            let _ = phase.send(ShutdownPhase::Closing);
             tasks.close();
             if timeout_at(connections, tasks.wait()).await.is_err() {
                 tracing::warn!(left = tasks.len(), "some connections did not end in time");
             }
-            let _ = stage.send(ShutdownPhase::Over);
+            let _ = phase.send(ShutdownPhase::Over);
             let _ = timeout(CUT_WITHIN, tasks.wait()).await;
             let left = ends.saturating_duration_since(Instant::now());
             self.shared.handler.finish(left).await;
@@ -187,7 +187,7 @@ impl<H: Handler> Server<H> {
             () = drained => tracing::info!("stopped"),
             () = leave => tracing::warn!("stopped at once; what ran goes on after the next start"),
         }
-        let _ = stage.send(ShutdownPhase::Over);
+        let _ = phase.send(ShutdownPhase::Over);
     }
 
     /// Waits for `stop`, announces the drain, and leaves others time to notice.
@@ -202,13 +202,13 @@ impl<H: Handler> Server<H> {
 /// Accepts connections for as long as it is polled.
 async fn accept<H: Handler>(
     listener: &TcpListener,
-    port: &Arc<ConnectionContext<H>>,
+    context: &Arc<ConnectionContext<H>>,
     tasks: &TaskTracker,
 ) {
-    let mut complained: Option<Instant> = None;
-    let mut complain = |sentence: &str, detail: &str| {
-        if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
-            complained = Some(Instant::now());
+    let mut warned: Option<Instant> = None;
+    let mut warn = |sentence: &str, detail: &str| {
+        if warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+            warned = Some(Instant::now());
             tracing::warn!(detail, "{sentence}");
         }
     };
@@ -216,24 +216,24 @@ async fn accept<H: Handler>(
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                complain("a connection could not be accepted", &error.to_string());
+                warn("a connection could not be accepted", &error.to_string());
                 sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
-        match port.admit(peer.ip()) {
+        match context.admit(peer.ip()) {
             Ok(connected) => {
-                let port = port.clone();
-                tasks.spawn(async move { port.serve(stream, connected).await });
+                let context = context.clone();
+                tasks.spawn(async move { context.serve(stream, connected).await });
             }
             Err(ConnectionLimitExceeded::Total) => {
                 metrics::limited(LimitKind::Connections);
-                complain("too many connections, new ones are closed", "");
+                warn("too many connections, new ones are closed", "");
             }
             Err(ConnectionLimitExceeded::PerPeer) => {
                 metrics::limited(LimitKind::Connections);
                 let peer = peer.ip().to_string();
-                complain(
+                warn(
                     "too many connections of one address, new ones are closed",
                     &peer,
                 );

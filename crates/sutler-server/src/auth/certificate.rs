@@ -1,6 +1,6 @@
-//! CallerLimits by client certificate: names in it that are on a list.
+//! Callers by client certificate: names in the certificate that are on a list.
 //!
-//! That the certificate is genuine was proved by TLS before (`server/`). Here only its names are read.
+//! TLS has verified the certificate before (`server/tls.rs`). Only its names are read here.
 
 use super::config_error::AuthConfigError;
 use super::{AuthMethod, Caller};
@@ -19,39 +19,39 @@ enum CertificateName {
     CommonName(String),
 }
 
-/// The names in certificates that are let in, each with the name of its caller.
+/// Accepted names in certificates, each with the name of its caller.
 #[derive(Clone, Default)]
 pub struct Certificates(HashMap<CertificateName, Arc<str>>);
 
 impl Certificates {
-    /// Nobody yet.
+    /// An empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets in whoever has this URI among its alternative names, such as a SPIFFE id.
+    /// Accepts certificates with this URI among their alternative names, such as a SPIFFE id.
     ///
     /// # Errors
-    /// The name is empty, or on the list already.
+    /// The name is empty, or already on the list.
     pub fn uri(self, uri: &str, caller: &str) -> Result<Self, AuthConfigError> {
         self.with(CertificateName::Uri(uri.to_owned()), uri, caller)
     }
 
-    /// Lets in whoever has this host name among its alternative names. A wildcard in a certificate
-    /// matches nothing.
+    /// Accepts certificates with this host name among their alternative names. A wildcard in a certificate matches
+    /// nothing.
     ///
     /// # Errors
-    /// The name is empty, or on the list already.
+    /// The name is empty, or already on the list.
     pub fn dns(self, host: &str, caller: &str) -> Result<Self, AuthConfigError> {
         let lower = host.to_ascii_lowercase();
         self.with(CertificateName::Dns(lower), host, caller)
     }
 
-    /// Lets in whoever has this common name.
+    /// Accepts certificates with this common name.
     ///
     /// # Errors
-    /// The name is empty, or on the list already.
+    /// The name is empty, or already on the list.
     pub fn common_name(self, name: &str, caller: &str) -> Result<Self, AuthConfigError> {
         self.with(CertificateName::CommonName(name.to_owned()), name, caller)
     }
@@ -69,13 +69,13 @@ impl Certificates {
         Ok(self)
     }
 
-    /// Whether nobody could come in.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whose certificate it is: the first of its names that is on the list, URIs first.
+    /// Caller of a certificate: the first of its names that is on the list, URIs first.
     pub(super) fn admit(&self, certificate: &PeerCertificate) -> Option<Caller> {
         let (_, read) = X509Certificate::from_der(certificate.der()).ok()?;
         let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! Argon2id hashes of passwords: read, made, and held to what is strong and what is affordable.
+//! Argon2id hashes of passwords: parsed, created, and bounded in strength and cost.
 
 use super::config_error::AuthConfigError;
 use argon2::password_hash::phc::PasswordHash;
@@ -6,28 +6,28 @@ use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use secrecy::{ExposeSecret, SecretString};
 
-/// Least memory, in KiB.
+/// Minimum memory, in KiB.
 const MEMORY_KIB_MIN: u32 = 7 * 1024;
-/// Least memory × passes: what common advice comes to, whichever way it is split.
+/// Minimum memory × passes, as commonly recommended, however it is split.
 const WORK_KIB_MIN: u64 = 35 * 1024;
-/// Most memory, in KiB: it is taken for each check that runs.
+/// Maximum memory, in KiB: each running check takes it.
 const MEMORY_KIB_MAX: u32 = 256 * 1024;
 const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 16;
-/// A shorter hash is guessed.
+/// Minimum length of a hash.
 const OUTPUT_BYTES_MIN: usize = 16;
 const SALT_BYTES_MIN: usize = 8;
-/// Longest text that is read as a hash.
+/// Maximum length of a text that is parsed as a hash.
 const TEXT_BYTES_MAX: usize = 512;
-/// What `hash_password` uses: memory in KiB, passes, lanes.
+/// Cost used by `hash_password`: memory in KiB, passes, lanes.
 const MADE_WITH: (u32, u32, u32) = (19 * 1024, 2, 1);
 
-/// A hash that keeps the rules.
+/// A hash within the bounds.
 #[derive(Clone)]
 pub(super) struct Argon2Hash(PasswordHash);
 
 impl Argon2Hash {
-    /// Reads a hash in PHC format. `user` is for the sentence.
+    /// Parses a hash in PHC format. `user` is for the error message.
     pub(super) fn parse(user: &str, text: &str) -> Result<Self, AuthConfigError> {
         let unreadable = || AuthConfigError::Hash(user.to_owned());
         let text = text.trim();
@@ -61,17 +61,16 @@ impl Argon2Hash {
         Ok(Self(hash))
     }
 
-    /// Whether a password is the one. Slow on purpose: never on a thread that serves requests.
+    /// Whether a password matches. Slow by design: never call it on a thread that serves requests.
     pub(super) fn admits(&self, password: &[u8]) -> bool {
         Argon2::default().verify_password(password, &self.0).is_ok()
     }
 }
 
-/// The Argon2id hash of a password, in the format that configuration files take. Takes some
-/// milliseconds, on purpose.
+/// The Argon2id hash of a password, in the format of configuration files. Takes some milliseconds, by design.
 ///
 /// # Errors
-/// The password cannot be used, or the system gives no random bytes.
+/// The password cannot be used, or the system has no random bytes.
 pub fn hash_password(password: &SecretString) -> Result<String, AuthConfigError> {
     let password = password.expose_secret();
     if password.is_empty() || password.len() > super::users::PASSWORD_BYTES_MAX {

@@ -1,7 +1,7 @@
-//! Pairs of user and password that were found right, so that no slow hash is needed twice.
+//! Cache of user and password pairs that were verified, so that no slow hash is computed twice.
 //!
-//! Kept as a digest under a key that only this process has, for some minutes after the last use, and
-//! never more than a bound. Replacing the users forgets all of them.
+//! Pairs are stored as a digest under a key of this process, for some minutes after their last use, in a bounded table.
+//! Replacing the users empties it.
 
 use super::Caller;
 use std::collections::HashMap;
@@ -10,14 +10,14 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a pair is remembered after its last use.
+/// How long a pair stays after its last use.
 const UNUSED_MAX: Duration = Duration::from_secs(15 * 60);
-/// Most pairs remembered.
+/// Maximum pairs.
 const PAIRS_MAX: usize = 1024;
 
 struct CachedPair {
     caller: Caller,
-    /// Seconds from `began`.
+    /// Seconds since `began`.
     used: AtomicU64,
 }
 
@@ -88,27 +88,27 @@ mod tests {
     #[test]
     fn a_pair_is_forgotten_some_minutes_after_its_last_use() {
         let began = Instant::now();
-        let remembered = PasswordCache::new(began);
+        let cache = PasswordCache::new(began);
         let caller = Caller::new("u", AuthMethod::Basic);
-        remembered.keep(pair(1), caller.clone(), began);
+        cache.keep(pair(1), caller.clone(), began);
         let nearly = began + UNUSED_MAX - Duration::from_secs(1);
-        assert_eq!(remembered.find(&pair(1), nearly), Some(caller.clone()));
-        assert_eq!(remembered.find(&pair(2), nearly), None);
+        assert_eq!(cache.find(&pair(1), nearly), Some(caller.clone()));
+        assert_eq!(cache.find(&pair(2), nearly), None);
         let again = nearly + UNUSED_MAX - Duration::from_secs(1);
-        assert_eq!(remembered.find(&pair(1), again), Some(caller));
-        assert_eq!(remembered.find(&pair(1), again + UNUSED_MAX), None);
+        assert_eq!(cache.find(&pair(1), again), Some(caller));
+        assert_eq!(cache.find(&pair(1), again + UNUSED_MAX), None);
     }
 
     #[test]
     fn the_least_used_pair_makes_room() {
         let began = Instant::now();
-        let remembered = PasswordCache::new(began);
+        let cache = PasswordCache::new(began);
         for n in 0..=PAIRS_MAX {
             let now = began + Duration::from_millis(n as u64 * 500);
-            remembered.keep(pair(n), Caller::new("u", AuthMethod::Basic), now);
+            cache.keep(pair(n), Caller::new("u", AuthMethod::Basic), now);
         }
         let now = began + Duration::from_secs(PAIRS_MAX as u64 / 2 + 1);
-        let kept = |n| remembered.find(&pair(n), now).is_some();
+        let kept = |n| cache.find(&pair(n), now).is_some();
         let gone = (0..=PAIRS_MAX).filter(|n| !kept(*n)).count();
         assert_eq!(gone, 1);
         assert!(!kept(0) || !kept(1), "one of the oldest two went");

@@ -1,39 +1,39 @@
-//! Slow checks of passwords, off the threads that serve, few at a time, with a short queue.
+//! Slow password checks: off the threads that serve, few at a time, with a short queue.
 //!
-//! The same pair asked for twice is checked once. A caller that leaves does not stop its check: the
-//! next one finds it remembered. What is right and what follows is decided in `users.rs`.
+//! Concurrent requests with the same pair share one check. A caller that disconnects does not stop its check: the next
+//! request finds the result in the cache. The consequences of a check are in `users.rs`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tokio::sync::{Semaphore, watch};
 
-/// Most different pairs that are checked or wait for it.
+/// Maximum distinct pairs that are checked or wait for it.
 const WAITING_MAX: usize = 32;
 
-/// Checks that run at a time, of all users of this process: at most a quarter of the processors, so
-/// that guesses leave the rest to those who are already in.
+/// Checks at a time, over all users of this process: at most a quarter of the processors, so that guesses leave the
+/// rest to authenticated callers.
 static RUNNING: LazyLock<Semaphore> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Semaphore::new((processors / 4).max(1))
 });
 
-/// Answers of a check; `None` until it ended.
+/// Result of a check; `None` until it ended.
 type Verdict = watch::Receiver<Option<bool>>;
 
 #[derive(Default)]
 pub(super) struct PasswordVerifier(Arc<Mutex<HashMap<[u8; 32], Verdict>>>);
 
-/// What to do about a pair.
+/// How to check a pair.
 pub(super) enum HashJob {
-    /// It is being checked already.
+    /// A check is in progress.
     Shared(Verdict),
-    /// Nobody checks it yet, and there is room.
+    /// No check is in progress, and there is room for one.
     Mine(HashTicket),
     /// There is no room.
     QueueFull,
 }
 
-/// The right to check a pair; given back when dropped.
+/// Permission to check a pair, given back when dropped.
 pub(super) struct HashTicket {
     pair: [u8; 32],
     sender: watch::Sender<Option<bool>>,
@@ -60,7 +60,7 @@ impl PasswordVerifier {
 }
 
 impl HashTicket {
-    /// Checks in the background; `ended` hears the verdict before anybody else.
+    /// Checks in the background; `ended` is called with the result before waiters get it.
     pub(super) fn check(
         self,
         slow: impl FnOnce() -> bool + Send + 'static,
@@ -86,7 +86,7 @@ impl Drop for HashTicket {
     }
 }
 
-/// Waits for a verdict. A check that was lost proves nothing.
+/// Waits for a result. A check that was dropped counts as failed.
 pub(super) async fn right(mut verdict: Verdict) -> bool {
     let ended = verdict.wait_for(Option::is_some).await;
     ended.is_ok_and(|it| *it == Some(true))

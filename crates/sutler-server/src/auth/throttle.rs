@@ -1,31 +1,31 @@
-//! Wrong passwords, counted by user: after a few, the next one has to wait.
+//! Delay after wrong passwords, counted per user.
 //!
-//! Only passwords that are slow to check are counted (`password_verifier.rs`): the wait keeps guessers off the
-//! processor. A pair that was already found right never comes here, so nobody who works is locked out.
+//! Only passwords that are slow to check are counted (`password_verifier.rs`): the delay keeps throttle off the processor.
+//! A pair in the cache is never counted, so a caller that is authenticated is not locked out.
 
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Wrong passwords that cost no wait.
+/// Wrong passwords without a delay.
 const FREE: u32 = 5;
-/// The first wait; each further one is twice as long.
+/// First delay; each further one is twice as long.
 const WAIT_MIN: Duration = Duration::from_secs(1);
-/// The longest wait.
+/// Maximum delay.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// After so long without a wrong password all are forgiven.
+/// Time without a wrong password after which the count is reset.
 const FORGIVEN: Duration = Duration::from_secs(15 * 60);
-/// Most users counted at a time, whether they exist or not.
+/// Maximum users counted at a time, whether they exist or not.
 const USERS_MAX: usize = 10_000;
 
-/// The wrong passwords of one user.
+/// Wrong passwords of one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Failures {
     count: u32,
     last: Instant,
 }
 
-/// How long to wait after so many wrong passwords.
+/// Delay after this number of wrong passwords.
 fn wait_after(count: u32) -> Duration {
     match count.checked_sub(FREE) {
         None | Some(0) => Duration::ZERO,
@@ -33,7 +33,7 @@ fn wait_after(count: u32) -> Duration {
     }
 }
 
-/// Whether another password may be tried now: the count with it, or how long to wait.
+/// Whether another password may be tried now: the new count, or how long to wait.
 fn another(before: Option<Failures>, now: Instant) -> Result<Failures, Duration> {
     let count = match before {
         Some(failures) if now < failures.last + FORGIVEN => {
@@ -51,12 +51,12 @@ fn another(before: Option<Failures>, now: Instant) -> Result<Failures, Duration>
     })
 }
 
-/// All that were counted. Which user it is, only a digest says.
+/// Counts of all users, by a digest of the user name.
 #[derive(Debug, Default)]
 pub(super) struct GuessThrottle(HashMap<[u8; 32], Failures>);
 
 impl GuessThrottle {
-    /// Counts a try before it is made, so that many at once are counted too. `Err`: wait so long.
+    /// Counts an attempt before it is made, so that concurrent ones are counted too. `Err`: how long to wait.
     pub(super) fn begin(&mut self, user: [u8; 32], now: Instant) -> Result<(), Duration> {
         let next = another(self.0.get(&user).copied(), now)?;
         if self.0.len() >= USERS_MAX && !self.0.contains_key(&user) {
@@ -66,12 +66,12 @@ impl GuessThrottle {
         Ok(())
     }
 
-    /// The password was right: nothing is held against the user.
+    /// Resets the count after a right password.
     pub(super) fn right(&mut self, user: [u8; 32]) {
         self.0.remove(&user);
     }
 
-    /// Keeps those that still have to wait; if all do, forgives all: the table stays bounded.
+    /// Keeps users that still have to wait; if all do, resets all, so that the table stays bounded.
     fn make_room(&mut self, now: Instant) {
         self.0.retain(|_, it| now < it.last + wait_after(it.count));
         if self.0.len() >= USERS_MAX {
@@ -95,40 +95,40 @@ mod tests {
 
     #[test]
     fn after_a_few_wrong_passwords_the_next_one_waits() {
-        let (mut guesses, now) = (GuessThrottle::default(), Instant::now());
+        let (mut throttle, now) = (GuessThrottle::default(), Instant::now());
         for _ in 0..=FREE {
-            assert_eq!(guesses.begin([1; 32], now), Ok(()));
+            assert_eq!(throttle.begin([1; 32], now), Ok(()));
         }
-        assert_eq!(guesses.begin([1; 32], now), Err(Duration::from_secs(1)));
-        assert_eq!(guesses.begin([2; 32], now), Ok(()), "others do not wait");
+        assert_eq!(throttle.begin([1; 32], now), Err(Duration::from_secs(1)));
+        assert_eq!(throttle.begin([2; 32], now), Ok(()), "others do not wait");
         let later = now + Duration::from_secs(1);
-        assert_eq!(guesses.begin([1; 32], later), Ok(()));
-        assert_eq!(guesses.begin([1; 32], later), Err(Duration::from_secs(2)));
+        assert_eq!(throttle.begin([1; 32], later), Ok(()));
+        assert_eq!(throttle.begin([1; 32], later), Err(Duration::from_secs(2)));
     }
 
     #[test]
     fn a_right_password_and_a_long_while_forgive() {
-        let (mut guesses, now) = (GuessThrottle::default(), Instant::now());
+        let (mut throttle, now) = (GuessThrottle::default(), Instant::now());
         for _ in 0..=FREE {
-            assert_eq!(guesses.begin([1; 32], now), Ok(()));
+            assert_eq!(throttle.begin([1; 32], now), Ok(()));
         }
-        assert_eq!(guesses.begin([1; 32], now + FORGIVEN), Ok(()));
-        assert_eq!(guesses.begin([1; 32], now + FORGIVEN), Ok(()));
+        assert_eq!(throttle.begin([1; 32], now + FORGIVEN), Ok(()));
+        assert_eq!(throttle.begin([1; 32], now + FORGIVEN), Ok(()));
         for _ in 0..=FREE {
-            assert_eq!(guesses.begin([3; 32], now), Ok(()));
+            assert_eq!(throttle.begin([3; 32], now), Ok(()));
         }
-        guesses.right([3; 32]);
-        assert_eq!(guesses.begin([3; 32], now), Ok(()));
+        throttle.right([3; 32]);
+        assert_eq!(throttle.begin([3; 32], now), Ok(()));
     }
 
     #[test]
     fn the_table_stays_bounded() {
-        let (mut guesses, now) = (GuessThrottle::default(), Instant::now());
+        let (mut throttle, now) = (GuessThrottle::default(), Instant::now());
         for n in 0..3 * USERS_MAX {
             let mut user = [0; 32];
             user[..8].copy_from_slice(&n.to_be_bytes());
-            assert_eq!(guesses.begin(user, now), Ok(()));
-            assert!(guesses.0.len() <= USERS_MAX);
+            assert_eq!(throttle.begin(user, now), Ok(()));
+            assert!(throttle.0.len() <= USERS_MAX);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What a request passes before it is worked on: its caller's share, then a place.
+//! Admission of requests: the limits of their caller first, then a slot to run in.
 //!
-//! Reads and changes have places of their own, so that polls are answered while changes queue. A
-//! place is taken after the body was read: a slow sender holds none. Statuses are chosen in
-//! `http/error.rs`.
+//! Reads and changes have slots of their own, so that reads are answered while changes queue. Long requests hold
+//! neither. A slot is taken after the body was read, so that a slow sender holds none. Statuses are chosen in
+//! `error_response.rs`.
 
 use super::bounded_queue::{BoundedQueue, QueueFull, Slot};
 use super::caller_limits::{CallerLimitExceeded, CallerLimits, CallerPermit, LongCallerPermit};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// Most refusals that are held back at one time; beyond that they leave at once.
+/// Maximum refusals delayed at a time; further ones are sent at once.
 const PAUSED_MAX: usize = 4_096;
-/// So many callers at least it takes to fill all memory there is for bodies.
+/// Number of callers needed to fill the memory for all bodies.
 const CALLERS_AT_LEAST: usize = 4;
 
-/// What all platforms share.
+/// Limits shared by all admissions of a server, with what is in use of each.
 pub struct SharedLimits {
     limits: Limits,
     reads: BoundedQueue,
@@ -30,7 +30,7 @@ pub struct SharedLimits {
 }
 
 impl SharedLimits {
-    /// SharedLimits within these limits. `draining`: cancelled when the server begins to drain.
+    /// Shared state for these limits. `draining` is cancelled when the server begins to drain.
     #[must_use]
     pub fn new(limits: Limits, draining: CancellationToken) -> Arc<Self> {
         let queue = |inside| BoundedQueue::new(inside, limits.queue_max, limits.queue_within);
@@ -46,23 +46,23 @@ impl SharedLimits {
     }
 }
 
-/// The admission of one platform.
+/// Admission of requests to one API, such as that of one platform: has its own callers.
 pub struct Admission {
     shared: Arc<SharedLimits>,
     callers: CallerLimits,
 }
 
-/// What a request does, as far as places are concerned.
+/// Class of a request. Each has its own slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestClass {
-    /// It only reads.
+    /// Only reads.
     Read,
-    /// It may change something.
+    /// May change something.
     Change,
 }
 
 impl Admission {
-    /// A admission in front of shared places.
+    /// Admission within shared limits.
     #[must_use]
     pub fn new(shared: Arc<SharedLimits>) -> Self {
         Self {
@@ -77,10 +77,10 @@ impl Admission {
         &self.shared.limits
     }
 
-    /// Counts a request of a caller. A refusal is held back a little.
+    /// Counts a request of a caller. A refusal is delayed by `refusal_pause`.
     ///
     /// # Errors
-    /// The caller has too many requests at a time, or sends too many.
+    /// The caller has too many requests at a time, or exceeds its rate.
     pub async fn admit_caller(&self, caller: &str) -> Result<CallerPermit, CallerLimitExceeded> {
         let admitted = self.callers.admit(caller, &self.shared.limits);
         if let Err(much) = &admitted {
@@ -101,10 +101,10 @@ impl Admission {
         }
     }
 
-    /// A place to work in.
+    /// Waits for a slot to run in.
     ///
     /// # Errors
-    /// There is none, and none came free in time.
+    /// No slot came free in time.
     pub async fn acquire_slot(&self, sort: RequestClass) -> Result<Slot<'_>, QueueFull> {
         let entered = match sort {
             RequestClass::Read => self.shared.reads.acquire().await,
@@ -113,10 +113,10 @@ impl Admission {
         entered.inspect_err(|_| metrics::limited(LimitKind::Concurrency))
     }
 
-    /// A place for a long request, in exchange for the caller's place among ordinary ones.
+    /// Exchanges the caller's place among ordinary requests for the slot of a long request.
     ///
     /// # Errors
-    /// The server drains, or there are too many already.
+    /// The server drains, or there are too many long requests.
     pub fn acquire_long_slot(
         &self,
         caller: CallerPermit,
@@ -140,7 +140,7 @@ impl Admission {
         })
     }
 
-    /// BodyBudget for the body of a request; it grows with what arrives.
+    /// Memory budget for the body of a request. It grows with the bytes that arrive.
     #[must_use]
     pub fn body_budget<'a>(&'a self, caller: &'a CallerPermit) -> BodyBudget<'a> {
         let most = self.shared.limits.body_bytes_at_once;
@@ -153,18 +153,18 @@ impl Admission {
     }
 }
 
-/// Why a long request is not taken.
+/// Why a long request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongRequestError {
     /// The server drains.
     Draining,
-    /// There are too many.
+    /// There are too many long requests.
     QueueFull(QueueFull),
-    /// Its caller has too many.
+    /// The caller has too many long requests.
     Caller(CallerLimitExceeded),
 }
 
-/// The place of a long request: an event stream, or a read that waits. Dropping it gives it back. Ends when
+/// Slot of a long request: an event stream, or a read that waits. Given back when dropped. Long requests end when
 /// the server drains.
 pub struct LongRequestPermit {
     _caller: LongCallerPermit,
@@ -172,12 +172,12 @@ pub struct LongRequestPermit {
 }
 
 impl LongRequestPermit {
-    /// Waits for `work`, but not longer than until the server drains: then `None`.
+    /// Waits for `work`. Returns `None` if the server drains first.
     pub async fn until_drain<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.shared.draining.run_until_cancelled(work).await
     }
 
-    /// Cancelled when the server drains.
+    /// Token that is cancelled when the server drains.
     #[must_use]
     pub fn draining(&self) -> CancellationToken {
         self.shared.draining.clone()
@@ -190,7 +190,7 @@ impl Drop for LongRequestPermit {
     }
 }
 
-/// Memory that a body takes, until it is dropped.
+/// Memory that a body takes, released when dropped.
 pub struct BodyBudget<'a> {
     all: Counted<'a>,
     all_max: usize,
@@ -199,10 +199,10 @@ pub struct BodyBudget<'a> {
 }
 
 impl BodyBudget<'_> {
-    /// Takes so many bytes more.
+    /// Takes more bytes.
     ///
     /// # Errors
-    /// There is no room for them.
+    /// The memory for bodies is used up.
     pub fn grow(&mut self, bytes: usize) -> Result<(), QueueFull> {
         let all = self.all.add(bytes);
         let own = self.own.add(bytes);
@@ -213,14 +213,14 @@ impl BodyBudget<'_> {
         Ok(())
     }
 
-    /// How many bytes it takes.
+    /// Bytes taken.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.own.1
     }
 }
 
-/// Something that was counted; dropping it takes it off again.
+/// Amount added to a counter, subtracted when dropped.
 struct Counted<'a>(&'a AtomicUsize, usize);
 
 impl Counted<'_> {

@@ -1,37 +1,37 @@
-//! A queue: so many at a time, a short queue in front, and no place beyond that.
+//! Semaphore with a bounded queue: a fixed number of slots, a short queue for them, refusal beyond that.
 //!
-//! The way through an open queue is one atomic number; only a full one has a queue.
+//! Taking a free slot is one atomic operation; the queue is used only when all slots are taken.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Lets so many in at a time.
+/// Hands out a fixed number of slots.
 pub(super) struct BoundedQueue {
-    inside: AtomicUsize,
-    inside_max: usize,
+    taken: AtomicUsize,
+    slots_max: usize,
     queue: AtomicUsize,
     queue_max: usize,
     queue_within: Duration,
     left: Notify,
 }
 
-/// No place, and none came free in time.
+/// All slots are taken, and none came free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 
-/// A place inside; dropping it gives it back.
+/// A slot, given back when dropped.
 pub struct Slot<'a>(&'a BoundedQueue);
 
-/// A place in the queue.
+/// A place in the queue, given back when dropped.
 struct QueueTicket<'a>(&'a BoundedQueue);
 
 impl BoundedQueue {
-    pub(super) fn new(inside_max: usize, queue_max: usize, queue_within: Duration) -> Self {
+    pub(super) fn new(slots_max: usize, queue_max: usize, queue_within: Duration) -> Self {
         Self {
-            inside: AtomicUsize::new(0),
-            inside_max,
+            taken: AtomicUsize::new(0),
+            slots_max,
             queue: AtomicUsize::new(0),
             queue_max,
             queue_within,
@@ -39,25 +39,25 @@ impl BoundedQueue {
         }
     }
 
-    /// Goes in, waiting a little for a place if need be.
+    /// Takes a slot, waiting in the queue if all are taken.
     pub(super) async fn acquire(&self) -> Result<Slot<'_>, QueueFull> {
-        if let Some(inside) = self.try_acquire() {
-            return Ok(inside);
+        if let Some(slot) = self.try_acquire() {
+            return Ok(slot);
         }
         let _queued = self.try_queue().ok_or(QueueFull)?;
         let deadline = Instant::now() + self.queue_within;
         loop {
             let left = self.left.notified();
-            // Whoever leaves from here on sees the queue, so nobody waits beside a free place.
-            if let Some(inside) = self.try_acquire() {
-                return Ok(inside);
+            // A slot given back from here on notifies this waiter, so no waiter misses a free slot.
+            if let Some(slot) = self.try_acquire() {
+                return Ok(slot);
             }
             timeout_at(deadline, left).await.map_err(|_| QueueFull)?;
         }
     }
 
     fn try_acquire(&self) -> Option<Slot<'_>> {
-        take_one(&self.inside, self.inside_max).then(|| Slot(self))
+        take_one(&self.taken, self.slots_max).then(|| Slot(self))
     }
 
     fn try_queue(&self) -> Option<QueueTicket<'_>> {
@@ -65,7 +65,7 @@ impl BoundedQueue {
     }
 }
 
-/// Counts one more, unless there are as many as there may be.
+/// Increments a counter unless it has reached `max`.
 pub(super) fn take_one(count: &AtomicUsize, max: usize) -> bool {
     if count.fetch_add(1, Ordering::SeqCst) < max {
         return true;
@@ -76,7 +76,7 @@ pub(super) fn take_one(count: &AtomicUsize, max: usize) -> bool {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+        self.0.taken.fetch_sub(1, Ordering::SeqCst);
         if self.0.queue.load(Ordering::SeqCst) > 0 {
             self.0.left.notify_one();
         }
@@ -98,7 +98,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn beyond_the_queue_nobody_waits_and_in_the_queue_nobody_waits_long() {
         let queue = Arc::new(BoundedQueue::new(1, 1, Duration::from_secs(1)));
-        let inside = queue.acquire().await.expect("a place");
+        let slot = queue.acquire().await.expect("a place");
         let queued = tokio::spawn({
             let queue = queue.clone();
             async move { queue.acquire().await.is_ok() }
@@ -110,7 +110,7 @@ mod tests {
             assert!(queue.acquire().await.is_err());
         }
         assert!(!queued.await.expect("no panic"));
-        drop(inside);
+        drop(slot);
         assert!(queue.acquire().await.is_ok());
     }
 
@@ -120,9 +120,9 @@ mod tests {
         let visits = (0..500).map(|_| {
             let queue = queue.clone();
             tokio::spawn(async move {
-                let inside = queue.acquire().await;
+                let slot = queue.acquire().await;
                 tokio::task::yield_now().await;
-                inside.is_ok()
+                slot.is_ok()
             })
         });
         for visit in visits.collect::<Vec<_>>() {

@@ -1,7 +1,7 @@
-//! What each caller takes: requests at a time, and requests a second.
+//! Usage of each caller: requests at a time, requests per second, bytes of bodies.
 //!
-//! The table is bounded. CallerLimits are forgotten while they ask for nothing; should the table still be
-//! full, the newcomers share one entry. `server/token_bucket.rs` has the arithmetic.
+//! The table is bounded. Idle callers are removed when it is full; if it stays full, further callers share one entry.
+//! The arithmetic of rates is in `server/token_bucket.rs`.
 
 use super::bounded_queue::take_one;
 use super::limits::Limits;
@@ -11,53 +11,53 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Most callers that are told apart.
+/// Maximum callers with an entry of their own.
 const CALLERS_MAX: usize = 10_000;
 
-/// The callers of one platform.
+/// The callers of one API.
 pub(super) struct CallerLimits {
     since: Instant,
     known: RwLock<HashMap<Arc<str>, Arc<CallerUsage>>>,
     others: Arc<CallerUsage>,
 }
 
-/// What one caller takes at present.
+/// Present usage of one caller.
 #[derive(Default)]
 struct CallerUsage {
-    /// When its bucket will be full.
+    /// When its token bucket will be full.
     full_at: AtomicU64,
-    /// Requests at work.
-    at_work: AtomicUsize,
-    /// Long requests at work.
+    /// Ordinary requests in progress.
+    in_progress: AtomicUsize,
+    /// Long requests in progress.
     long: AtomicUsize,
-    /// Bytes of bodies that are held for it.
+    /// Bytes of bodies held for it.
     body_bytes: AtomicUsize,
 }
 
-/// Why a caller's request is not taken.
+/// Why a caller's request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallerLimitExceeded {
-    /// Too many at a time.
+    /// Too many requests at a time.
     Concurrency,
-    /// Too many a second; when to come again.
+    /// Too many requests per second; how long to wait.
     Rate(Duration),
 }
 
-/// One request of a caller; dropping it ends it.
+/// One request of a caller, ended when dropped.
 pub struct CallerPermit(Arc<CallerUsage>);
 
 impl CallerPermit {
-    /// Bytes of bodies that are held for its caller.
+    /// Bytes of bodies held for the caller.
     pub(super) fn body_bytes(&self) -> &AtomicUsize {
         &self.0.body_bytes
     }
 }
 
-/// One long request of a caller; dropping it ends it.
+/// One long request of a caller, ended when dropped.
 pub(super) struct LongCallerPermit(Arc<CallerUsage>);
 
 impl CallerPermit {
-    /// Makes it a long request, which no longer counts as an ordinary one.
+    /// Turns the request into a long one, which no longer counts as an ordinary one.
     pub(super) fn into_long(
         self,
         limits: &Limits,
@@ -77,7 +77,7 @@ impl Drop for LongCallerPermit {
 
 impl Drop for CallerPermit {
     fn drop(&mut self) {
-        self.0.at_work.fetch_sub(1, Ordering::SeqCst);
+        self.0.in_progress.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -90,7 +90,7 @@ impl CallerLimits {
         }
     }
 
-    /// Counts a request of a caller, if it may have one more.
+    /// Counts a request of a caller.
     pub(super) fn admit(
         &self,
         name: &str,
@@ -106,36 +106,36 @@ impl CallerLimits {
         limits: &Limits,
         now: u64,
     ) -> Result<CallerPermit, CallerLimitExceeded> {
-        let taken = self.taken(name, now);
-        if !take_one(&taken.at_work, limits.requests_per_caller) {
+        let usage = self.usage(name, now);
+        if !take_one(&usage.in_progress, limits.requests_per_caller) {
             return Err(CallerLimitExceeded::Concurrency);
         }
-        let at_work = CallerPermit(taken);
+        let in_progress = CallerPermit(usage);
         let Some(rate) = limits.rate_per_caller else {
-            return Ok(at_work);
+            return Ok(in_progress);
         };
-        let full_at = &at_work.0.full_at;
+        let full_at = &in_progress.0.full_at;
         let mut known = full_at.load(Ordering::Relaxed);
         loop {
             let next = token_bucket::take(known, now, rate).map_err(CallerLimitExceeded::Rate)?;
             let swap =
                 full_at.compare_exchange_weak(known, next, Ordering::Relaxed, Ordering::Relaxed);
             match swap {
-                Ok(_) => return Ok(at_work),
+                Ok(_) => return Ok(in_progress),
                 Err(newer) => known = newer,
             }
         }
     }
 
-    fn taken(&self, name: &str, now: u64) -> Arc<CallerUsage> {
+    fn usage(&self, name: &str, now: u64) -> Arc<CallerUsage> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(taken) = known.get(name) {
-            return taken.clone();
+        if let Some(usage) = known.get(name) {
+            return usage.clone();
         }
         drop(known);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= CALLERS_MAX {
-            known.retain(|_, taken| taken.is_of_interest(now));
+            known.retain(|_, usage| usage.is_of_interest(now));
         }
         if known.len() >= CALLERS_MAX {
             return self.others.clone();
@@ -146,7 +146,7 @@ impl CallerLimits {
 
 impl CallerUsage {
     fn is_of_interest(&self, now: u64) -> bool {
-        self.at_work.load(Ordering::SeqCst) > 0
+        self.in_progress.load(Ordering::SeqCst) > 0
             || self.long.load(Ordering::SeqCst) > 0
             || self.full_at.load(Ordering::Relaxed) > now
     }

@@ -1,11 +1,11 @@
-//! How many connections there are, in all and of each address.
+//! Counts connections, in total and per client address, against their limits.
 
 use super::limits::Limits;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The connections of one port. Touched once when one comes and once when it goes.
+/// Open connections of one listener.
 #[derive(Default)]
 pub(super) struct ConnectionLimits(Mutex<Counts>);
 
@@ -15,14 +15,14 @@ struct Counts {
     by_peer: HashMap<IpAddr, usize>,
 }
 
-/// Why a connection is closed at once.
+/// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionLimitExceeded {
     Total,
     PerPeer,
 }
 
-/// One connection; dropping it takes it off.
+/// One open connection, uncounted when dropped.
 pub(super) struct ConnectionPermit {
     peers: Arc<ConnectionLimits>,
     peer: IpAddr,
@@ -67,7 +67,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Whoever has one IPv6 address has a network of them.
+/// A client with one IPv6 address usually controls the whole /64 network, so that is what is counted.
 fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,8 +1,8 @@
-//! When to stop: SIGTERM or Ctrl-C once to drain, twice to leave at once.
+//! Stop signals: SIGTERM or Ctrl-C once to drain, twice to exit at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Both signals, listened for from the moment this is made.
+/// Both signals, caught from the moment this is created.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -16,7 +16,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,16 +1,16 @@
-//! A token bucket as one number: when it will be full again. Pure; the clock is the caller's.
+//! Token bucket stored as one number: when it will be full again. Pure; the caller passes the time.
 //!
-//! Moments are nanoseconds since any fixed moment. Who keeps one for each caller: `server/caller_limits.rs`.
+//! Times are nanoseconds since any fixed moment. One bucket per caller is kept in `server/caller_limits.rs`.
 
 use super::limits::Rate;
 use std::time::Duration;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Takes one token. `full_at`: when the bucket will be full, as the last call answered; 0 at first.
+/// Takes one token. `full_at`: when the bucket will be full, as the last call returned; 0 at first.
 ///
 /// # Errors
-/// There is none: how long until there is one.
+/// The bucket is empty: how long until there is a token.
 pub(super) fn take(full_at: u64, now: u64, rate: Rate) -> Result<u64, Duration> {
     let per_token = (NANOS_PER_SECOND / u64::from(rate.per_second.get())).max(1);
     let whole = per_token.saturating_mul(u64::from(rate.burst.get()));

@@ -1,6 +1,6 @@
-//! A stream that ends when the other side leaves what it was sent unread for too long.
+//! Stream that fails when the peer leaves written data unread for too long.
 //!
-//! Reading is not bounded here: headers, bodies and idle connections have their own times.
+//! Reads are not bounded here: headers, bodies and idle connections have their own timeouts.
 
 use std::io;
 use std::pin::Pin;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream with a bound on how long a write may stand still.
+/// A stream with a timeout for stalled writes.
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     within: Duration,
-    /// Runs while a write stands still; not there otherwise.
+    /// Runs while a write is stalled.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -26,7 +26,7 @@ impl<S> WriteTimeoutStream<S> {
         }
     }
 
-    /// Passes progress on, and turns a long stand-still into an error.
+    /// Passes progress on, and turns a long stall into an error.
     fn watch<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,29 +1,28 @@
-//! Whether the claims of a token let its bearer in: pure, the time is given.
+//! Checks the claims of a token. Pure; the caller passes the time.
 //!
-//! Its signature was checked before (`tokens.rs`). Which claim was wrong is for the log, never for the
-//! caller.
+//! The signature was verified before (`tokens.rs`). Which claim was wrong is logged, and never sent to the caller.
 
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Longest name of a caller, in bytes.
+/// Maximum length of a caller's name, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What an issuer's tokens must say.
+/// Required claims of an issuer's tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimRules {
     pub issuer: String,
-    /// One of them must be meant.
+    /// One of them must be in `aud`.
     pub audiences: Vec<String>,
     /// All of them must be granted.
     pub scopes: Vec<String>,
-    /// How far clocks may be apart.
+    /// Maximum difference of clocks.
     pub skew: Duration,
     /// The claim that names the caller.
     pub name_claim: String,
 }
 
-/// What is wrong with a token's claims.
+/// Error in the claims of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimError {
     Issuer,
@@ -31,14 +30,14 @@ pub(crate) enum ClaimError {
     NoExpiry,
     Expired,
     NotYet,
-    /// A time that is none.
+    /// A time that is not a number.
     Time,
     Name,
     Scope,
 }
 
-/// The caller's name, or what is wrong. `now` is in seconds since 1970. A missing scope is found last:
-/// it is the one fault that a caller is told.
+/// The caller's name. `now` is in seconds since 1970. The scope is checked last: it is the only error that the caller
+/// learns.
 pub(crate) fn check_claims(
     claims: &Map<String, Value>,
     rules: &ClaimRules,
@@ -90,7 +89,7 @@ fn check_times(claims: &Map<String, Value>, skew: Duration, now: u64) -> Result<
     Ok(())
 }
 
-/// `scope` is a text of words, `scp` a list, or the other way round.
+/// Scopes of a token: `scope` and `scp`, each a text of words or a list.
 fn granted(claims: &Map<String, Value>) -> Vec<&str> {
     let lists = ["scope", "scp"].map(|name| words(claims.get(name)).unwrap_or_default());
     lists
@@ -100,7 +99,7 @@ fn granted(claims: &Map<String, Value>) -> Vec<&str> {
         .collect()
 }
 
-/// The groups of the bearer: `groups` is a text or a list of texts.
+/// Groups of the bearer: `groups` is a text or a list of texts.
 pub(crate) fn groups(claims: &Map<String, Value>) -> Vec<String> {
     let groups = words(claims.get("groups")).unwrap_or_default();
     groups.into_iter().map(str::to_owned).collect()

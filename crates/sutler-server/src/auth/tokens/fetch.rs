@@ -1,5 +1,4 @@
-//! Where an issuer's keys come from, and the fetching of them: bounded in time and size, never
-//! redirected.
+//! Fetches the keys of an issuer: bounded in time and size, without redirects.
 
 use super::key_set::{DOCUMENT_BYTES_MAX, KeySet};
 use crate::auth::AuthConfigError;
@@ -7,29 +6,29 @@ use reqwest::{Certificate, Client, Url};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Longest time for one request.
+/// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The path of a provider's own description, behind its name.
+/// Path of the OpenID provider's configuration, below its name.
 const DISCOVERY: &str = ".well-known/openid-configuration";
 
-/// Where keys come from.
+/// Source of an issuer's keys.
 pub(super) enum KeySource {
-    /// They were given.
+    /// Keys from the settings.
     Fixed(KeySet),
-    /// The issuer says where.
+    /// URL from OpenID Connect Discovery.
     Discovery(RemoteIssuer),
-    /// They are here.
+    /// URL from the settings.
     Url(RemoteIssuer, Url),
 }
 
-/// An issuer that is asked.
+/// An issuer that is reached over HTTP.
 pub(super) struct RemoteIssuer {
     pub issuer: String,
     pub may_be_plain: bool,
     pub client: Client,
 }
 
-/// Why there was no answer that could be used.
+/// Error while fetching keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyFetchError {
     #[error("{0} does not answer: {1}")]
@@ -57,7 +56,7 @@ struct Description {
 }
 
 impl KeySource {
-    /// For logs.
+    /// Name for logs.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Fixed(_) => "",
@@ -65,7 +64,7 @@ impl KeySource {
         }
     }
 
-    /// Whether both ask the same issuer at the same place.
+    /// Whether both fetch from the same issuer at the same URL.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Discovery(one), Self::Discovery(two)) => one.issuer == two.issuer,
@@ -124,7 +123,7 @@ impl RemoteIssuer {
     }
 }
 
-/// The innermost reason: the others only say that a request failed.
+/// The innermost cause: the outer ones only say that a request failed.
 fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -133,7 +132,7 @@ fn cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// A URL that may be asked: https, or plain on this machine or where it was allowed; without a user,
+/// A URL that keys may be fetched from: https, or http on this machine or where allowed; without user information,
 /// which would end up in logs.
 pub(super) fn usable(text: &str, may_be_plain: bool) -> Option<Url> {
     let url = Url::parse(text).ok()?;
@@ -152,13 +151,13 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|it| it.is_loopback())
 }
 
-/// A client for one issuer. With authorities of its own, only those are trusted.
+/// HTTP client for one issuer. With authorities of its own, only those are trusted.
 pub(super) fn client(authorities: Option<&[u8]>, first: &Url) -> Result<Client, AuthConfigError> {
     let mut builder = Client::builder()
         .timeout(TIMEOUT)
         .connect_timeout(TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
-        // Fetches are rare: a connection kept for the next one would be dead by then.
+        // Fetches are rare: a pooled connection would be dead by the next one.
         .pool_max_idle_per_host(0)
         .user_agent(concat!("sutler/", env!("CARGO_PKG_VERSION")));
     if is_loopback(first) {

@@ -1,4 +1,4 @@
-//! A signed token, taken apart. Nothing in it is believed before its signature was checked.
+//! Parses a signed token. Nothing in it is trusted before its signature was verified.
 
 use super::algorithm::Algorithm;
 use base64::Engine as _;
@@ -6,12 +6,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A token whose parts can be read, and whose algorithm is one of ours.
+/// A token that was parsed, with a supported algorithm.
 pub(super) struct UnverifiedToken<'a> {
     pub algorithm: Algorithm,
     pub key_id: Option<String>,
     pub claims: Map<String, Value>,
-    /// What was signed: header and claims as they came.
+    /// The signed bytes: header and claims as received.
     pub message: &'a [u8],
     pub signature: &'a str,
 }
@@ -24,8 +24,7 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// Takes a token apart. `None`: it is none, or asks for something that is never done here, such as no
-/// signature at all.
+/// Parses a token. `None`: it is malformed, or uses something that is not supported, such as no signature.
 pub(super) fn parse_token(token: &[u8]) -> Option<UnverifiedToken<'_>> {
     let text = std::str::from_utf8(token).ok()?;
     let (message, signature) = text.rsplit_once('.')?;

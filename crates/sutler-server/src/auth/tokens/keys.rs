@@ -1,7 +1,6 @@
-//! The keys of an issuer, kept and renewed: when is decided in `schedule.rs`, how in `fetch.rs`.
+//! Cache of an issuer's keys. `schedule.rs` decides when they are fetched, `fetch.rs` fetches them.
 //!
-//! However many tokens wait for keys, one fetch serves all of them. A fetch that fails leaves the keys
-//! that are there.
+//! One fetch serves all tokens that wait for keys. A fetch that fails leaves the present keys in place.
 
 use super::fetch::KeySource;
 use super::key_set::KeySet;
@@ -12,14 +11,14 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
-/// Most requests that wait for keys at a time.
+/// Maximum requests that wait for keys at a time.
 const WAITING_MAX: usize = 64;
 
 pub(super) struct Keys {
     source: KeySource,
     schedule: RefreshSchedule,
     kept: RwLock<CachedKeys>,
-    /// Held by whoever fetches.
+    /// Held during a fetch.
     fetching: Mutex<()>,
     waiting: Semaphore,
     renewed: AtomicBool,
@@ -31,7 +30,7 @@ struct CachedKeys {
     times: FetchTimes,
 }
 
-/// Why there are no keys for a token.
+/// Why there is no key for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyLookupError {
     Unknown,
@@ -50,8 +49,7 @@ impl Keys {
         })
     }
 
-    /// Finds keys with which `check` answers something. `None` of `check`: these keys are not the right
-    /// ones, newer ones may be.
+    /// Finds keys for which `check` returns a result. `check` returns `None` if newer keys may give one.
     pub(super) async fn find<T>(
         self: &Arc<Self>,
         check: impl Fn(&KeySet) -> Option<T>,
@@ -83,8 +81,8 @@ impl Keys {
         }
     }
 
-    /// Fetches keys now, and again and again, for as long as anybody holds them: also after a long
-    /// time without a token they are fresh.
+    /// Fetches keys now and at every interval, for as long as this is in use, so that they are fresh even after a long time
+    /// without a token.
     pub(super) fn renew_in_background(self: &Arc<Self>) {
         let fixed = matches!(self.source, KeySource::Fixed(_));
         if fixed || self.renewed.swap(true, Ordering::Relaxed) {
@@ -101,7 +99,7 @@ impl Keys {
         });
     }
 
-    /// Takes over what another one fetched from the same place: a reload forgets no keys.
+    /// Takes over keys that another one fetched from the same URL, so that a reload keeps them.
     pub(super) fn take_over(&self, other: &Self) {
         if self.source.is_as(&other.source) {
             let kept = other.kept();
@@ -114,7 +112,7 @@ impl Keys {
         kept.clone()
     }
 
-    /// Waits for a fetch that goes on if the caller leaves.
+    /// Waits for a fetch, which continues if the caller disconnects.
     async fn wait_for_fetch(
         self: &Arc<Self>,
         tried: Option<Instant>,
@@ -127,7 +125,7 @@ impl Keys {
         fetched.map_err(|_| KeyLookupError::Unavailable)
     }
 
-    /// Fetches, unless somebody did since `tried`.
+    /// Fetches, unless there was a fetch since `tried`.
     async fn fetch(&self, tried: Option<Instant>) {
         let _turn = self.fetching.lock().await;
         if self.kept().times.tried != tried {

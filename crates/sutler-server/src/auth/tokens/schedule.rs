@@ -1,46 +1,46 @@
-//! When an issuer's keys are fetched: pure, the times are given.
+//! Decides when an issuer's keys are fetched. Pure; the caller passes the times.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The choices.
+/// Intervals of fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefreshSchedule {
-    /// Keys older than this are fetched again, while they go on working.
+    /// Age at which keys are fetched again, while they stay in use.
     pub refresh: Duration,
-    /// Least time between two fetches, whatever tokens name.
+    /// Minimum time between two fetches.
     pub pause: Duration,
-    /// How long keys work while the issuer cannot be reached.
+    /// How long keys stay trusted while the issuer is unreachable.
     pub trusted: Duration,
 }
 
-/// What is known of earlier fetches.
+/// Times of earlier fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FetchTimes {
-    /// When the keys were fetched that are there.
+    /// Last successful fetch.
     pub fetched: Option<Instant>,
-    /// When it was last tried.
+    /// Last attempt.
     pub tried: Option<Instant>,
-    /// Whether the last try failed.
+    /// Whether the last attempt failed.
     pub failed: bool,
 }
 
-/// What to do about a token.
+/// How to proceed with a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyDecision {
-    /// Check it with the keys that are there.
+    /// Verify it with the present keys.
     Use,
     /// The same, and fetch in the background.
     UseAndRefresh,
-    /// Fetch, then look again.
+    /// Fetch, then verify.
     Fetch,
-    /// Nobody knows its key: refuse it.
+    /// The key is unknown: refuse the token.
     Unknown,
-    /// Keys cannot be had now: it is not the token's fault.
+    /// Keys are unavailable now: not the token's fault.
     Unavailable,
 }
 
-/// What to do about a token whose key is known, or not.
+/// How to proceed with a token whose key is known, or not.
 pub(super) fn step(
     known: bool,
     times: FetchTimes,
@@ -62,17 +62,17 @@ pub(super) fn step(
     }
 }
 
-/// What to do after a fetch.
+/// How to proceed after a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FetchVerdict {
-    /// The keys that are there decide.
+    /// The present keys decide.
     Decide,
-    /// They are none that could.
+    /// There are no keys that could.
     Unavailable,
 }
 
-/// What to do about a token that waited for a fetch. If it failed, only a known key that is still
-/// trusted decides.
+/// How to proceed with a token that waited for a fetch. If the fetch failed, only a known key that is still trusted
+/// decides.
 pub(super) fn after_fetch(
     known: bool,
     times: FetchTimes,
