@@ -31,8 +31,8 @@ impl Default for Refresh {
         let patience = sutler_broker::Patience::default();
         Self {
             every: Span::seconds(600),
-            at_once: sutler_registry::AT_ONCE,
-            grace: Span(sutler_registry::Rules::default().grace),
+            at_once: sutler_registry::CONCURRENT_ITEMS,
+            grace: Span(sutler_registry::WithdrawalRules::default().grace),
             delete_every: Span::seconds(3600),
             withdraw_after_failures: None,
             wait: Span(patience.wait),
