@@ -8,10 +8,10 @@ use sutler::{StoreServer, StoreUrl};
 use sutler_journal::{MemoryStore, Store};
 use sutler_store_sqlite::SqliteStore;
 
-type Fault = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
 /// A store at work.
-pub(crate) enum Opened {
+pub(crate) enum OpenedStore {
     /// A file of SQLite, which can be copied while it is used.
     Sqlite(Arc<SqliteStore>, PathBuf),
     /// Any other.
@@ -19,30 +19,30 @@ pub(crate) enum Opened {
 }
 
 /// Opens a store.
-pub(crate) async fn open(url: &StoreUrl) -> Result<Opened, Fault> {
+pub(crate) async fn open(url: &StoreUrl) -> Result<OpenedStore, BoxError> {
     match url {
-        StoreUrl::Memory => Ok(Opened::Other(Arc::new(MemoryStore::new()))),
+        StoreUrl::Memory => Ok(OpenedStore::Other(Arc::new(MemoryStore::new()))),
         StoreUrl::Sqlite(path) => {
             let store = SqliteStore::open(path).await?;
-            Ok(Opened::Sqlite(Arc::new(store), path.clone()))
+            Ok(OpenedStore::Sqlite(Arc::new(store), path.clone()))
         }
         StoreUrl::Server(secret) => {
             let url = secret.reveal(&|name| std::env::var(name).ok());
             let url = url.map_err(|reason| format!("the store's URL {reason}"))?;
-            Ok(Opened::Other(server(&url).await?))
+            Ok(OpenedStore::Other(server(&url).await?))
         }
     }
 }
 
 /// Refuses a store that another one is still copied into.
-pub(crate) async fn is_whole(store: &dyn Store) -> Result<(), Fault> {
+pub(crate) async fn is_whole(store: &dyn Store) -> Result<(), BoxError> {
     match sutler_journal::copy::is_unfinished(store).await? {
         false => Ok(()),
         true => Err("a copy into this store is not finished: finish it with `sutler store copy --finish`, or use the store that it is copied from".into()),
     }
 }
 
-async fn server(url: &SecretString) -> Result<Arc<dyn Store>, Fault> {
+async fn server(url: &SecretString) -> Result<Arc<dyn Store>, BoxError> {
     let server = StoreServer::of(url.expose_secret());
     if let Some(left_out) = server.and_then(left_out) {
         return Err(left_out.into());

@@ -1,22 +1,22 @@
 //! What the program tells about itself: logs, metrics, traces and the audit.
 //!
 //! [`Telemetry::start`] sets the subscriber and the recorder of the process, once, before the broker
-//! starts. Lines of text or JSON are in `telemetry/lines.rs`, the audit's file in
-//! `telemetry/audit.rs`, Prometheus in `telemetry/numbers.rs`, OpenTelemetry in `telemetry/traces.rs`.
+//! starts. Lines of text or JSON are in `telemetry/json_log.rs`, the audit's file in
+//! `telemetry/audit_file.rs`, Prometheus in `telemetry/prometheus.rs`, OpenTelemetry in `telemetry/traces.rs`.
 
-mod audit;
-mod fields;
-mod lines;
-mod numbers;
+mod audit_file;
+mod json_fields;
+mod json_log;
+mod prometheus;
 #[cfg(feature = "otel")]
 mod traces;
 
-use audit::{AuditLayer, AuditSink};
+use audit_file::{AuditLayer, AuditSink};
 use std::io;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::Format;
+use sutler::LogFormat;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::debug_fn;
@@ -24,14 +24,14 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
-type Boxed = Box<dyn Layer<Registry> + Send + Sync>;
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// What is told, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Choices {
     /// How much: a level, or directives such as `info,sutler_broker=debug`.
     pub level: String,
-    pub format: Format,
+    pub format: LogFormat,
     /// The file of the audit; without one, audit lines are part of the log.
     pub audit_file: Option<PathBuf>,
 }
@@ -61,15 +61,15 @@ pub(crate) enum TelemetryError {
 pub(crate) struct Telemetry {
     level: reload::Handle<EnvFilter, Registry>,
     audit: Option<Arc<AuditSink>>,
-    numbers: numbers::Numbers,
+    numbers: prometheus::MetricsRecorder,
     #[cfg(feature = "otel")]
-    traces: Option<traces::Traces>,
+    traces: Option<traces::TraceSender>,
 }
 
 impl Telemetry {
     /// Sets up logs, metrics, traces and audit for this process.
     pub(crate) fn start(choices: &Choices) -> Result<Self, TelemetryError> {
-        let numbers = numbers::Numbers::install()?;
+        let numbers = prometheus::MetricsRecorder::install()?;
         let (filter, level) = reload::Layer::new(filter(&choices.level)?);
         let audit = match &choices.audit_file {
             Some(path) => Some(Arc::new(
@@ -77,12 +77,12 @@ impl Telemetry {
             )),
             None => None,
         };
-        let mut layers: Vec<Boxed> = Vec::new();
+        let mut layers: Vec<BoxedLayer> = Vec::new();
         let log = match choices.format {
-            Format::Text => text_layer(),
-            Format::Json => lines::JsonLines::new(io::stderr).boxed(),
+            LogFormat::Text => text_layer(),
+            LogFormat::Json => json_log::JsonLogLayer::new(io::stderr).boxed(),
         };
-        let audits = filter_fn(audit::is_audit).with_max_level_hint(LevelFilter::INFO);
+        let audits = filter_fn(audit_file::is_audit).with_max_level_hint(LevelFilter::INFO);
         match &audit {
             Some(sink) => {
                 layers.push(log.with_filter(filter.and(audits.clone().not())).boxed());
@@ -93,7 +93,7 @@ impl Telemetry {
             None => layers.push(log.with_filter(filter.or(audits)).boxed()),
         }
         #[cfg(feature = "otel")]
-        let traces = match traces::Traces::from_environment()? {
+        let traces = match traces::TraceSender::from_environment()? {
             Some((traces, layer)) => {
                 layers.push(layer);
                 Some(traces)
@@ -150,7 +150,7 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
     EnvFilter::try_new(level).map_err(|_| TelemetryError::Level(level.to_owned()))
 }
 
-fn text_layer() -> Boxed {
+fn text_layer() -> BoxedLayer {
     // What tells a tracer what to do is of no use to people.
     let fields = debug_fn(|writer, field, value| match field.name() {
         "message" => write!(writer, "{value:?}"),

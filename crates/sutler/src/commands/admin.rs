@@ -4,19 +4,19 @@
 //! `admin/table.rs`, bundles in `admin/bundles.rs`, orders in `admin/order.rs`, logs in `admin/logs.rs`, what can go wrong in
 //! `admin/failure.rs`.
 
+mod actions;
 mod bundles;
 mod client;
-mod failure;
+mod error;
 mod list;
 mod logs;
-mod order;
 pub(crate) mod registry;
 mod table;
 mod transfer;
 
 use clap::{Args, Subcommand, ValueEnum};
-use client::Client;
-use failure::Failure;
+use client::AdminClient;
+use error::AdminError;
 use secrecy::SecretString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,14 +28,14 @@ use std::process::ExitCode;
 )]
 pub(crate) struct AdminArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: AdminCommand,
 }
 
 /// Where the broker is, and who asks.
 #[derive(Args)]
-pub(super) struct Connection {
+pub(super) struct ConnectionArgs {
     /// Where administration is served
     #[arg(
         long,
@@ -64,14 +64,14 @@ pub(super) struct Connection {
         global = true,
         value_enum,
         value_name = "FORMAT",
-        default_value_t = Output::Table
+        default_value_t = AdminOutput::Table
     )]
-    output: Output,
+    output: AdminOutput,
 }
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Output {
+pub(super) enum AdminOutput {
     /// Columns for people
     Table,
     /// What the broker answered
@@ -101,9 +101,9 @@ enum AdminCommand {
     /// Counts of operations, and whether the broker drains
     Stats,
     /// Take no changes and start nothing until `resume`; reads and what runs go on
-    Drain(order::Why),
+    Drain(actions::ReasonArgs),
     /// Take changes again
-    Resume(order::Why),
+    Resume(actions::ReasonArgs),
     /// Write everything of a realm to a file of JSON lines, sealed as in the store
     Export(transfer::ExportArgs),
     /// Read a file of `export` into a broker with the same keys and the same realm
@@ -117,15 +117,15 @@ enum InstanceCommand {
     /// List them
     List(list::InstanceFilters),
     /// Show one
-    Show(InstanceId),
+    Show(InstanceIdArg),
     /// Do again what failed last, or try now what waits for its next attempt
-    Retry(order::OnInstance),
+    Retry(actions::InstanceActionArgs),
     /// Ask what runs to stop
-    Cancel(order::OnInstance),
+    Cancel(actions::InstanceActionArgs),
     /// End what runs as failed, without waiting for it
-    Abandon(order::OnInstance),
+    Abandon(actions::InstanceActionArgs),
     /// Forget it and its bindings without calling the service; asks first
-    Purge(order::OnInstance),
+    Purge(actions::InstanceActionArgs),
 }
 
 #[derive(Subcommand)]
@@ -133,15 +133,15 @@ enum BindingCommand {
     /// List them
     List(list::BindingFilters),
     /// Show one
-    Show(BindingId),
+    Show(BindingIdArg),
     /// Do again what failed last, or try now what waits for its next attempt
-    Retry(order::OnBinding),
+    Retry(actions::BindingActionArgs),
     /// Ask what runs to stop
-    Cancel(order::OnBinding),
+    Cancel(actions::BindingActionArgs),
     /// End what runs as failed, without waiting for it
-    Abandon(order::OnBinding),
+    Abandon(actions::BindingActionArgs),
     /// Forget it without calling the service; asks first
-    Purge(order::OnBinding),
+    Purge(actions::BindingActionArgs),
 }
 
 #[derive(Subcommand)]
@@ -164,7 +164,7 @@ enum AuditCommand {
 
 /// Names an instance.
 #[derive(Args)]
-pub(super) struct InstanceId {
+pub(super) struct InstanceIdArg {
     /// The instance's id
     #[arg(value_name = "INSTANCE")]
     instance: String,
@@ -172,7 +172,7 @@ pub(super) struct InstanceId {
 
 /// Names a binding.
 #[derive(Args)]
-pub(super) struct BindingId {
+pub(super) struct BindingIdArg {
     /// The id of the binding's instance
     #[arg(value_name = "INSTANCE")]
     instance: String,
@@ -181,13 +181,13 @@ pub(super) struct BindingId {
     binding: String,
 }
 
-impl InstanceId {
+impl InstanceIdArg {
     fn path(&self) -> String {
         format!("instances/{}", client::segment(&self.instance))
     }
 }
 
-impl BindingId {
+impl BindingIdArg {
     fn path(&self) -> String {
         let (instance, binding) = (&self.instance, &self.binding);
         format!(
@@ -208,13 +208,13 @@ pub(crate) async fn run(args: AdminArgs) -> ExitCode {
     }
 }
 
-async fn command(args: AdminArgs) -> Result<(), Failure> {
+async fn command(args: AdminArgs) -> Result<(), AdminError> {
     let AdminArgs {
         connection,
         command,
     } = args;
     let output = connection.output;
-    let client = Client::connect(&connection, password(&connection)?)?;
+    let client = AdminClient::connect(&connection, password(&connection)?)?;
     match command {
         AdminCommand::Instances(it) => instances(&client, output, it).await,
         AdminCommand::Bindings(it) => bindings(&client, output, it).await,
@@ -249,15 +249,19 @@ async fn command(args: AdminArgs) -> Result<(), Failure> {
         AdminCommand::Bundles => bundles::run(&client, output).await,
         AdminCommand::Logs(args) => logs::run(&client, output, &args).await,
         AdminCommand::Stats => list::show(&client, output, "stats").await,
-        AdminCommand::Drain(why) => order::broker(&client, output, "drain", &why).await,
-        AdminCommand::Resume(why) => order::broker(&client, output, "resume", &why).await,
+        AdminCommand::Drain(why) => actions::broker(&client, output, "drain", &why).await,
+        AdminCommand::Resume(why) => actions::broker(&client, output, "resume", &why).await,
         AdminCommand::Export(args) => transfer::export(&client, &args).await,
         AdminCommand::Import(args) => transfer::import(&client, output, &args).await,
         AdminCommand::Backup(args) => transfer::backup(&client, &args).await,
     }
 }
 
-async fn instances(client: &Client, output: Output, it: InstanceCommand) -> Result<(), Failure> {
+async fn instances(
+    client: &AdminClient,
+    output: AdminOutput,
+    it: InstanceCommand,
+) -> Result<(), AdminError> {
     let (verb, on) = match it {
         InstanceCommand::List(filters) => {
             let query = filters.query();
@@ -269,7 +273,7 @@ async fn instances(client: &Client, output: Output, it: InstanceCommand) -> Resu
         InstanceCommand::Abandon(on) => ("abandon", on),
         InstanceCommand::Purge(on) => ("purge", on),
     };
-    order::give(
+    actions::give(
         client,
         output,
         verb,
@@ -280,7 +284,11 @@ async fn instances(client: &Client, output: Output, it: InstanceCommand) -> Resu
     .await
 }
 
-async fn bindings(client: &Client, output: Output, it: BindingCommand) -> Result<(), Failure> {
+async fn bindings(
+    client: &AdminClient,
+    output: AdminOutput,
+    it: BindingCommand,
+) -> Result<(), AdminError> {
     let (verb, on) = match it {
         BindingCommand::List(filters) => {
             let query = filters.query();
@@ -292,15 +300,15 @@ async fn bindings(client: &Client, output: Output, it: BindingCommand) -> Result
         BindingCommand::Abandon(on) => ("abandon", on),
         BindingCommand::Purge(on) => ("purge", on),
     };
-    order::give(client, output, verb, &on.id.path(), &on.id.binding, &on.why).await
+    actions::give(client, output, verb, &on.id.path(), &on.id.binding, &on.why).await
 }
 
 /// The operator's password: from a file, or from the environment; never from a flag, which others
 /// could see in the list of processes.
-fn password(connection: &Connection) -> Result<Option<SecretString>, Failure> {
+fn password(connection: &ConnectionArgs) -> Result<Option<SecretString>, AdminError> {
     if let Some(path) = &connection.password_file {
         let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
+            std::fs::read_to_string(path).map_err(|error| AdminError::file("read", path, error))?;
         return Ok(Some(SecretString::from(
             text.trim_end_matches(['\r', '\n']),
         )));

@@ -10,10 +10,10 @@ mod reload;
 
 use super::CommandResult;
 use clap::Args;
-use reload::Reloads;
+use reload::ReloadTask;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::Flag;
+use sutler::FlagValue;
 use sutler_broker::BuildError;
 use tokio::net::TcpListener;
 
@@ -86,7 +86,7 @@ pub(crate) struct ConfigArgs {
 
 impl ConfigArgs {
     /// The flags as values of the configuration.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<FlagValue> {
         let file = |path: &Option<PathBuf>| path.as_ref().map(|it| it.display().to_string());
         let word = |given: bool, word: &str| given.then(|| word.to_owned());
         let database = file(&self.db).map(|path| format!("sqlite:{path}"));
@@ -119,7 +119,7 @@ impl ConfigArgs {
         ];
         let given = all.into_iter();
         given
-            .filter_map(|(name, path, value)| value.map(|value| Flag { name, path, value }))
+            .filter_map(|(name, path, value)| value.map(|value| FlagValue { name, path, value }))
             .collect()
     }
 }
@@ -143,12 +143,12 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let broker = broker.metrics_page(telemetry.metrics_page());
     let running = broker.start().await?;
     if let Some(bundles) = &mut bundles {
-        bundles.open_shop(&running).await?;
+        bundles.start_publishing(&running).await?;
     }
     if let Some(bundles) = bundles {
-        tokio::spawn(bundles.tend(running.clone()));
+        tokio::spawn(bundles.run_background(running.clone()));
     }
-    let reloads = Reloads {
+    let reloads = ReloadTask {
         file,
         flags,
         running: running.clone(),

@@ -5,9 +5,9 @@
 mod check;
 mod docs;
 mod emit;
+mod environment;
 mod new;
 mod pack;
-mod place;
 mod run;
 mod terminal;
 mod test;
@@ -29,7 +29,7 @@ enum BundleCommand {
     /// Begin a new bundle, small and working
     New(new::NewArgs),
     /// Tell every fault of a bundle, with its place and what to do about it
-    Check(check::CheckArgs),
+    Check(check::BundleCheckArgs),
     /// Print a page about a bundle, in Markdown, for those who use it
     Docs(FolderArgs),
     /// Make an image of a bundle, without any container engine

@@ -1,24 +1,24 @@
 //! `sutler check`: whether a broker keeps to the rules, seen from outside.
 //!
 //! Flags and dispatch. What is judged and how is `sutler-check`; here are the way to the broker
-//! (`check/connect.rs`), parameters from a file (`check/given.rs`), signals and progress
-//! (`check/run.rs`, `check/bars.rs`), what is printed (`check/text.rs`, `check/outline.rs`,
-//! `check/cases.rs`), and exit codes (`check/end.rs`).
+//! (`check/connect.rs`), parameters from a file (`check/parameter_file.rs`), signals and progress
+//! (`check/run.rs`, `check/progress.rs`), what is printed (`check/text.rs`, `check/outline.rs`,
+//! `check/cases.rs`), and exit codes (`check/exit.rs`).
 
-mod bars;
 mod cases;
 mod connect;
-mod end;
-mod given;
+mod exit;
 mod outline;
+mod parameter_file;
+mod progress;
 mod run;
 mod text;
 
 use clap::{Args, ValueEnum};
-use end::{End, NotDone};
+use exit::{CheckCommandError, CheckOutcome};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use sutler::Span;
+use sutler::DurationText;
 use sutler_check::{Level, Options, Profile};
 
 /// How long the clean-up may take, in operations that take as long as they may.
@@ -26,13 +26,13 @@ const CLEAN_UP_OPERATIONS: u32 = 2;
 
 /// Prove a broker conformant, or show where it is not.
 #[derive(Args)]
-#[command(after_help = end::EXIT_CODES)]
+#[command(after_help = exit::EXIT_CODES)]
 pub(crate) struct CheckArgs {
     /// The broker's URL: everything before /v2
     #[arg(value_name = "URL", required_unless_present_any = ["list_cases", "reference"])]
     url: Option<String>,
     #[command(flatten)]
-    way: connect::WayArgs,
+    connect: connect::ConnectArgs,
     /// Walks only this offering, by name or id; may be given several times
     #[arg(long, value_name = "NAME")]
     service: Vec<String>,
@@ -46,8 +46,8 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     dry_run: bool,
     /// How long one asynchronous operation may take
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span)]
-    operation_timeout: Span,
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    operation_timeout: DurationText,
     /// How many plans are walked side by side
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: u8,
@@ -58,8 +58,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LevelName::Must)]
     level: LevelName,
     /// How the report is written
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     /// Writes the report to a file in place of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -93,7 +93,7 @@ enum LevelName {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// A table and every failure, for people
     Text,
     /// Everything, for machines
@@ -112,13 +112,13 @@ impl CheckArgs {
         }
     }
 
-    fn options(&self) -> Result<Options, NotDone> {
-        let Span(operation_within) = self.operation_timeout;
+    fn options(&self) -> Result<Options, CheckCommandError> {
+        let DurationText(operation_within) = self.operation_timeout;
         Ok(Options {
             services: self.service.clone(),
             plans: self.plan.clone(),
             parameters: match &self.params {
-                Some(path) => given::read(path)?,
+                Some(path) => parameter_file::read(path)?,
                 None => Default::default(),
             },
             jobs: self.jobs.into(),
@@ -132,8 +132,8 @@ impl CheckArgs {
     }
 }
 
-fn span(text: &str) -> Result<Span, String> {
-    Span::try_from(text.to_owned())
+fn duration(text: &str) -> Result<DurationText, String> {
+    DurationText::try_from(text.to_owned())
 }
 
 pub(crate) async fn run(args: CheckArgs) -> ExitCode {
@@ -146,35 +146,35 @@ pub(crate) async fn run(args: CheckArgs) -> ExitCode {
     }
 }
 
-async fn command(args: CheckArgs) -> Result<End, NotDone> {
+async fn command(args: CheckArgs) -> Result<CheckOutcome, CheckCommandError> {
     if args.reference {
-        return text::print(&cases::page()).map(|()| End::Fine);
+        return text::print(&cases::page()).map(|()| CheckOutcome::Fine);
     }
     if args.list_cases {
-        return text::print(&cases::list()).map(|()| End::Fine);
+        return text::print(&cases::list()).map(|()| CheckOutcome::Fine);
     }
     let url = args.url.as_deref().unwrap_or_default();
-    let connection = args.way.connect(url)?;
+    let connection = args.connect.connect(url)?;
     let options = args.options()?;
     if args.dry_run {
         return outline::run(connection, options).await;
     }
     let report = run::to_the_end(connection, options, args.level()).await?;
     let written = match args.format {
-        Format::Text => text::render(&report, args.verbose),
-        Format::Json => report.to_json(),
-        Format::Junit => report.to_junit(),
-        Format::Markdown => report.to_markdown(),
+        ReportFormat::Text => text::render(&report, args.verbose),
+        ReportFormat::Json => report.to_json(),
+        ReportFormat::Junit => report.to_junit(),
+        ReportFormat::Markdown => report.to_markdown(),
     };
     match &args.output {
         None => text::print(&written)?,
         Some(path) => {
             std::fs::write(path, anstream::adapter::strip_str(&written).to_string())
-                .map_err(|error| NotDone::file("write", path, error))?;
+                .map_err(|error| CheckCommandError::file("write", path, error))?;
         }
     }
-    if args.output.is_some() || args.format != Format::Text {
+    if args.output.is_some() || args.format != ReportFormat::Text {
         text::say(&text::summary(&report));
     }
-    Ok(End::of(&report, args.level()))
+    Ok(CheckOutcome::of(&report, args.level()))
 }

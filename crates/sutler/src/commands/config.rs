@@ -1,6 +1,6 @@
 //! `sutler config`: look at a configuration without starting anything.
 //!
-//! What may be configured is in the library (`sutler::Config`); here it is only printed.
+//! What may be configured is in the library (`sutler::BrokerConfig`); here it is only printed.
 
 use super::CommandResult;
 use super::broker::ConfigArgs;
@@ -56,7 +56,7 @@ pub(crate) fn run(command: ConfigCommand) -> CommandResult {
 }
 
 impl FileArgs {
-    fn load(self) -> Result<(sutler::Loaded, String), sutler::ConfigFaults> {
+    fn load(self) -> Result<(sutler::ResolvedConfig, String), sutler::ConfigError> {
         let named = self.file.or_else(|| self.config.config.clone());
         let file = named.unwrap_or_else(|| FILE.into());
         let loaded = sutler::load(Some(&file), &self.config.flags())?;

@@ -18,7 +18,7 @@ pub(crate) fn run() -> CommandResult {
         let mut stderr = std::io::stderr();
         write!(stderr, "Password: ")?;
         stderr.flush()?;
-        let _silence = Silence::begin();
+        let _silence = EchoOff::begin();
         let line = read(stdin.lock())?;
         writeln!(stderr)?;
         line
@@ -43,16 +43,16 @@ fn password(line: &str) -> &str {
 }
 
 /// A terminal that does not show what is typed, until dropped. Where `stty` is missing it does.
-struct Silence;
+struct EchoOff;
 
-impl Silence {
+impl EchoOff {
     fn begin() -> Self {
         echo("-echo");
         Self
     }
 }
 
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         echo("echo");
     }

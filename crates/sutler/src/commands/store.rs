@@ -1,22 +1,22 @@
 //! `sutler store`: the store itself, without a broker: its layout, what is in it, whether it holds together,
 //! and copies of it in other stores.
 //!
-//! Flags and dispatch. Which store is meant is in `store/chosen.rs`, each verb in a file of its own. What
+//! Flags and dispatch. Which store is meant is in `store/target_store.rs`, each verb in a file of its own. What
 //! they do is the journal's (`sutler_journal::copy`, `sutler_journal::examine`).
 
-mod bar;
 mod check;
-mod chosen;
 mod copy;
 mod migrate;
+mod progress_bar;
 mod stats;
+mod target_store;
 
 use clap::{Subcommand, ValueEnum};
 use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Why a command was not done.
-type Fault = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
 /// Look after the store itself.
 #[derive(Subcommand)]
@@ -26,14 +26,14 @@ pub(crate) enum StoreCommand {
     /// Count what is in a store
     Stats(stats::StatsArgs),
     /// Read everything in a store and tell what does not hold
-    Check(check::CheckArgs),
+    Check(check::StoreCheckArgs),
     /// Copy a store into another one, of any make, while it is in use
     Copy(copy::CopyArgs),
 }
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum StoreOutput {
     /// For people
     #[default]
     Table,
@@ -58,13 +58,13 @@ pub(crate) async fn run(command: StoreCommand) -> ExitCode {
 }
 
 /// Prints to standard output.
-fn say(text: &str) -> Result<(), Fault> {
+fn say(text: &str) -> Result<(), BoxError> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
 /// Prints a value for machines.
-fn say_json(value: &serde_json::Value) -> Result<(), Fault> {
+fn say_json(value: &serde_json::Value) -> Result<(), BoxError> {
     say(&format!("{value:#}\n"))
 }

@@ -3,9 +3,10 @@
 //! Each finding names the path it is about; where that is written, `sources.rs` knows.
 
 use super::model::{
-    Access, Admin, AuthMode, Bearer, Bundles, ClientAuth, Config, StoreUrl, Timeouts, User,
+    AccessConfig, AdminConfig, AuthMode, BearerConfig, BrokerConfig, BundlesConfig, ClientAuth,
+    StoreUrl, TimeoutsConfig, UserConfig,
 };
-use super::words::Size;
+use super::value_types::ByteSize;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -23,12 +24,12 @@ const WORKERS_MAX: usize = 10_000;
 
 /// What was found, by path.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct CheckFindings {
     pub(super) faults: Vec<(String, String)>,
     pub(super) warnings: Vec<(String, String)>,
 }
 
-impl Findings {
+impl CheckFindings {
     fn fault(&mut self, path: impl Into<String>, reason: impl Into<String>) {
         self.faults.push((path.into(), reason.into()));
     }
@@ -39,8 +40,8 @@ impl Findings {
 }
 
 /// Looks at everything.
-pub(super) fn check(config: &Config) -> Findings {
-    let mut findings = Findings::default();
+pub(super) fn check(config: &BrokerConfig) -> CheckFindings {
+    let mut findings = CheckFindings::default();
     authentication(config, &mut findings);
     platforms(config, &mut findings);
     admin(config, &mut findings);
@@ -51,17 +52,17 @@ pub(super) fn check(config: &Config) -> Findings {
     findings
 }
 
-impl Admin {
+impl AdminConfig {
     /// The path before the operators' API.
     pub fn path(&self) -> &str {
         self.prefix.as_deref().unwrap_or(ADMIN_PREFIX)
     }
 }
 
-impl Config {
+impl BrokerConfig {
     /// Who may come in at `/`, if there is a platform there.
-    pub fn front(&self) -> Option<Access<'_>> {
-        let access = Access {
+    pub fn front(&self) -> Option<AccessConfig<'_>> {
+        let access = AccessConfig {
             auth: self.auth,
             users: &self.users,
             bearer: self.bearer.as_ref(),
@@ -70,7 +71,7 @@ impl Config {
     }
 }
 
-fn authentication(config: &Config, findings: &mut Findings) {
+fn authentication(config: &BrokerConfig, findings: &mut CheckFindings) {
     let needs = "needs `users` or `bearer`, or BROKER_USERNAME and BROKER_PASSWORD in the \
                  environment; to serve everybody, say `auth: none` or --no-auth";
     if config.front().is_some_and(|access| access.is_nobody()) {
@@ -96,7 +97,7 @@ fn authentication(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn users(users: &[User], before: &str, findings: &mut Findings) {
+fn users(users: &[UserConfig], before: &str, findings: &mut CheckFindings) {
     let mut names = HashSet::new();
     for (nth, user) in users.iter().enumerate() {
         let path = format!("{before}users[{nth}]");
@@ -122,7 +123,7 @@ fn users(users: &[User], before: &str, findings: &mut Findings) {
     }
 }
 
-fn bearer(bearer: Option<&Bearer>, before: &str, findings: &mut Findings) {
+fn bearer(bearer: Option<&BearerConfig>, before: &str, findings: &mut CheckFindings) {
     let Some(bearer) = bearer else {
         return;
     };
@@ -136,7 +137,7 @@ fn bearer(bearer: Option<&Bearer>, before: &str, findings: &mut Findings) {
     }
 }
 
-fn platforms(config: &Config, findings: &mut Findings) {
+fn platforms(config: &BrokerConfig, findings: &mut CheckFindings) {
     let mut prefixes = HashSet::new();
     let mut realms = HashSet::new();
     if config.front().is_some() {
@@ -181,7 +182,7 @@ fn prefix_fault(prefix: &str) -> Option<&'static str> {
     None
 }
 
-fn admin(config: &Config, findings: &mut Findings) {
+fn admin(config: &BrokerConfig, findings: &mut CheckFindings) {
     let Some(admin) = &config.admin else {
         return;
     };
@@ -201,7 +202,7 @@ fn admin(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn tls(config: &Config, findings: &mut Findings) {
+fn tls(config: &BrokerConfig, findings: &mut CheckFindings) {
     let Some(tls) = &config.tls else {
         return;
     };
@@ -225,7 +226,7 @@ fn tls(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn sources(config: &Config, findings: &mut Findings) {
+fn sources(config: &BrokerConfig, findings: &mut CheckFindings) {
     if config.catalog.file.is_some() && config.catalog.services.is_some() {
         findings.fault("catalog", "has `file` and `services`; remove one of them");
     }
@@ -247,7 +248,7 @@ fn sources(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn refresh(config: &Config, findings: &mut Findings) {
+fn refresh(config: &BrokerConfig, findings: &mut CheckFindings) {
     let refresh = &config.refresh;
     let least = Duration::from_secs(1);
     for (key, span) in [
@@ -267,7 +268,7 @@ fn refresh(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn bundles(config: &Config, bundles: &Bundles, findings: &mut Findings) {
+fn bundles(config: &BrokerConfig, bundles: &BundlesConfig, findings: &mut CheckFindings) {
     let pushed = bundles.compat.dev_broker;
     if bundles.all_folders().next().is_none() && config.registry.is_empty() && !pushed {
         let reason = "has no `folder` or `folders`, where bundles are, and there is no `registry`: nothing is \
@@ -298,7 +299,7 @@ fn bundles(config: &Config, bundles: &Bundles, findings: &mut Findings) {
     }
 }
 
-fn registries(config: &Config, findings: &mut Findings) {
+fn registries(config: &BrokerConfig, findings: &mut CheckFindings) {
     let mut names = HashSet::new();
     for (nth, block) in config.registry.iter().enumerate() {
         let path = format!("registry[{nth}].name");
@@ -323,7 +324,7 @@ fn registries(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn amounts(config: &Config, findings: &mut Findings) {
+fn amounts(config: &BrokerConfig, findings: &mut CheckFindings) {
     if config.workers == 0 || config.workers > WORKERS_MAX {
         findings.fault("workers", format!("must be from 1 to {WORKERS_MAX}"));
     }
@@ -336,7 +337,7 @@ fn amounts(config: &Config, findings: &mut Findings) {
     ];
     for (path, size, least) in sizes {
         if size.0 < least {
-            findings.fault(path, format!("must be at least {}", Size(least)));
+            findings.fault(path, format!("must be at least {}", ByteSize(least)));
         }
     }
     let counts = [
@@ -364,7 +365,7 @@ fn amounts(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn waits(timeouts: &Timeouts, findings: &mut Findings) {
+fn waits(timeouts: &TimeoutsConfig, findings: &mut CheckFindings) {
     let waits = [
         ("timeouts.headers", timeouts.headers),
         ("timeouts.body", timeouts.body),
@@ -384,7 +385,7 @@ fn waits(timeouts: &Timeouts, findings: &mut Findings) {
 }
 
 /// What outsiders could see or do.
-fn exposure(config: &Config, findings: &mut Findings) {
+fn exposure(config: &BrokerConfig, findings: &mut CheckFindings) {
     if config.listen.is_loopback() {
         return;
     }

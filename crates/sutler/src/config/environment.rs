@@ -4,8 +4,8 @@
 //! that never was. Values of secrets are never quoted. Pure: the environment is handed in.
 
 use super::schema::{is_composite, properties, resolve};
-use super::sources::{ConfigFault, Origin};
-use super::tree::{Path, Step, put};
+use super::sources::{ConfigDiagnostic, ValueOrigin};
+use super::tree::{KeyPath, PathStep, put};
 use serde_json::Value;
 use sutler_yaml::{Kind, Node, nearest};
 
@@ -32,8 +32,8 @@ pub(super) fn overlay(
     root: &mut Node,
     variables: &[(String, String)],
     schema: &Value,
-    changed: &mut Vec<(String, Origin)>,
-) -> Vec<ConfigFault> {
+    changed: &mut Vec<(String, ValueOrigin)>,
+) -> Vec<ConfigDiagnostic> {
     let mut faults = Vec::new();
     for (name, value) in variables {
         let Some(rest) = name.strip_prefix(PREFIX) else {
@@ -50,11 +50,11 @@ pub(super) fn overlay(
         let done = setting(name, rest, schema).and_then(|(path, part)| {
             let node = node(value, part)?;
             put(root, &path.0, node)?;
-            changed.push((path.to_string(), Origin::Variable(name.clone())));
+            changed.push((path.to_string(), ValueOrigin::Variable(name.clone())));
             Ok(())
         });
         if let Err(reason) = done {
-            faults.push(ConfigFault {
+            faults.push(ConfigDiagnostic {
                 at: name.chars().take(120).collect(),
                 path: String::new(),
                 reason,
@@ -65,13 +65,13 @@ pub(super) fn overlay(
 }
 
 /// The path that a variable stands for, and the schema there.
-fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(Path, &'a Value), String> {
+fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(KeyPath, &'a Value), String> {
     if let Some((_, path)) = SHORT.iter().find(|(short, _)| *short == name) {
-        let path = Path::of_keys(path);
+        let path = KeyPath::of_keys(path);
         let text = &schema["$defs"]["Log"]["properties"]["level"];
         return Ok((path, text));
     }
-    let mut path = Path::default();
+    let mut path = KeyPath::default();
     let mut part = resolve(schema, schema);
     let mut written = PREFIX.to_owned();
     for segment in rest.split(LEVELS) {
@@ -82,14 +82,14 @@ fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(Path, &'a V
                 let Some(next) = known.get(&key).filter(|it| exact && is_settable(it)) else {
                     return Err(unknown(&written, &key, known));
                 };
-                path.0.push(Step::Key(key));
+                path.0.push(PathStep::Key(key));
                 next
             }
             (None, Some(items)) => {
                 let nth = segment.parse().map_err(|_| {
                     format!("must have the number of an item after `{written}`, from 0")
                 })?;
-                path.0.push(Step::Nth(nth));
+                path.0.push(PathStep::Nth(nth));
                 items
             }
             (None, None) => return Err("goes deeper than there are settings".to_owned()),

@@ -24,7 +24,7 @@ const FORMS: [(&str, &str); 10] = [
 /// The page.
 pub fn reference() -> String {
     let schema = schema();
-    let mut page = Page {
+    let mut page = ReferencePage {
         text: HEAD.to_owned(),
         schema: &schema,
         sections: Vec::new(),
@@ -39,14 +39,14 @@ pub fn reference() -> String {
     page.text
 }
 
-struct Page<'a> {
+struct ReferencePage<'a> {
     text: String,
     schema: &'a Value,
     /// Sections to come: the path of the first key that has one, and the type's name.
     sections: Vec<(String, String)>,
 }
 
-impl Page<'_> {
+impl ReferencePage<'_> {
     fn section(&mut self, title: &str, path: &str, part: &Value) {
         self.text.push_str(&format!("\n## {title}\n\n"));
         if !path.is_empty() {

@@ -1,8 +1,8 @@
 //! Registries made of their blocks: secrets and files are read here, and nothing is asked of anybody yet.
 
-use super::model::{RegistryAuth, RegistryBlock, RegistryKind};
-use super::secret::Variables;
-use super::words::File;
+use super::model::{RegistryAuth, RegistryConfig, RegistryKind};
+use super::secret::EnvLookup;
+use super::value_types::FilePath;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use std::io::Read as _;
@@ -30,8 +30,8 @@ const HUB_NAMES: [&str; 4] = [
 /// # Errors
 /// The block cannot be used; the sentence says what to change, and holds no secret.
 pub fn open_registry(
-    block: &RegistryBlock,
-    variable: &Variables<'_>,
+    block: &RegistryConfig,
+    variable: &EnvLookup<'_>,
 ) -> Result<Arc<dyn Registry>, String> {
     if block.skip_verify_tls {
         return Err(
@@ -40,7 +40,7 @@ pub fn open_registry(
                 .to_owned(),
         );
     }
-    let common = Common {
+    let common = RegistryOptions {
         wanted: wanted(block)?,
         credentials: credentials(block, variable)?,
         reach: reach(block, variable)?,
@@ -80,13 +80,13 @@ pub fn open_registry(
 }
 
 /// What all sorts have.
-struct Common {
+struct RegistryOptions {
     wanted: Wanted,
     credentials: Credentials,
     reach: Reach,
 }
 
-fn images(block: &RegistryBlock, common: Common) -> Result<Arc<dyn Registry>, String> {
+fn images(block: &RegistryConfig, common: RegistryOptions) -> Result<Arc<dyn Registry>, String> {
     let given = |url: &Option<String>, own: &str| url.clone().unwrap_or_else(|| own.to_owned());
     let listed = (!block.images.is_empty()).then(|| Names::Images(block.images.clone()));
     let org = || needed(block.org.as_ref(), "org");
@@ -139,7 +139,7 @@ fn needed(value: Option<&String>, key: &str) -> Result<String, String> {
     value.ok_or_else(|| format!("needs `{key}` for a registry of its `type`"))
 }
 
-fn wanted(block: &RegistryBlock) -> Result<Wanted, String> {
+fn wanted(block: &RegistryConfig) -> Result<Wanted, String> {
     Wanted::new(&Wishes {
         allow: block.white_list.clone(),
         deny: block.black_list.clone(),
@@ -148,10 +148,14 @@ fn wanted(block: &RegistryBlock) -> Result<Wanted, String> {
     })
 }
 
-fn reach(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Reach, String> {
+fn reach(block: &RegistryConfig, variable: &EnvLookup<'_>) -> Result<Reach, String> {
     let proxy = block.proxy.as_ref().map(|it| it.reveal(variable));
     let proxy = proxy.transpose();
-    let authorities = block.ca.as_ref().map(|File(path)| read(path)).transpose()?;
+    let authorities = block
+        .ca
+        .as_ref()
+        .map(|FilePath(path)| read(path))
+        .transpose()?;
     Ok(Reach {
         authorities: authorities.map(String::into_bytes),
         proxy: proxy.map_err(|why| format!("has a `proxy` that {why}"))?,
@@ -163,26 +167,26 @@ fn reach(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Reach, Strin
 /// A file of credentials, as Automation Broker has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Login {
+struct RegistryCredentials {
     username: Option<String>,
     password: Option<SecretString>,
     token: Option<SecretString>,
 }
 
-fn credentials(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Credentials, String> {
+fn credentials(block: &RegistryConfig, variable: &EnvLookup<'_>) -> Result<Credentials, String> {
     let login = match (block.auth_type, &block.auth_name) {
         (RegistryAuth::Config, None) => {
-            let reveal = |key: &str, secret: &Option<super::Secret>| {
+            let reveal = |key: &str, secret: &Option<super::SecretSource>| {
                 let found = secret.as_ref().map(|it| it.reveal(variable)).transpose();
                 found.map_err(|why| format!("has a `{key}` that {why}"))
             };
-            Login {
+            RegistryCredentials {
                 username: block.user.clone(),
                 password: reveal("pass", &block.pass)?,
                 token: reveal("token", &block.token)?,
             }
         }
-        (RegistryAuth::File, Some(File(path))) => login_in(path)?,
+        (RegistryAuth::File, Some(FilePath(path))) => login_in(path)?,
         (RegistryAuth::File, None) => {
             return Err("has `auth_type: file` and no file: name it under `auth_name`".to_owned());
         }
@@ -206,7 +210,7 @@ fn credentials(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Creden
     }
 }
 
-fn login_in(path: &Path) -> Result<Login, String> {
+fn login_in(path: &Path) -> Result<RegistryCredentials, String> {
     let shown = path.display();
     // What is in it must not be quoted, so that only the place is told.
     let wrong = || {
@@ -219,7 +223,7 @@ fn login_in(path: &Path) -> Result<Login, String> {
     let [document] = documents.as_slice() else {
         return Err(wrong());
     };
-    let login = sutler_yaml::read::<Login>(document);
+    let login = sutler_yaml::read::<RegistryCredentials>(document);
     match (login.value, login.faults.is_empty()) {
         (Some(login), true) => Ok(login),
         (Some(_) | None, _) => Err(wrong()),

@@ -1,11 +1,11 @@
 //! The schema of the configuration, made from its types, and walking in it.
 
-use super::model::Config;
+use super::model::BrokerConfig;
 use serde_json::{Map, Value, json};
 
 /// The JSON Schema of a configuration file.
 pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(Config).to_value();
+    let mut schema = schemars::schema_for!(BrokerConfig).to_value();
     let open = |description: &str| json!({ "type": "object", "description": description });
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         let catalog = "The catalog of an application of Spring Cloud Open Service Broker.";

@@ -18,7 +18,7 @@ pub const HIDDEN: &str = "(hidden)";
 
 /// A secret, or where it is.
 #[derive(Clone, Debug)]
-pub enum Secret {
+pub enum SecretSource {
     /// The secret itself.
     Plain(SecretString),
     /// In a variable of the environment.
@@ -27,7 +27,7 @@ pub enum Secret {
     File(PathBuf),
 }
 
-impl Secret {
+impl SecretSource {
     /// Reads what is written in a configuration.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Secret {
     ///
     /// # Errors
     /// The variable is not set, or the file cannot be read, is too large or empty.
-    pub fn reveal(&self, variable: &Variables<'_>) -> Result<SecretString, String> {
+    pub fn reveal(&self, variable: &EnvLookup<'_>) -> Result<SecretString, String> {
         let secret = match self {
             Self::Plain(secret) => secret.clone(),
             Self::Variable(name) => match variable(name) {
@@ -72,7 +72,7 @@ impl Secret {
 }
 
 /// How a variable of the environment is found.
-pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
+pub type EnvLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -95,7 +95,7 @@ fn read(path: &Path) -> Result<SecretString, String> {
     Ok(secret.strip_suffix('\r').unwrap_or(secret).into())
 }
 
-impl<'de> Deserialize<'de> for Secret {
+impl<'de> Deserialize<'de> for SecretSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = SecretString::deserialize(deserializer)?;
         Self::parse(text.expose_secret()).map_err(serde::de::Error::custom)
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Secret {
 }
 
 /// Never the secret: where it is, or that it is hidden.
-impl Serialize for Secret {
+impl Serialize for SecretSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Plain(_) => serializer.serialize_str(HIDDEN),
@@ -113,7 +113,7 @@ impl Serialize for Secret {
     }
 }
 
-impl JsonSchema for Secret {
+impl JsonSchema for SecretSource {
     fn schema_name() -> Cow<'static, str> {
         "Secret".into()
     }
@@ -133,12 +133,12 @@ impl JsonSchema for Secret {
 
 #[cfg(test)]
 mod tests {
-    use super::Secret;
+    use super::SecretSource;
     use secrecy::ExposeSecret as _;
 
     fn revealed(text: &str) -> Result<String, String> {
         let variable = |name: &str| (name == "SET").then(|| "from the variable".to_owned());
-        let secret = Secret::parse(text)?.reveal(&variable)?;
+        let secret = SecretSource::parse(text)?.reveal(&variable)?;
         Ok(secret.expose_secret().to_owned())
     }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_print_itself() {
-        let secret = Secret::parse("hush").expect("a secret");
+        let secret = SecretSource::parse("hush").expect("a secret");
         let json = serde_json::to_string(&secret).expect("JSON");
         assert_eq!(json, "\"(hidden)\"");
         assert!(!format!("{secret:?}").contains("hush"));

@@ -1,15 +1,15 @@
 //! The configuration as it holds, with where each value came from. Secrets stay hidden.
 
-use super::model::Config;
-use super::sources::Sources;
+use super::model::BrokerConfig;
+use super::sources::ConfigSources;
 use serde_json::{Map, Value};
 
 /// In which column the origins stand, where there is room.
 const ORIGINS_AT: usize = 48;
 
 /// YAML with a comment behind every value; it could be read again, but for what is hidden.
-pub fn show(config: &Config, sources: &Sources) -> String {
-    let mut page = Page {
+pub fn show(config: &BrokerConfig, sources: &ConfigSources) -> String {
+    let mut page = ConfigListing {
         text: String::new(),
         sources,
     };
@@ -19,12 +19,12 @@ pub fn show(config: &Config, sources: &Sources) -> String {
     page.text
 }
 
-struct Page<'a> {
+struct ConfigListing<'a> {
     text: String,
-    sources: &'a Sources,
+    sources: &'a ConfigSources,
 }
 
-impl Page<'_> {
+impl ConfigListing<'_> {
     fn mapping(&mut self, entries: &Map<String, Value>, path: &str, depth: usize) {
         for (key, value) in entries {
             let path = match path {

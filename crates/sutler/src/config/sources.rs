@@ -6,7 +6,7 @@ use sutler_yaml::{Node, Place, one_line};
 
 /// Where a value came from; later ones win over earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// Nobody said anything.
     Default,
     /// The file, at a line.
@@ -17,7 +17,7 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -30,7 +30,7 @@ impl fmt::Display for Origin {
 
 /// One fault of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigFault {
+pub struct ConfigDiagnostic {
     /// Where: `sutler.yaml:3:7`, a variable or a flag.
     pub at: String,
     /// About what, e.g. `users[0].name`; may be empty.
@@ -39,7 +39,7 @@ pub struct ConfigFault {
     pub reason: String,
 }
 
-impl fmt::Display for ConfigFault {
+impl fmt::Display for ConfigDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.at.is_empty() {
             write!(f, "{}: ", one_line(&self.at))?;
@@ -53,9 +53,9 @@ impl fmt::Display for ConfigFault {
 
 /// Everything that is wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigFaults(pub Vec<ConfigFault>);
+pub struct ConfigError(pub Vec<ConfigDiagnostic>);
 
-impl fmt::Display for ConfigFaults {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.0.len() == 1 { "fault" } else { "faults" };
         write!(f, "the configuration has {} {plural}:", self.0.len())?;
@@ -63,27 +63,27 @@ impl fmt::Display for ConfigFaults {
     }
 }
 
-impl std::error::Error for ConfigFaults {}
+impl std::error::Error for ConfigError {}
 
 /// The tree that everything was read from, and who changed it.
 #[derive(Clone, Debug)]
-pub struct Sources {
+pub struct ConfigSources {
     pub(super) file: Option<String>,
     pub(super) root: Node,
-    pub(super) changed: Vec<(String, Origin)>,
+    pub(super) changed: Vec<(String, ValueOrigin)>,
 }
 
-impl Sources {
+impl ConfigSources {
     /// Where the value at a path came from.
-    pub fn origin(&self, path: &str) -> Origin {
+    pub fn origin(&self, path: &str) -> ValueOrigin {
         if let Some(origin) = self.changed_at(path) {
             return origin.clone();
         }
         match (nearest_to(&self.root, path), &self.file) {
             ((node, true), Some(name)) if node.place.line > 0 => {
-                Origin::File(name.clone(), node.begins())
+                ValueOrigin::File(name.clone(), node.begins())
             }
-            ((_, true | false), _) => Origin::Default,
+            ((_, true | false), _) => ValueOrigin::Default,
         }
     }
 
@@ -92,7 +92,7 @@ impl Sources {
         nearest_to(&self.root, path).1
     }
 
-    fn changed_at(&self, path: &str) -> Option<&Origin> {
+    fn changed_at(&self, path: &str) -> Option<&ValueOrigin> {
         let covers = |changed: &str| {
             path.strip_prefix(changed)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -105,7 +105,7 @@ impl Sources {
     }
 
     /// A fault at a path; its place is where the path leads, or as far as it leads.
-    pub(super) fn fault(&self, path: &str, reason: impl Into<String>) -> ConfigFault {
+    pub(super) fn fault(&self, path: &str, reason: impl Into<String>) -> ConfigDiagnostic {
         let (node, _) = nearest_to(&self.root, path);
         self.fault_at(path, Some(node.place), reason)
     }
@@ -116,13 +116,13 @@ impl Sources {
         path: &str,
         place: Option<Place>,
         reason: impl Into<String>,
-    ) -> ConfigFault {
+    ) -> ConfigDiagnostic {
         let at = match (self.changed_at(path), &self.file) {
             (Some(origin), _) => origin.to_string(),
             (None, Some(name)) => at(name, place),
             (None, None) => String::new(),
         };
-        ConfigFault {
+        ConfigDiagnostic {
             at,
             path: path.to_owned(),
             reason: reason.into(),

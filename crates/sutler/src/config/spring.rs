@@ -4,7 +4,7 @@
 //! `catalog_file`). What else Spring reads from it means nothing here, and is left out with a
 //! warning. Keys of ours may stand beside them, in any document that holds under every profile.
 
-use super::sources::{ConfigFault, at};
+use super::sources::{ConfigDiagnostic, at};
 use sutler_yaml::{Kind, Node, plain, values_at};
 
 /// Roots whose contents are read: the catalog, and the settings of the framework.
@@ -43,7 +43,7 @@ const CATALOGS: [&[&str]; 3] = [
 
 /// A file, taken apart.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct FileSections {
     /// Our own keys, of all documents.
     pub(super) own: Node,
     /// Whether there is a catalog in the file.
@@ -51,11 +51,11 @@ pub(super) struct Parts {
     /// Whether there is anything of Spring's.
     pub(super) spring: bool,
     pub(super) warnings: Vec<String>,
-    pub(super) faults: Vec<ConfigFault>,
+    pub(super) faults: Vec<ConfigDiagnostic>,
 }
 
 /// Takes the documents of a file apart.
-pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> Parts {
+pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> FileSections {
     let conditional = |document: &Node| {
         let mut profiles = PROFILES.iter().flat_map(|path| values_at(document, path));
         profiles.any(|profile| profile.entries().is_none())
@@ -71,7 +71,7 @@ pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> Parts {
     let spring = roots
         .into_iter()
         .any(|(key, _)| READ.contains(&root(key).as_str()));
-    let mut parts = Parts {
+    let mut parts = FileSections {
         own: Node::from_elsewhere(Kind::Mapping(Vec::new())),
         catalog: documents.iter().any(is_catalog),
         spring,
@@ -104,7 +104,7 @@ pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> Parts {
     parts
 }
 
-impl Parts {
+impl FileSections {
     fn sort_out(&mut self, key: String, value: Node, name: &str, own: &mut Vec<(String, Node)>) {
         let first = root(&key);
         if READ.contains(&first.as_str()) {
@@ -116,7 +116,7 @@ impl Parts {
                 "{place}: {key} is a setting of Spring, and is ignored"
             ));
         } else if own.iter().any(|(known, _)| *known == key) {
-            self.faults.push(ConfigFault {
+            self.faults.push(ConfigDiagnostic {
                 at: place,
                 path: key,
                 reason: "is in two documents of the file; remove one of them".to_owned(),

@@ -5,34 +5,34 @@ use sutler_yaml::{Kind, Node};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Nth(usize),
 }
 
 /// A path from the top, printed as `users[0].name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Path(pub(super) Vec<Step>);
+pub(super) struct KeyPath(pub(super) Vec<PathStep>);
 
-impl Path {
+impl KeyPath {
     /// Of keys with dots between them.
     pub(super) fn of_keys(dotted: &str) -> Self {
         Self(
             dotted
                 .split('.')
-                .map(|key| Step::Key(key.to_owned()))
+                .map(|key| PathStep::Key(key.to_owned()))
                 .collect(),
         )
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, step) in self.0.iter().enumerate() {
             match step {
-                Step::Key(key) if nth == 0 => f.write_str(key)?,
-                Step::Key(key) => write!(f, ".{key}")?,
-                Step::Nth(nth) => write!(f, "[{nth}]")?,
+                PathStep::Key(key) if nth == 0 => f.write_str(key)?,
+                PathStep::Key(key) => write!(f, ".{key}")?,
+                PathStep::Nth(nth) => write!(f, "[{nth}]")?,
             }
         }
         Ok(())
@@ -43,13 +43,13 @@ impl fmt::Display for Path {
 ///
 /// # Errors
 /// An item of a list is named that comes after one that is not there.
-pub(super) fn put(node: &mut Node, path: &[Step], value: Node) -> Result<(), String> {
+pub(super) fn put(node: &mut Node, path: &[PathStep], value: Node) -> Result<(), String> {
     let Some((step, rest)) = path.split_first() else {
         *node = value;
         return Ok(());
     };
     match step {
-        Step::Key(key) => {
+        PathStep::Key(key) => {
             if !matches!(node.kind, Kind::Mapping(_)) {
                 node.kind = Kind::Mapping(Vec::new());
             }
@@ -63,7 +63,7 @@ pub(super) fn put(node: &mut Node, path: &[Step], value: Node) -> Result<(), Str
             });
             put(&mut entries[at].1, rest, value)
         }
-        Step::Nth(nth) => {
+        PathStep::Nth(nth) => {
             if !matches!(node.kind, Kind::List(_)) {
                 node.kind = Kind::List(Vec::new());
             }

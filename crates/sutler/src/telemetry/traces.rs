@@ -4,7 +4,7 @@
 //! sent by a thread of their own in batches, over HTTP; a collector that is gone slows nothing, and
 //! what cannot be sent is dropped. Which spans there are is decided in `sutler-broker`.
 
-use super::{Boxed, TelemetryError};
+use super::{BoxedLayer, TelemetryError};
 use opentelemetry::trace::{
     SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState, TracerProvider as _,
 };
@@ -38,45 +38,45 @@ const SILENT: [&str; 7] = [
 
 /// Whether, and why, traces are sent.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish {
+enum TraceExport {
     Off,
     Send,
     /// A protocol that is not built in.
-    Unspoken(String),
+    UnsupportedProtocol(String),
 }
 
-fn wish(variable: impl Fn(&str) -> Option<String>) -> Wish {
+fn export_mode(variable: impl Fn(&str) -> Option<String>) -> TraceExport {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
     let says = |name: &str, word: &str| set(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
     if !ENDPOINTS.iter().any(|name| set(name).is_some())
         || says("OTEL_SDK_DISABLED", "true")
         || says("OTEL_TRACES_EXPORTER", "none")
     {
-        return Wish::Off;
+        return TraceExport::Off;
     }
     let protocol =
         set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL").or_else(|| set("OTEL_EXPORTER_OTLP_PROTOCOL"));
     match protocol {
-        Some(protocol) if protocol != "http/protobuf" => Wish::Unspoken(protocol),
-        Some(_) | None => Wish::Send,
+        Some(protocol) if protocol != "http/protobuf" => TraceExport::UnsupportedProtocol(protocol),
+        Some(_) | None => TraceExport::Send,
     }
 }
 
 /// The sender of traces.
-pub(super) struct Traces(SdkTracerProvider);
+pub(super) struct TraceSender(SdkTracerProvider);
 
-impl Traces {
+impl TraceSender {
     /// Sets up what the environment asks for; `None` if that is nothing.
-    pub(super) fn from_environment() -> Result<Option<(Self, Boxed)>, TelemetryError> {
-        match wish(|name| std::env::var(name).ok()) {
-            Wish::Off => return Ok(None),
-            Wish::Unspoken(protocol) => {
+    pub(super) fn from_environment() -> Result<Option<(Self, BoxedLayer)>, TelemetryError> {
+        match export_mode(|name| std::env::var(name).ok()) {
+            TraceExport::Off => return Ok(None),
+            TraceExport::UnsupportedProtocol(protocol) => {
                 let sentence = format!(
                     "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and only http/protobuf is spoken here"
                 );
                 return Err(TelemetryError::Traces(sentence.into()));
             }
-            Wish::Send => {}
+            TraceExport::Send => {}
         }
         let exporter = SpanExporter::builder()
             .with_http()
@@ -95,7 +95,7 @@ impl Traces {
             .with_context_activation(false)
             .with_tracer(provider.tracer("sutler"))
             .with_filter(filter_fn(is_traced).with_max_level_hint(LevelFilter::INFO));
-        propagate_with(W3c);
+        propagate_with(W3cPropagation);
         Ok(Some((Self(provider), layer.boxed())))
     }
 
@@ -137,9 +137,9 @@ fn is_traced(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Joins spans with the contexts that W3C describes.
-struct W3c;
+struct W3cPropagation;
 
-impl Propagation for W3c {
+impl Propagation for W3cPropagation {
     fn join(&self, span: &Span, parent: &TraceParent) {
         if let Some(context) = remote(parent.as_str()) {
             let parent = opentelemetry::Context::new().with_remote_span_context(context);
@@ -180,10 +180,10 @@ fn remote(parent: &str) -> Option<SpanContext> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Wish, remote, wish};
+    use super::{TraceExport, export_mode, remote};
 
-    fn with(variables: &[(&str, &str)]) -> Wish {
-        wish(|name| {
+    fn with(variables: &[(&str, &str)]) -> TraceExport {
+        export_mode(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         })
@@ -192,21 +192,27 @@ mod tests {
     #[test]
     fn traces_are_off_until_somebody_says_where_they_go() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
-        assert_eq!(with(&[]), Wish::Off);
-        assert_eq!(with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), Wish::Off);
-        assert_eq!(with(&[endpoint]), Wish::Send);
+        assert_eq!(with(&[]), TraceExport::Off);
+        assert_eq!(
+            with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]),
+            TraceExport::Off
+        );
+        assert_eq!(with(&[endpoint]), TraceExport::Send);
         assert_eq!(
             with(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x")]),
-            Wish::Send
+            TraceExport::Send
         );
-        assert_eq!(with(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]), Wish::Off);
+        assert_eq!(
+            with(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]),
+            TraceExport::Off
+        );
         assert_eq!(
             with(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]),
-            Wish::Off
+            TraceExport::Off
         );
         assert_eq!(
             with(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]),
-            Wish::Unspoken("grpc".to_owned())
+            TraceExport::UnsupportedProtocol("grpc".to_owned())
         );
     }
 

@@ -1,16 +1,16 @@
 //! Lists and single things: filters as flags, pages followed, tables or JSON printed.
 
-use super::Output;
-use super::client::Client;
-use super::failure::Failure;
-use super::table::{self, Listed};
+use super::AdminOutput;
+use super::client::AdminClient;
+use super::error::AdminError;
+use super::table::{self, ListTable};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write as _;
 
 /// Which part of a list.
 #[derive(Args)]
-pub(super) struct Paging {
+pub(super) struct PagingArgs {
     /// Items on a page, at most 200
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     limit: u16,
@@ -47,7 +47,7 @@ pub(super) struct InstanceFilters {
     #[arg(long, value_name = "MEMBER")]
     order: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
 /// Which bindings.
@@ -69,7 +69,7 @@ pub(super) struct BindingFilters {
     #[arg(long, value_name = "MEMBER")]
     order: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
 /// Which operations.
@@ -91,7 +91,7 @@ pub(super) struct OperationFilters {
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
 /// Which lines of the audit trail.
@@ -110,7 +110,7 @@ pub(super) struct AuditFilters {
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
 /// A query's parameters.
@@ -172,12 +172,12 @@ fn set<const N: usize>(filters: [(&'static str, &Option<String>); N]) -> Query {
 
 /// Prints a list.
 pub(super) async fn run(
-    client: &Client,
-    output: Output,
-    listed: &Listed,
+    client: &AdminClient,
+    output: AdminOutput,
+    listed: &ListTable,
     filters: &[(&'static str, String)],
-    paging: &Paging,
-) -> Result<(), Failure> {
+    paging: &PagingArgs,
+) -> Result<(), AdminError> {
     let mut items = Vec::new();
     let mut after = paging.after.clone();
     loop {
@@ -197,9 +197,9 @@ pub(super) async fn run(
         sort(&mut items, by);
     }
     match output {
-        Output::Json => print(&pretty(&json!({ "items": items, "next": after }))),
-        Output::Name => print(&table::names(listed, &items)),
-        Output::Table => {
+        AdminOutput::Json => print(&pretty(&json!({ "items": items, "next": after }))),
+        AdminOutput::Name => print(&table::names(listed, &items)),
+        AdminOutput::Table => {
             print(&table::rows(listed, &items))?;
             match after {
                 Some(after) => say(&format!(
@@ -212,17 +212,21 @@ pub(super) async fn run(
 }
 
 /// Prints a single thing.
-pub(super) async fn show(client: &Client, output: Output, path: &str) -> Result<(), Failure> {
+pub(super) async fn show(
+    client: &AdminClient,
+    output: AdminOutput,
+    path: &str,
+) -> Result<(), AdminError> {
     let thing = client.get(path, &[]).await?;
     shown(output, &thing)
 }
 
 /// Prints what was answered.
-pub(super) fn shown(output: Output, thing: &Value) -> Result<(), Failure> {
+pub(super) fn shown(output: AdminOutput, thing: &Value) -> Result<(), AdminError> {
     match output {
-        Output::Json => print(&pretty(thing)),
-        Output::Table => print(&table::members(thing)),
-        Output::Name => print(&format!("{}\n", thing["id"].as_str().unwrap_or("-"))),
+        AdminOutput::Json => print(&pretty(thing)),
+        AdminOutput::Table => print(&table::members(thing)),
+        AdminOutput::Name => print(&format!("{}\n", thing["id"].as_str().unwrap_or("-"))),
     }
 }
 
@@ -241,12 +245,12 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-pub(super) fn print(text: &str) -> Result<(), Failure> {
+pub(super) fn print(text: &str) -> Result<(), AdminError> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // Whoever reads may have seen enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Failed(
+        Err(error) => Err(AdminError::Failed(
             "the result could not be printed".to_owned(),
             Some(error.into()),
         )),
@@ -255,7 +259,7 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Says something beside the result.
-pub(super) fn say(sentence: &str) -> Result<(), Failure> {
+pub(super) fn say(sentence: &str) -> Result<(), AdminError> {
     let _ = writeln!(anstream::stderr(), "{sentence}");
     Ok(())
 }

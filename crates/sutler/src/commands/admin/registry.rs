@@ -1,10 +1,10 @@
 //! `sutler registry`: what registries have, what would change, and asking them now.
 
-use super::client::{Client, segment};
-use super::failure::Failure;
+use super::client::{AdminClient, segment};
+use super::error::AdminError;
 use super::list::{print, say, shown};
-use super::table::{self, Listed};
-use super::{Connection, Output};
+use super::table::{self, ListTable};
+use super::{AdminOutput, ConnectionArgs};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
@@ -26,7 +26,7 @@ const WAIT_MAX: Duration = Duration::from_secs(3600);
 )]
 pub(crate) struct RegistryArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: RegistryCommand,
 }
@@ -50,7 +50,7 @@ enum RegistryCommand {
     Plan,
 }
 
-const REGISTRIES: Listed = Listed {
+const REGISTRIES: ListTable = ListTable {
     path: "registries",
     columns: &[
         ("REGISTRY", "name"),
@@ -64,7 +64,7 @@ const REGISTRIES: Listed = Listed {
     names: &["name"],
 };
 
-const SPECS: Listed = Listed {
+const SPECS: ListTable = ListTable {
     path: "registries",
     columns: &[
         ("ITEM", "item"),
@@ -85,10 +85,10 @@ pub(crate) async fn run(args: RegistryArgs) -> ExitCode {
     }
 }
 
-async fn command(args: RegistryArgs) -> Result<(), Failure> {
+async fn command(args: RegistryArgs) -> Result<(), AdminError> {
     let connection = args.connection;
     let output = connection.output;
-    let client = Client::connect(&connection, super::password(&connection)?)?;
+    let client = AdminClient::connect(&connection, super::password(&connection)?)?;
     match args.command {
         RegistryCommand::List => {
             let answer = client.get(REGISTRIES.path, &[]).await?;
@@ -97,7 +97,7 @@ async fn command(args: RegistryArgs) -> Result<(), Failure> {
         RegistryCommand::Show { name } => {
             let path = format!("registries/{}", segment(&name));
             let answer = match client.get(&path, &[]).await {
-                Err(Failure::NotFound(_)) => return Err(unknown(&client, &name).await?),
+                Err(AdminError::NotFound(_)) => return Err(unknown(&client, &name).await?),
                 answer => answer?,
             };
             show(output, &answer, &SPECS, "specs", one_text)
@@ -106,46 +106,46 @@ async fn command(args: RegistryArgs) -> Result<(), Failure> {
         RegistryCommand::Plan => {
             let answer = client.get("registry-plan", &[]).await?;
             match output {
-                Output::Json => shown(output, &answer),
-                Output::Table | Output::Name => print(&plan_text(&answer)),
+                AdminOutput::Json => shown(output, &answer),
+                AdminOutput::Table | AdminOutput::Name => print(&plan_text(&answer)),
             }
         }
     }
 }
 
 fn show(
-    output: Output,
+    output: AdminOutput,
     answer: &Value,
-    listed: &Listed,
+    listed: &ListTable,
     key: &str,
     text: impl Fn(&Value) -> String,
-) -> Result<(), Failure> {
+) -> Result<(), AdminError> {
     match output {
-        Output::Json => shown(output, answer),
-        Output::Name => print(&table::names(listed, items(answer, key))),
-        Output::Table => print(&text(answer)),
+        AdminOutput::Json => shown(output, answer),
+        AdminOutput::Name => print(&table::names(listed, items(answer, key))),
+        AdminOutput::Table => print(&text(answer)),
     }
 }
 
 /// Which registries there are, for whoever asked for another.
-async fn unknown(client: &Client, name: &str) -> Result<Failure, Failure> {
+async fn unknown(client: &AdminClient, name: &str) -> Result<AdminError, AdminError> {
     let answer = client.get(REGISTRIES.path, &[]).await?;
     let names = items(&answer, "registries").iter();
     let names: Vec<&str> = names.filter_map(|it| it["name"].as_str()).collect();
-    Ok(Failure::NotFound(format!(
+    Ok(AdminError::NotFound(format!(
         "There is no registry {name}; there are: {}.",
         names.join(", ")
     )))
 }
 
-async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Failure> {
+async fn refresh(client: &AdminClient, output: AdminOutput, wait: bool) -> Result<(), AdminError> {
     let order = client.ask(Method::POST, "registries/refresh", &[]);
     let answer = client.json(order).await?;
     let number = answer["number"].as_u64().unwrap_or_default();
     if !wait {
         return match output {
-            Output::Json => shown(output, &answer),
-            Output::Table | Output::Name => {
+            AdminOutput::Json => shown(output, &answer),
+            AdminOutput::Table | AdminOutput::Name => {
                 say("Registries are asked; see `sutler registry list` for what comes of it.")
             }
         };
@@ -165,11 +165,11 @@ async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Fail
             show(output, &answer, &REGISTRIES, "registries", all_text)?;
             return match refresh["failure"].as_str() {
                 None => Ok(()),
-                Some(failure) => Err(Failure::failed(format!("the refresh failed: {failure}"))),
+                Some(failure) => Err(AdminError::failed(format!("the refresh failed: {failure}"))),
             };
         }
         if Instant::now() >= until {
-            return Err(Failure::failed(
+            return Err(AdminError::failed(
                 "the refresh is not over after an hour; see `sutler registry list` for how far it is",
             ));
         }

@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
 /// A list: where it is, and what its columns show.
-pub(super) struct Listed {
+pub(super) struct ListTable {
     /// Its path, and its name.
     pub path: &'static str,
     /// Heading and member.
@@ -13,7 +13,7 @@ pub(super) struct Listed {
     pub names: &'static [&'static str],
 }
 
-pub(super) const INSTANCES: Listed = Listed {
+pub(super) const INSTANCES: ListTable = ListTable {
     path: "instances",
     columns: &[
         ("INSTANCE", "id"),
@@ -28,7 +28,7 @@ pub(super) const INSTANCES: Listed = Listed {
     names: &["id"],
 };
 
-pub(super) const BINDINGS: Listed = Listed {
+pub(super) const BINDINGS: ListTable = ListTable {
     path: "bindings",
     columns: &[
         ("INSTANCE", "instance_id"),
@@ -41,7 +41,7 @@ pub(super) const BINDINGS: Listed = Listed {
     names: &["instance_id", "id"],
 };
 
-pub(super) const OPERATIONS: Listed = Listed {
+pub(super) const OPERATIONS: ListTable = ListTable {
     path: "operations",
     columns: &[
         ("OPERATION", "id"),
@@ -56,7 +56,7 @@ pub(super) const OPERATIONS: Listed = Listed {
     names: &["id"],
 };
 
-pub(super) const AUDIT: Listed = Listed {
+pub(super) const AUDIT: ListTable = ListTable {
     path: "audit",
     columns: &[
         ("AT", "at"),
@@ -74,7 +74,7 @@ pub(super) const AUDIT: Listed = Listed {
 const CELL_CHARS_MAX: usize = 60;
 
 /// A list as columns.
-pub(super) fn rows(listed: &Listed, items: &[Value]) -> String {
+pub(super) fn rows(listed: &ListTable, items: &[Value]) -> String {
     let mut table = plain();
     table.set_header(listed.columns.iter().map(|(heading, _)| *heading));
     for item in items {
@@ -84,7 +84,7 @@ pub(super) fn rows(listed: &Listed, items: &[Value]) -> String {
 }
 
 /// The names of a list's items, one a line.
-pub(super) fn names(listed: &Listed, items: &[Value]) -> String {
+pub(super) fn names(listed: &ListTable, items: &[Value]) -> String {
     items.iter().fold(String::new(), |text, item| {
         let name: Vec<String> = listed.names.iter().map(|it| whole(item, it)).collect();
         text + &name.join(" ") + "\n"

@@ -2,10 +2,10 @@
 //!
 //! What is written gets its name only when it is whole. On a terminal a bar says how far it is.
 
-use super::client::{Client, broken};
-use super::failure::Failure;
+use super::client::{AdminClient, broken};
+use super::error::AdminError;
 use super::list::{say, shown};
-use super::{Output, order};
+use super::{AdminOutput, actions};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::{Body, Method, RequestBuilder};
@@ -37,15 +37,15 @@ pub(super) struct BackupArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    why: order::Why,
+    why: actions::ReasonArgs,
 }
 
-pub(super) async fn export(client: &Client, args: &ExportArgs) -> Result<(), Failure> {
+pub(super) async fn export(client: &AdminClient, args: &ExportArgs) -> Result<(), AdminError> {
     let request = client.ask(Method::GET, "export", &[]);
     let bytes = save(client, request, &args.file).await?;
     let last = last_line(&args.file)?;
     if !last.contains("\"end\"") {
-        return Err(Failure::failed(format!(
+        return Err(AdminError::failed(format!(
             "{} has no last line: the export broke off; remove the file and repeat",
             args.file.display()
         )));
@@ -53,7 +53,7 @@ pub(super) async fn export(client: &Client, args: &ExportArgs) -> Result<(), Fai
     say(&format!("wrote {} ({bytes} bytes)", args.file.display()))
 }
 
-pub(super) async fn backup(client: &Client, args: &BackupArgs) -> Result<(), Failure> {
+pub(super) async fn backup(client: &AdminClient, args: &BackupArgs) -> Result<(), AdminError> {
     let request = client.ask(Method::POST, "backup", &[]);
     let request = request.json(&json!({ "reason": args.why.reason() }));
     let bytes = save(client, request, &args.file).await?;
@@ -61,23 +61,27 @@ pub(super) async fn backup(client: &Client, args: &BackupArgs) -> Result<(), Fai
 }
 
 pub(super) async fn import(
-    client: &Client,
-    output: Output,
+    client: &AdminClient,
+    output: AdminOutput,
     args: &ImportArgs,
-) -> Result<(), Failure> {
+) -> Result<(), AdminError> {
     let path = &args.file;
     let file = tokio::fs::File::open(path)
         .await
-        .map_err(|error| Failure::file("read", path, error))?;
+        .map_err(|error| AdminError::file("read", path, error))?;
     let request = client.ask(Method::POST, "import", &[]);
     let done = client.json(request.body(Body::from(file))).await?;
     shown(output, &done)
 }
 
 /// Writes an answer to a file that was not there; gives its length.
-async fn save(client: &Client, request: RequestBuilder, path: &Path) -> Result<u64, Failure> {
+async fn save(
+    client: &AdminClient,
+    request: RequestBuilder,
+    path: &Path,
+) -> Result<u64, AdminError> {
     if path.exists() {
-        return Err(Failure::Usage(format!(
+        return Err(AdminError::Usage(format!(
             "{} exists already; name another file, or remove it first",
             path.display()
         )));
@@ -90,13 +94,13 @@ async fn save(client: &Client, request: RequestBuilder, path: &Path) -> Result<u
     let written = async {
         while let Some(piece) = response.chunk().await.map_err(broken)? {
             file.write_all(&piece)
-                .map_err(|error| Failure::file("write", &partial, error))?;
+                .map_err(|error| AdminError::file("write", &partial, error))?;
             bytes += piece.len() as u64;
             bar.set_position(bytes);
         }
         file.sync_all()
             .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(|error| Failure::file("write", path, error))
+            .map_err(|error| AdminError::file("write", path, error))
     };
     let written = written.await;
     bar.finish_and_clear();
@@ -107,7 +111,7 @@ async fn save(client: &Client, request: RequestBuilder, path: &Path) -> Result<u
 }
 
 /// A new file that only its owner reads.
-fn private(path: &Path) -> Result<File, Failure> {
+fn private(path: &Path) -> Result<File, AdminError> {
     use std::os::unix::fs::OpenOptionsExt as _;
     OpenOptions::new()
         .write(true)
@@ -115,7 +119,7 @@ fn private(path: &Path) -> Result<File, Failure> {
         .truncate(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| Failure::file("write", path, error))
+        .map_err(|error| AdminError::file("write", path, error))
 }
 
 fn bar() -> ProgressBar {
@@ -127,7 +131,7 @@ fn bar() -> ProgressBar {
 }
 
 /// The end of a file, from its last line on.
-fn last_line(path: &Path) -> Result<String, Failure> {
+fn last_line(path: &Path) -> Result<String, AdminError> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let read = || -> std::io::Result<String> {
         let mut file = File::open(path)?;
@@ -138,5 +142,5 @@ fn last_line(path: &Path) -> Result<String, Failure> {
         let text = String::from_utf8_lossy(&end).into_owned();
         Ok(text.lines().last().unwrap_or_default().to_owned())
     };
-    read().map_err(|error| Failure::file("read", path, error))
+    read().map_err(|error| AdminError::file("read", path, error))
 }

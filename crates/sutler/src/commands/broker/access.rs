@@ -1,19 +1,19 @@
 //! Who may come in where, from a configuration: one [`Auth`] for each path.
 
-use sutler::{Access, AuthMode, Bearer, Config, User};
+use sutler::{AccessConfig, AuthMode, BearerConfig, BrokerConfig, UserConfig};
 use sutler_broker::{Auth, Issuer, Proofs, Users};
 
 /// Why nobody can be let in; says what to do.
-pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Every path that is served, and who may come in there.
-pub(super) fn of(config: &Config) -> Result<Vec<(String, Auth)>, Fault> {
+pub(super) fn of(config: &BrokerConfig) -> Result<Vec<(String, Auth)>, BoxError> {
     let mut all = Vec::new();
     if let Some(access) = config.front() {
         all.push(("/".to_owned(), auth(&access)?));
     }
     for platform in &config.platforms {
-        let access = Access {
+        let access = AccessConfig {
             auth: platform.auth,
             users: &platform.users,
             bearer: platform.bearer.as_ref(),
@@ -24,11 +24,11 @@ pub(super) fn of(config: &Config) -> Result<Vec<(String, Auth)>, Fault> {
 }
 
 /// Who may use the operators' API, if there is one.
-pub(super) fn operators(config: &Config) -> Result<Option<Auth>, Fault> {
+pub(super) fn operators(config: &BrokerConfig) -> Result<Option<Auth>, BoxError> {
     let Some(admin) = &config.admin else {
         return Ok(None);
     };
-    let access = Access {
+    let access = AccessConfig {
         auth: AuthMode::Required,
         users: &admin.users,
         bearer: admin.bearer.as_ref(),
@@ -36,7 +36,7 @@ pub(super) fn operators(config: &Config) -> Result<Option<Auth>, Fault> {
     auth(&access).map(Some)
 }
 
-fn auth(access: &Access<'_>) -> Result<Auth, Fault> {
+fn auth(access: &AccessConfig<'_>) -> Result<Auth, BoxError> {
     match access.auth {
         AuthMode::None => Ok(Auth::open()),
         AuthMode::Required => {
@@ -50,7 +50,7 @@ fn auth(access: &Access<'_>) -> Result<Auth, Fault> {
     }
 }
 
-fn issuer(bearer: &Bearer) -> Result<Issuer, Fault> {
+fn issuer(bearer: &BearerConfig) -> Result<Issuer, BoxError> {
     let (first, others) = match bearer.audience.split_first() {
         Some((first, others)) => (first.as_str(), others),
         None => ("", &[][..]),
@@ -66,7 +66,7 @@ fn issuer(bearer: &Bearer) -> Result<Issuer, Fault> {
     }
 }
 
-fn users(listed: &[User]) -> Result<Users, Fault> {
+fn users(listed: &[UserConfig]) -> Result<Users, BoxError> {
     let mut users = Users::new();
     for user in listed {
         users = match (&user.password, &user.password_hash) {

@@ -1,16 +1,17 @@
 //! From a configuration to the framework's own words. Decides nothing: what goes together was checked.
 
 use super::access;
-use super::bundles::Bundles;
+use super::bundles::BundlesRuntime;
 use crate::demo::Demo;
-use crate::stores::{self, Opened};
+use crate::stores::{self, OpenedStore};
 use crate::telemetry::{Choices, Telemetry};
 use async_trait::async_trait;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sutler::{
-    ClientAuth, Config, DeletedPollAnswer, File, Loaded, MissingVersionAnswer, Records, StoreUrl,
+    BrokerConfig, ClientAuth, DeletedPollAnswer, FilePath, MissingVersionAnswer, ResolvedConfig,
+    ResourceConfig, StoreUrl,
 };
 use sutler_broker::{
     Admin, Auth, Backup, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings,
@@ -19,10 +20,10 @@ use sutler_broker::{
 use sutler_journal::{KeyRing, Store};
 use sutler_store_sqlite::SqliteStore;
 
-type Fault = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
 /// Starts telling what happens: log, audit, metrics, traces.
-pub(super) fn telemetry(config: &Config) -> Result<Telemetry, Fault> {
+pub(super) fn telemetry(config: &BrokerConfig) -> Result<Telemetry, BoxError> {
     let choices = Choices {
         level: config.log.level.clone(),
         format: config.log.format,
@@ -33,14 +34,16 @@ pub(super) fn telemetry(config: &Config) -> Result<Telemetry, Fault> {
 
 /// The recipe of the configured broker: bundles, or a catalog with the demo service behind every offering.
 pub(super) async fn broker(
-    loaded: &Loaded,
-    mut bundles: Option<&mut Bundles>,
+    loaded: &ResolvedConfig,
+    mut bundles: Option<&mut BundlesRuntime>,
     operators: Option<Auth>,
-) -> Result<Broker, Fault> {
+) -> Result<Broker, BoxError> {
     let config = &loaded.config;
-    let kept = open_store(config).await?;
-    if let (Some(bundles), Some(kept)) = (&mut bundles, &kept) {
-        bundles.remember(config, kept.store.as_ref()).await?;
+    let persistent = open_store(config).await?;
+    if let (Some(bundles), Some(persistent)) = (&mut bundles, &persistent) {
+        bundles
+            .load_unconfigured_registries(config, persistent.store.as_ref())
+            .await?;
     }
     let bundles = bundles.as_deref();
     let broker = match bundles {
@@ -49,7 +52,7 @@ pub(super) async fn broker(
     };
     let mut broker = broker.settings(|settings| {
         apply(config, settings);
-        settings.host = bundles.and_then(Bundles::host);
+        settings.host = bundles.and_then(BundlesRuntime::host);
     });
     for (prefix, auth) in access::of(config).map_err(|fault| fault.to_string())? {
         broker = match realm_of(config, &prefix) {
@@ -76,26 +79,26 @@ pub(super) async fn broker(
     if config.metrics.public {
         broker = broker.public_metrics();
     }
-    let Some(kept) = kept else {
+    let Some(persistent) = persistent else {
         return Ok(broker.in_memory());
     };
-    if let Some((copies, folder)) = kept.copies {
+    if let Some((copies, folder)) = persistent.copies {
         broker = broker.backup(Arc::new(copies), folder);
     }
-    Ok(broker.shared_store(kept.store, kept.keys))
+    Ok(broker.shared_store(persistent.store, persistent.keys))
 }
 
 /// What outlives the process.
-struct Kept {
+struct PersistentStore {
     store: Arc<dyn Store>,
     keys: KeyRing,
-    copies: Option<(Copies, PathBuf)>,
+    copies: Option<(SqliteBackup, PathBuf)>,
 }
 
 /// Opens the configured store; `None`: nothing outlives the process.
-async fn open_store(config: &Config) -> Result<Option<Kept>, Fault> {
+async fn open_store(config: &BrokerConfig) -> Result<Option<PersistentStore>, BoxError> {
     let keys = match (&config.store.key_file, &config.store.url) {
-        (Some(File(path)), _) => path.clone(),
+        (Some(FilePath(path)), _) => path.clone(),
         (None, StoreUrl::Sqlite(path)) => path.with_extension("key"),
         (None, StoreUrl::Memory) => return Ok(None),
         (None, StoreUrl::Server(_)) => {
@@ -103,14 +106,14 @@ async fn open_store(config: &Config) -> Result<Option<Kept>, Fault> {
         }
     };
     let (store, copies): (Arc<dyn Store>, _) = match stores::open(&config.store.url).await? {
-        Opened::Sqlite(store, path) => {
+        OpenedStore::Sqlite(store, path) => {
             let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-            (store.clone(), Some((Copies(store), folder)))
+            (store.clone(), Some((SqliteBackup(store), folder)))
         }
-        Opened::Other(store) => (store, None),
+        OpenedStore::Other(store) => (store, None),
     };
     stores::is_whole(store.as_ref()).await?;
-    Ok(Some(Kept {
+    Ok(Some(PersistentStore {
         store,
         keys: KeyRing::file(keys)?,
         copies,
@@ -118,23 +121,23 @@ async fn open_store(config: &Config) -> Result<Option<Kept>, Fault> {
 }
 
 /// Copies of the database, for operators.
-struct Copies(Arc<SqliteStore>);
+struct SqliteBackup(Arc<SqliteStore>);
 
 #[async_trait]
-impl Backup for Copies {
+impl Backup for SqliteBackup {
     async fn copy_to(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Ok(self.0.backup(path, |_| {}).await?)
     }
 }
 
 /// The realm of a platform; none for the one at `/` that the top of the configuration makes.
-fn realm_of<'a>(config: &'a Config, prefix: &str) -> Option<&'a str> {
+fn realm_of<'a>(config: &'a BrokerConfig, prefix: &str) -> Option<&'a str> {
     let mut platforms = config.platforms.iter();
     let platform = platforms.find(|platform| platform.prefix == prefix)?;
     Some(&platform.realm)
 }
 
-fn apply(config: &Config, settings: &mut Settings) {
+fn apply(config: &BrokerConfig, settings: &mut Settings) {
     settings.missing_version = match config.compat.missing_version {
         MissingVersionAnswer::BadRequest => MissingVersion::BadRequest,
         MissingVersionAnswer::PreconditionFailed => MissingVersion::PreconditionFailed,
@@ -162,7 +165,7 @@ fn apply(config: &Config, settings: &mut Settings) {
     settings.bindings = records(&config.bindings);
 }
 
-fn limits(config: &Config, others: Limits) -> Limits {
+fn limits(config: &BrokerConfig, others: Limits) -> Limits {
     let (limits, timeouts) = (&config.limits, &config.timeouts);
     let rate = NonZeroU32::new(limits.rate_per_caller);
     let burst = NonZeroU32::new(limits.burst_per_caller);
@@ -189,9 +192,9 @@ fn limits(config: &Config, others: Limits) -> Limits {
 }
 
 /// The files of TLS, if it is served.
-pub(super) fn tls(config: &Config) -> Option<Tls> {
+pub(super) fn tls(config: &BrokerConfig) -> Option<Tls> {
     let tls = config.tls.as_ref()?;
-    let (File(certificate), File(key)) = tls.certificate.as_ref().zip(tls.key.as_ref())?;
+    let (FilePath(certificate), FilePath(key)) = tls.certificate.as_ref().zip(tls.key.as_ref())?;
     let files = Tls::files(certificate, key);
     let clients = match tls.client_auth {
         ClientAuth::None => return Some(files),
@@ -199,13 +202,13 @@ pub(super) fn tls(config: &Config) -> Option<Tls> {
         ClientAuth::Required => ClientCertificates::Required,
     };
     match &tls.client_ca {
-        Some(File(authorities)) => Some(files.client_ca(authorities, clients)),
+        Some(FilePath(authorities)) => Some(files.client_ca(authorities, clients)),
         None => Some(files),
     }
 }
 
-fn records(records: &Records) -> KindSettings {
-    let when = |schedule: &Option<sutler::When>| schedule.as_ref().and_then(|it| it.0.clone());
+fn records(records: &ResourceConfig) -> KindSettings {
+    let when = |schedule: &Option<sutler::CronText>| schedule.as_ref().and_then(|it| it.0.clone());
     KindSettings {
         force_delete_unknown: records.force_delete_unknown,
         cleanup: CleanupSettings {

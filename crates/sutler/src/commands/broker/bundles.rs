@@ -1,17 +1,17 @@
-//! Bundles behind `sutler broker`: opened from the configuration, looked at again and again, tended.
+//! BundlesRuntime behind `sutler broker`: opened from the configuration, looked at again and again, tended.
 //!
-//! What operators are shown of them is in `bundles/shown.rs`.
+//! What operators are shown of them is in `bundles/admin_page.rs`.
 
+mod admin_page;
 mod registries;
-mod shown;
 
+use admin_page::FolderBundlesPage;
 use registries::Registries;
 use secrecy::SecretString;
-use shown::Shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
+use sutler::{BrokerConfig, BundleSecret, BundlesConfig, RunNetwork, StoreUrl};
 use sutler_broker::{Ledger, Running};
 use sutler_bundle::{
     BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
@@ -21,19 +21,19 @@ use sutler_bundle::{
 use sutler_journal::Store;
 use sutler_osb::Catalog;
 
-type Fault = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
 /// How long a bundle must be missing before it is withdrawn: editors and checkouts put it back sooner.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(3);
 /// How often versions that nobody needs are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// Bundles as they are configured.
-pub(super) struct Bundles {
+/// BundlesRuntime as they are configured.
+pub(super) struct BundlesRuntime {
     pub(super) service: Arc<BundleService>,
     folders: Folders,
     offered: Arc<Snapshot>,
-    pub(super) shown: Shown,
+    pub(super) shown: FolderBundlesPage,
     every: Duration,
     shared: bool,
     /// Where versions are.
@@ -48,7 +48,7 @@ pub(super) struct Bundles {
 }
 
 /// Opens what is configured, and looks at it for the first time.
-pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
+pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxError> {
     let Some(configured) = &config.bundles else {
         return Ok(None);
     };
@@ -80,10 +80,10 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     }));
     service.offer(offered.clone());
     tell(&offered);
-    Ok(Some(Bundles {
+    Ok(Some(BundlesRuntime {
         service,
         folders,
-        shown: Shown::new(offered.clone()),
+        shown: FolderBundlesPage::new(offered.clone()),
         offered,
         every: configured.look_every.0,
         shared,
@@ -95,20 +95,20 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     }))
 }
 
-impl Bundles {
+impl BundlesRuntime {
     /// What is offered at the start.
-    pub(super) fn catalog(&self) -> Result<Catalog, Fault> {
+    pub(super) fn catalog(&self) -> Result<Catalog, BoxError> {
         let faults = |it: sutler_osb::CatalogFaults| it.to_string();
         Ok(self.offered.catalog().map_err(faults)?)
     }
 
     /// Registries that are not configured any more may have left something behind: it is looked after, and their
     /// instances are served.
-    pub(super) async fn remember(
+    pub(super) async fn load_unconfigured_registries(
         &mut self,
-        config: &Config,
+        config: &BrokerConfig,
         store: &dyn Store,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BoxError> {
         let Some(configured) = config
             .bundles
             .as_ref()
@@ -128,11 +128,11 @@ impl Bundles {
     }
 
     /// Offers what is known of registries, before the first request comes.
-    pub(super) async fn open_shop(&mut self, running: &Running) -> Result<(), Fault> {
+    pub(super) async fn start_publishing(&mut self, running: &Running) -> Result<(), BoxError> {
         if let Some(registries) = &self.registries {
             let (shelf, service) = (self.shelf.clone(), self.service.clone());
             let folders = self.offered.clone();
-            let shop = registries.open_shop(running, shelf, service, folders);
+            let shop = registries.start_publishing(running, shelf, service, folders);
             self.shop = Some(shop.await?);
         }
         if self.compatible {
@@ -142,21 +142,21 @@ impl Bundles {
     }
 
     /// Looks at the folders again and again, and removes what runs leave, for as long as the broker runs.
-    pub(super) async fn tend(self, running: Running) {
+    pub(super) async fn run_background(self, running: Running) {
         let service = self.service.clone();
         let fates = Arc::new(running.clone());
-        let sweeps = sweep_again(service.clone(), running.clone());
+        let sweeps = sweep_versions(service.clone(), running.clone());
         let shop = self.shop.clone();
         let follows = async move {
             if let Some(shop) = shop {
                 shop.follow().await;
             }
         };
-        let looks = self.look_again(running);
+        let looks = self.watch_folders(running);
         tokio::join!(service.reap(fates), sweeps, follows, looks);
     }
 
-    async fn look_again(mut self, running: Running) {
+    async fn watch_folders(mut self, running: Running) {
         let _held = self.work;
         let mut due = false;
         loop {
@@ -209,7 +209,7 @@ async fn offer(
 }
 
 /// Removes versions of bundles that nobody needs, for as long as the process lives.
-async fn sweep_again(service: Arc<BundleService>, running: Running) {
+async fn sweep_versions(service: Arc<BundleService>, running: Running) {
     loop {
         match service.sweep(&running, Instant::now()).await {
             Ok(swept) => {
@@ -236,7 +236,7 @@ fn tell(snapshot: &Snapshot) {
     }
 }
 
-fn user(configured: &Configured) -> RunUser {
+fn user(configured: &BundlesConfig) -> RunUser {
     match configured.user {
         None => RunUser::unprivileged(),
         Some(uid) => RunUser::Fixed {
@@ -258,7 +258,10 @@ fn shared_user(user: &RunUser) -> Option<&'static str> {
 }
 
 /// Who runs images, where there is an engine.
-fn containers(configured: &Configured, work: &Work) -> Result<Option<Arc<dyn Runner>>, Fault> {
+fn containers(
+    configured: &BundlesConfig,
+    work: &Work,
+) -> Result<Option<Arc<dyn Runner>>, BoxError> {
     let Some(engine) = &configured.container else {
         return Ok(None);
     };
@@ -286,7 +289,7 @@ fn containers(configured: &Configured, work: &Work) -> Result<Option<Arc<dyn Run
     Ok(Some(Arc::new(ContainerRunner::open(settings)?)))
 }
 
-fn offers(configured: &Configured) -> Offers {
+fn offers(configured: &BundlesConfig) -> Offers {
     let all = match &configured.compat.registry {
         None => Offer::default(),
         Some(registry) => Offer::compatible(registry),
@@ -301,7 +304,7 @@ fn offers(configured: &Configured) -> Offers {
     Offers { all, answered }
 }
 
-fn limits(configured: &Configured) -> Limits {
+fn limits(configured: &BundlesConfig) -> Limits {
     let limits = &configured.limits;
     Limits {
         deadline: limits.deadline.0,
@@ -312,9 +315,9 @@ fn limits(configured: &Configured) -> Limits {
     }
 }
 
-fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, Fault> {
+fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, BoxError> {
     let variable = |name: &str| std::env::var(name).ok();
-    let mut kept = Vec::with_capacity(configured.len());
+    let mut persistent = Vec::with_capacity(configured.len());
     for secret in configured {
         let mut keys: BTreeMap<String, SecretString> = BTreeMap::new();
         for it in &secret.keys {
@@ -322,13 +325,13 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, Fault> {
             let told = |reason| format!("the secret {}, key {}, {reason}", secret.name, it.key);
             keys.insert(it.key.clone(), value.map_err(told)?);
         }
-        kept.push(KeptSecret {
+        persistent.push(KeptSecret {
             name: secret.name.clone(),
             bundles: secret.bundles.iter().cloned().collect(),
             keys,
         });
     }
-    Ok(kept)
+    Ok(persistent)
 }
 
 #[cfg(test)]

@@ -7,21 +7,21 @@ use crate::telemetry::Telemetry;
 use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::{Flag, Held, Loaded, restart_to_apply, store_server};
+use sutler::{FlagValue, ReloadInput, ResolvedConfig, restart_to_apply, store_server};
 use sutler_broker::measure::{self, Reloaded, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a reload needs.
-pub(super) struct Reloads {
+pub(super) struct ReloadTask {
     pub(super) file: Option<PathBuf>,
-    pub(super) flags: Vec<Flag>,
+    pub(super) flags: Vec<FlagValue>,
     pub(super) running: Running,
     /// Who may use the operators' API.
     pub(super) operators: Option<Auth>,
     pub(super) telemetry: Arc<Telemetry>,
     /// What holds now.
-    pub(super) current: Loaded,
+    pub(super) current: ResolvedConfig,
     /// The URL of the server whose store is open.
     pub(super) store: Option<SecretString>,
 }
@@ -31,7 +31,7 @@ pub(super) fn hang_ups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
-impl Reloads {
+impl ReloadTask {
     /// Reads everything again at every SIGHUP, one after the other.
     pub(super) async fn at_every(mut self, mut hang_ups: Signal) {
         while hang_ups.recv().await.is_some() {
@@ -65,7 +65,7 @@ impl Reloads {
         }
         let store = store_now(&loaded);
         let (old, new) = (&self.current.config, &loaded.config);
-        let held = |config, store| Held { config, store };
+        let held = |config, store| ReloadInput { config, store };
         let paths = restart_to_apply(&held(old, self.store.as_ref()), &held(new, store.as_ref()));
         if !paths.is_empty() {
             tracing::warn!("restart to apply: {}", paths.join(", "));
@@ -78,7 +78,7 @@ impl Reloads {
     }
 
     /// Each part by itself: one that cannot be taken over stays as it was.
-    async fn take_over(&self, loaded: &Loaded) -> bool {
+    async fn take_over(&self, loaded: &ResolvedConfig) -> bool {
         let users = self.replace_users(loaded);
         let catalog = match &self.current.config.bundles {
             // Their folders are looked at all the time.
@@ -100,7 +100,7 @@ impl Reloads {
             & told(Reloaded::LogLevel, "log level", level)
     }
 
-    fn replace_users(&self, loaded: &Loaded) -> Result<(), access::Fault> {
+    fn replace_users(&self, loaded: &ResolvedConfig) -> Result<(), access::BoxError> {
         for (prefix, auth) in access::of(&loaded.config)? {
             // A platform that was not there at the start needs a restart, which has been said.
             if let Some(current) = self.running.auth(&prefix) {
@@ -116,7 +116,7 @@ impl Reloads {
 }
 
 /// The URL of the store's server, as the configuration and what it points to say now.
-pub(super) fn store_now(loaded: &Loaded) -> Option<SecretString> {
+pub(super) fn store_now(loaded: &ResolvedConfig) -> Option<SecretString> {
     store_server(&loaded.config, &|name| std::env::var(name).ok())
 }
 

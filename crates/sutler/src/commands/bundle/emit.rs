@@ -19,11 +19,11 @@ pub(super) struct EmitArgs {
     #[arg(long, value_name = "DIR", env = "SUTLER_RESULT_DIR", global = true)]
     result_dir: Option<PathBuf>,
     #[command(subcommand)]
-    what: What,
+    what: EmitCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum EmitCommand {
     /// Credentials of the binding, or of the instance when it is provisioned
     Credentials(KeysArgs),
     /// What later actions on this instance are to know
@@ -72,12 +72,12 @@ pub(super) fn run(args: &EmitArgs) -> CommandResult {
     };
     let writer = ResultWriter::new(folder.clone());
     let written = match &args.what {
-        What::Credentials(keys) => keyed(&writer, Keyed::Credentials, keys)?,
-        What::State(keys) => keyed(&writer, Keyed::State, keys)?,
-        What::BindingState(keys) => keyed(&writer, Keyed::BindingState, keys)?,
-        What::Progress { text, percent } => writer.progress(text, *percent),
-        What::DashboardUrl { url } => writer.dashboard_url(url),
-        What::Error { text } => writer.error(text),
+        EmitCommand::Credentials(keys) => keyed(&writer, Keyed::Credentials, keys)?,
+        EmitCommand::State(keys) => keyed(&writer, Keyed::State, keys)?,
+        EmitCommand::BindingState(keys) => keyed(&writer, Keyed::BindingState, keys)?,
+        EmitCommand::Progress { text, percent } => writer.progress(text, *percent),
+        EmitCommand::DashboardUrl { url } => writer.dashboard_url(url),
+        EmitCommand::Error { text } => writer.error(text),
     };
     written.map_err(|fault| {
         let place = folder.display();

@@ -3,8 +3,8 @@
 //! What is remembered lies in a folder, `.sutler` in the bundle's own unless another is given. An action
 //! that was cut off goes on when it is run again.
 
-use super::place::{Place, RunnerArgs};
-use super::terminal::Terminal;
+use super::environment::{BundleEnv, RunnerArgs};
+use super::terminal::TerminalWitness;
 use clap::Args;
 use serde_json::{Map, Value};
 use std::error::Error;
@@ -50,7 +50,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
-    let place = Place::open(&args.folder, args.state.as_deref(), &args.runner)?;
+    let place = BundleEnv::open(&args.folder, args.state.as_deref(), &args.runner)?;
     let secrets = secrets(args.secrets.as_deref())?;
     let mut local = place.instance(&args.instance, secrets)?;
     let of_binding = matches!(args.action, Action::Bind | Action::Unbind);
@@ -64,7 +64,7 @@ pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
         say("started")?;
         return std::future::pending().await;
     }
-    let terminal = Terminal::default();
+    let terminal = TerminalWitness::default();
     let interrupted = terminal.cancel.clone();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {

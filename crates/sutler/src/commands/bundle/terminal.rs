@@ -11,13 +11,13 @@ const KEPT_MAX: usize = 16 << 10;
 
 /// Hears what a run says.
 #[derive(Default)]
-pub(super) struct Terminal {
+pub(super) struct TerminalWitness {
     pub(super) cancel: CancellationToken,
     /// Kept in place of being printed.
     kept: Option<Mutex<String>>,
 }
 
-impl Terminal {
+impl TerminalWitness {
     /// One that nobody looks at.
     pub(super) fn quiet() -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Terminal {
 }
 
 #[async_trait]
-impl Witness for Terminal {
+impl Witness for TerminalWitness {
     async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
         self.hear(text);
         Ok(())
@@ -82,11 +82,11 @@ impl Witness for Terminal {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, Terminal};
+    use super::{KEPT_MAX, TerminalWitness};
 
     #[test]
     fn of_what_nobody_looks_at_the_end_is_kept() {
-        let terminal = Terminal::quiet();
+        let terminal = TerminalWitness::quiet();
         terminal.hear("ä first line\n");
         for _ in 0..KEPT_MAX {
             terminal.hear("ä\n");

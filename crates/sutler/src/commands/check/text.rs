@@ -2,7 +2,7 @@
 //! left behind. Colours are always in the text; whoever prints it takes them out where nobody sees
 //! them.
 
-use super::end::NotDone;
+use super::exit::CheckCommandError;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize as _;
 use std::fmt::Write as _;
@@ -185,14 +185,14 @@ fn left_behind(report: &Report, text: &mut String) {
 }
 
 /// Prints a result, in colours where somebody sees them.
-pub(super) fn print(text: &str) -> Result<(), NotDone> {
+pub(super) fn print(text: &str) -> Result<(), CheckCommandError> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // Whoever reads may have seen enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => {
             let sentence = "the report could not be printed; use --output".to_owned();
-            Err(NotDone::Failed(sentence, Some(error.into())))
+            Err(CheckCommandError::Failed(sentence, Some(error.into())))
         }
         Ok(()) => Ok(()),
     }

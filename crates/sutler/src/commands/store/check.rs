@@ -1,8 +1,8 @@
 //! `sutler store check`: whether a store holds together. The broker may be running meanwhile.
 
-use super::bar::bar;
-use super::chosen::{self, Chosen, URLS};
-use super::{Fault, Output, say, say_json};
+use super::progress_bar::progress_bar;
+use super::target_store::{self, TargetStoreArgs, URLS};
+use super::{BoxError, StoreOutput, say, say_json};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ or wrong usage. Notices do not count.";
 /// Which store, and with which keys.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
-pub(crate) struct CheckArgs {
+pub(crate) struct StoreCheckArgs {
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: TargetStoreArgs,
     /// The keys that seal the store [default: as in the configuration, or the database's name with .key]
     #[arg(long, value_name = "FILE", conflicts_with = "sealed")]
     key_file: Option<PathBuf>,
@@ -30,10 +30,10 @@ pub(crate) struct CheckArgs {
     sealed: bool,
     /// How the result is printed
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
-    output: Output,
+    output: StoreOutput,
 }
 
-pub(super) async fn run(args: CheckArgs) -> Result<ExitCode, Fault> {
+pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
     args.chosen.must_exist()?;
     let found = args.chosen.open().await?;
     let opener = match args.sealed {
@@ -43,11 +43,11 @@ pub(super) async fn run(args: CheckArgs) -> Result<ExitCode, Fault> {
             let path = path.ok_or(
                 "name the keys of the store with --key-file, or leave out what is sealed with --sealed",
             )?;
-            Some(Opener::new(chosen::keys(&path)?))
+            Some(Opener::new(target_store::keys(&path)?))
         }
     };
     let (survey, stats) = (found.store.survey().await?, found.store.stats().await?);
-    let bar = bar(survey.documents + stats.live + stats.terminal);
+    let bar = progress_bar(survey.documents + stats.live + stats.terminal);
     bar.set_message("read");
     let reader = opener.as_ref().map(|it| it as &dyn Reader);
     let seen = |documents, operations| bar.set_position(documents + operations);
@@ -55,8 +55,8 @@ pub(super) async fn run(args: CheckArgs) -> Result<ExitCode, Fault> {
     bar.finish_and_clear();
     let checked = checked?;
     match args.output {
-        Output::Table => say(&text(&found.name, &checked))?,
-        Output::Json => say_json(&value(&found.name, &checked))?,
+        StoreOutput::Table => say(&text(&found.name, &checked))?,
+        StoreOutput::Json => say_json(&value(&found.name, &checked))?,
     }
     Ok(match checked.has_faults() {
         true => ExitCode::FAILURE,

@@ -1,9 +1,9 @@
 //! `sutler store copy`: one store into another, while it is in use. What happens is the journal's
 //! (`sutler_journal::copy`); here are flags, a bar, signals, and what is said at the end.
 
-use super::bar::bar;
-use super::chosen::{self, URLS, must_exist, url};
-use super::{Fault, Output, say, say_json};
+use super::progress_bar::progress_bar;
+use super::target_store::{self, URLS, must_exist, url};
+use super::{BoxError, StoreOutput, say, say_json};
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
@@ -36,22 +36,22 @@ pub(crate) struct CopyArgs {
     finish: bool,
     /// How the result is printed
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
-    output: Output,
+    output: StoreOutput,
 }
 
 /// How a copy ended.
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
+enum CopyResult {
     Finished(Finished),
     /// So many workers still hold leases in the source.
     CaughtUp(Progress, u64),
     Interrupted(Progress),
 }
 
-pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, Fault> {
+pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
     must_exist(&args.from)?;
-    let (source, from) = chosen::open(&args.from).await?;
-    let (target, to) = chosen::open(&args.to).await?;
+    let (source, from) = target_store::open(&args.from).await?;
+    let (target, to) = target_store::open(&args.to).await?;
     if from == to {
         return Err("--from and --to name the same store: name an empty one with --to".into());
     }
@@ -63,31 +63,35 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, Fault> {
     let drawing = tokio::spawn(draw(progress.clone(), everything));
     let ended = tokio::select! {
         ended = work(&mut copying, &*source, args.finish) => ended,
-        _ = tokio::signal::ctrl_c() => Ok(Ended::Interrupted(*progress.borrow())),
+        _ = tokio::signal::ctrl_c() => Ok(CopyResult::Interrupted(*progress.borrow())),
     };
     drawing.abort();
     // The bar is taken away by whoever drew it.
     let _ = drawing.await;
     let ended = ended?;
     match args.output {
-        Output::Table => say(&text(&from, &to, &ended))?,
-        Output::Json => say_json(&value(&from, &to, &ended))?,
+        StoreOutput::Table => say(&text(&from, &to, &ended))?,
+        StoreOutput::Json => say_json(&value(&from, &to, &ended))?,
     }
     Ok(match ended {
-        Ended::Finished(_) => ExitCode::SUCCESS,
-        Ended::CaughtUp(..) => NOT_FINISHED.into(),
-        Ended::Interrupted(_) => INTERRUPTED.into(),
+        CopyResult::Finished(_) => ExitCode::SUCCESS,
+        CopyResult::CaughtUp(..) => NOT_FINISHED.into(),
+        CopyResult::Interrupted(_) => INTERRUPTED.into(),
     })
 }
 
-fn unanswered(cause: StoreError) -> Fault {
+fn unanswered(cause: StoreError) -> BoxError {
     format!("the source did not answer: {cause}").into()
 }
 
 /// Copies; finishes if it shall, or if nobody works in the source.
-async fn work(copying: &mut Copying, source: &dyn Store, finish: bool) -> Result<Ended, CopyError> {
+async fn work(
+    copying: &mut Copying,
+    source: &dyn Store,
+    finish: bool,
+) -> Result<CopyResult, CopyError> {
     if let Some(finished) = copying.finished() {
-        return Ok(Ended::Finished(finished.clone()));
+        return Ok(CopyResult::Finished(finished.clone()));
     }
     copying.catch_up().await?;
     let survey = source.survey().await;
@@ -97,22 +101,22 @@ async fn work(copying: &mut Copying, source: &dyn Store, finish: bool) -> Result
         .leases;
     if !finish && leases > 0 {
         let progress = *copying.progress().borrow();
-        return Ok(Ended::CaughtUp(progress, leases));
+        return Ok(CopyResult::CaughtUp(progress, leases));
     }
-    copying.finish().await.map(Ended::Finished)
+    copying.finish().await.map(CopyResult::Finished)
 }
 
 /// Clears its bar when it is dropped, however that comes.
-struct Cleared(indicatif::ProgressBar);
+struct ClearOnDrop(indicatif::ProgressBar);
 
-impl Drop for Cleared {
+impl Drop for ClearOnDrop {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }
 
 async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
-    let bar = Cleared(bar(everything));
+    let bar = ClearOnDrop(progress_bar(everything));
     loop {
         let now = *progress.borrow_and_update();
         let (word, done) = match now.step {
@@ -130,35 +134,35 @@ async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
     }
 }
 
-fn text(from: &str, to: &str, ended: &Ended) -> String {
+fn text(from: &str, to: &str, ended: &CopyResult) -> String {
     match ended {
-        Ended::Finished(Finished {
+        CopyResult::Finished(Finished {
             documents,
             operations,
             digest,
         }) => format!(
             "finished: {from} and {to} held the same\n  {documents} documents, {operations} operations\n  sha256 {digest}\nStart the brokers on the target, with the same keys.\n"
         ),
-        Ended::CaughtUp(progress, leases) => format!(
+        CopyResult::CaughtUp(progress, leases) => format!(
             "caught up: {} documents, {} operations that ended, {} changes followed\nWorkers still hold leases in the source ({leases}). Stop the brokers on it, then finish:\n  sutler store copy --from ... --to ... --finish\n",
             progress.documents, progress.operations, progress.changes
         ),
-        Ended::Interrupted(progress) => format!(
+        CopyResult::Interrupted(progress) => format!(
             "interrupted: {} documents and {} operations are copied; the same command goes on\n",
             progress.documents, progress.operations
         ),
     }
 }
 
-fn value(from: &str, to: &str, ended: &Ended) -> serde_json::Value {
+fn value(from: &str, to: &str, ended: &CopyResult) -> serde_json::Value {
     let (state, documents, operations) = match ended {
-        Ended::Finished(it) => ("finished", it.documents, it.operations),
-        Ended::CaughtUp(it, _) => ("caught_up", it.documents, it.operations),
-        Ended::Interrupted(it) => ("interrupted", it.documents, it.operations),
+        CopyResult::Finished(it) => ("finished", it.documents, it.operations),
+        CopyResult::CaughtUp(it, _) => ("caught_up", it.documents, it.operations),
+        CopyResult::Interrupted(it) => ("interrupted", it.documents, it.operations),
     };
     let digest = match ended {
-        Ended::Finished(it) => Some(&it.digest),
-        Ended::CaughtUp(..) | Ended::Interrupted(_) => None,
+        CopyResult::Finished(it) => Some(&it.digest),
+        CopyResult::CaughtUp(..) | CopyResult::Interrupted(_) => None,
     };
     json!({
         "from": from,

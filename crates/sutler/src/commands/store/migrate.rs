@@ -1,8 +1,8 @@
 //! `sutler store migrate`: a store's layout, up to date. Every store does this when it is opened; here it
 //! is done by itself, before brokers of a new version start.
 
-use super::chosen::{Chosen, URLS};
-use super::{Fault, Output, say, say_json};
+use super::target_store::{TargetStoreArgs, URLS};
+use super::{BoxError, StoreOutput, say, say_json};
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
@@ -13,18 +13,18 @@ use sutler_journal::Layout;
 #[command(after_help = format!("{URLS}\n\nExit codes: 0 the layout is up to date, 1 it is not, 2 wrong usage."))]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: TargetStoreArgs,
     /// How the result is printed
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
-    output: Output,
+    output: StoreOutput,
 }
 
-pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Fault> {
+pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, BoxError> {
     let found = args.chosen.open().await?;
     let layout = found.store.survey().await?.layout;
     match args.output {
-        Output::Table => say(&format!("{}\n", sentence(&found.name, layout)))?,
-        Output::Json => {
+        StoreOutput::Table => say(&format!("{}\n", sentence(&found.name, layout)))?,
+        StoreOutput::Json => {
             let (from, to) = (layout.found, layout.now);
             say_json(&json!({ "store": found.name, "from": from, "to": to }))?;
         }

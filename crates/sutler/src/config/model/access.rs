@@ -2,8 +2,8 @@
 //!
 //! How credentials are checked is the framework's affair (`sutler-broker`, `auth`).
 
-use crate::config::secret::Secret;
-use crate::config::words::{File, Span, Url};
+use crate::config::secret::SecretSource;
+use crate::config::value_types::{DurationText, FilePath, HttpUrl};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,25 +21,27 @@ pub enum AuthMode {
 /// A name and a password. One of `password` and `password_hash` is needed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct User {
+#[schemars(rename = "User")]
+pub struct UserConfig {
     /// The name, unique in its list, without a colon.
     pub name: String,
     /// The password.
     #[serde(default)]
-    pub password: Option<Secret>,
+    pub password: Option<SecretSource>,
     /// The password's Argon2id hash, as `sutler hash-password` prints it.
     #[serde(default)]
-    pub password_hash: Option<Secret>,
+    pub password_hash: Option<SecretSource>,
 }
 
 /// Tokens (JWT) of an OpenID provider, such as UAA, Keycloak or Kubernetes.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Bearer {
+#[schemars(rename = "Bearer")]
+pub struct BearerConfig {
     /// What `iss` of a token must be.
     pub issuer: String,
     /// Where the provider's keys are.
-    pub jwks_url: Url,
+    pub jwks_url: HttpUrl,
     /// What `aud` of a token must contain one of.
     pub audience: Vec<String>,
     /// What `scope` of a token must contain all of.
@@ -47,26 +49,27 @@ pub struct Bearer {
     pub scopes: Vec<String>,
     /// How far the clocks of provider and broker may differ.
     #[serde(default = "a_minute")]
-    pub skew: Span,
+    pub skew: DurationText,
     /// Certificates, in PEM, that the provider's TLS must descend from; otherwise those of the system.
     #[serde(default)]
-    pub ca: Option<File>,
+    pub ca: Option<FilePath>,
 }
 
-fn a_minute() -> Span {
-    Span::seconds(60)
+fn a_minute() -> DurationText {
+    DurationText::seconds(60)
 }
 
 /// Certificate and key, and what is asked of clients.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tls {
+#[schemars(rename = "Tls")]
+pub struct TlsConfig {
     /// The certificate, in PEM, followed by those that lead to its root. Read again at a reload.
-    pub certificate: Option<File>,
+    pub certificate: Option<FilePath>,
     /// The certificate's private key, in PEM. Read again at a reload.
-    pub key: Option<File>,
+    pub key: Option<FilePath>,
     /// Certificates, in PEM, that a client's certificate must descend from.
-    pub client_ca: Option<File>,
+    pub client_ca: Option<FilePath>,
     /// Whether clients must have a certificate; needs `client_ca`.
     pub client_auth: ClientAuth,
 }
@@ -87,7 +90,8 @@ pub enum ClientAuth {
 /// A platform with a path, a realm and users of its own.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Platform {
+#[schemars(rename = "Platform")]
+pub struct PlatformAccess {
     /// The path before `/v2`, e.g. `/cf`; unique.
     pub prefix: String,
     /// Under which name its records are kept; unique. Never change it: what was kept is found by it.
@@ -97,36 +101,37 @@ pub struct Platform {
     pub auth: AuthMode,
     /// Who may come in with a name and a password.
     #[serde(default)]
-    pub users: Vec<User>,
+    pub users: Vec<UserConfig>,
     /// Who may come in with a bearer token.
     #[serde(default)]
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerConfig>,
 }
 
 /// The API of operators.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Admin {
+#[schemars(rename = "Admin")]
+pub struct AdminConfig {
     /// The path before the operators' API; `/admin` if none is given.
     pub prefix: Option<String>,
     /// Who may come in with a name and a password.
-    pub users: Vec<User>,
+    pub users: Vec<UserConfig>,
     /// Who may come in with a bearer token.
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerConfig>,
 }
 
 /// Who may come in somewhere, with the path of the section that says it.
 #[derive(Clone, Copy, Debug)]
-pub struct Access<'a> {
+pub struct AccessConfig<'a> {
     /// Whether it is asked at all.
     pub auth: AuthMode,
     /// By name and password.
-    pub users: &'a [User],
+    pub users: &'a [UserConfig],
     /// By token.
-    pub bearer: Option<&'a Bearer>,
+    pub bearer: Option<&'a BearerConfig>,
 }
 
-impl Access<'_> {
+impl AccessConfig<'_> {
     /// Whether nobody could come in.
     pub fn is_nobody(&self) -> bool {
         self.auth == AuthMode::Required && self.users.is_empty() && self.bearer.is_none()

@@ -1,6 +1,6 @@
 //! How much and how long: the bounds on what comes from outside. Their defaults are the framework's.
 
-use crate::config::words::{Size, Span};
+use crate::config::value_types::{ByteSize, DurationText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sutler_broker::Settings;
@@ -8,15 +8,16 @@ use sutler_broker::Settings;
 /// How much of everything a client may have.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+#[schemars(rename = "Limits")]
+pub struct LimitsConfig {
     /// Longest body of a request. Beyond: 413.
-    pub body: Size,
+    pub body: ByteSize,
     /// Most bytes of bodies that are read at one time, of all requests together. Beyond: 503.
-    pub bodies_at_once: Size,
+    pub bodies_at_once: ByteSize,
     /// Longest path and query. Beyond: 414.
-    pub uri: Size,
+    pub uri: ByteSize,
     /// Most bytes of all headers of a request together, at least 8KiB. Beyond: 431.
-    pub headers: Size,
+    pub headers: ByteSize,
     /// Most header lines of a request. Beyond: 431.
     pub header_lines: usize,
     /// Most connections in all. Beyond, new ones are closed at once.
@@ -41,16 +42,16 @@ pub struct Limits {
     pub burst_per_caller: u32,
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     fn default() -> Self {
         let settings = Settings::default();
         let limits = settings.limits;
         let rate = limits.rate_per_caller.unwrap_or_default();
         Self {
-            body: Size(settings.body_bytes_max),
-            bodies_at_once: Size(limits.body_bytes_at_once),
-            uri: Size(limits.uri_bytes_max),
-            headers: Size(limits.header_bytes_max),
+            body: ByteSize(settings.body_bytes_max),
+            bodies_at_once: ByteSize(limits.body_bytes_at_once),
+            uri: ByteSize(limits.uri_bytes_max),
+            headers: ByteSize(limits.header_bytes_max),
             header_lines: limits.headers_max,
             connections: limits.connections_max,
             connections_per_peer: limits.connections_per_peer,
@@ -69,45 +70,46 @@ impl Default for Limits {
 /// How long things may take.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Timeouts {
+#[schemars(rename = "Timeouts")]
+pub struct TimeoutsConfig {
     /// How long a client may take to send the headers of a request.
-    pub headers: Span,
+    pub headers: DurationText,
     /// How long a client may take to send the body of a request.
-    pub body: Span,
+    pub body: DurationText,
     /// How long a TLS handshake may take.
-    pub handshake: Span,
+    pub handshake: DurationText,
     /// How long a connection may stay without a request.
-    pub idle: Span,
+    pub idle: DurationText,
     /// How long a client may leave an answer unread.
-    pub write: Span,
+    pub write: DurationText,
     /// How long a request waits for a place. Beyond: 503.
-    pub queue: Span,
+    pub queue: DurationText,
     /// How long a request without `accepts_incomplete` waits for its operation.
-    pub sync_wait: Span,
+    pub sync_wait: DurationText,
     /// How long a claim on an operation lasts when the process is not heard of.
-    pub lease: Span,
+    pub lease: DurationText,
     /// How long a deleted id is remembered.
-    pub tombstones: Span,
+    pub tombstones: DurationText,
     /// How long the broker goes on accepting after it said that it is draining, so that whoever sends
     /// it requests can notice.
-    pub drain_notice: Span,
+    pub drain_notice: DurationText,
 }
 
-impl Default for Timeouts {
+impl Default for TimeoutsConfig {
     fn default() -> Self {
         let settings = Settings::default();
         let limits = settings.limits;
         Self {
-            headers: Span(settings.headers_within),
-            body: Span(settings.body_within),
-            handshake: Span(limits.handshake_within),
-            idle: Span(limits.idle_within),
-            write: Span(limits.write_within),
-            queue: Span(limits.queue_within),
-            sync_wait: Span(settings.sync_wait),
-            lease: Span(settings.lease),
-            tombstones: Span(settings.tombstones),
-            drain_notice: Span(settings.drain_notice),
+            headers: DurationText(settings.headers_within),
+            body: DurationText(settings.body_within),
+            handshake: DurationText(limits.handshake_within),
+            idle: DurationText(limits.idle_within),
+            write: DurationText(limits.write_within),
+            queue: DurationText(limits.queue_within),
+            sync_wait: DurationText(settings.sync_wait),
+            lease: DurationText(settings.lease),
+            tombstones: DurationText(settings.tombstones),
+            drain_notice: DurationText(settings.drain_notice),
         }
     }
 }

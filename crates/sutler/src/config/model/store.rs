@@ -1,7 +1,7 @@
 //! Where everything is kept: which store, and with which keys. Opening one is the commands' business.
 
-use crate::config::secret::{HIDDEN, Secret};
-use crate::config::words::File;
+use crate::config::secret::{HIDDEN, SecretSource};
+use crate::config::value_types::FilePath;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
@@ -11,16 +11,17 @@ use std::path::PathBuf;
 /// Where everything is kept.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct StoreSource {
+#[schemars(rename = "StoreSource")]
+pub struct StoreConfig {
     /// `sqlite:FILE`, made if it is not there; `memory:`, forgotten at the end; or a server that replicas
     /// share: `postgres://…`, `mysql://…`, `mongodb://…`, `etcd://…`, also as `${env:NAME}` or `${file:PATH}`.
     pub url: StoreUrl,
     /// The keys that seal what is kept; made if they are not there. The database's name with `.key`,
     /// if none is given. Replicas of one store need the same keys: for a server they must be named.
-    pub key_file: Option<File>,
+    pub key_file: Option<FilePath>,
 }
 
-impl Default for StoreSource {
+impl Default for StoreConfig {
     fn default() -> Self {
         Self {
             url: StoreUrl::Sqlite("sutler.db".into()),
@@ -38,7 +39,7 @@ pub enum StoreUrl {
     /// Nothing that lasts.
     Memory,
     /// A server; its URL may hold a password.
-    Server(Secret),
+    Server(SecretSource),
 }
 
 /// A make of server that can keep a store.
@@ -77,7 +78,7 @@ impl TryFrom<String> for StoreUrl {
     fn try_from(text: String) -> Result<Self, String> {
         let text = text.trim();
         if text.starts_with("${") {
-            return Secret::parse(text).map(Self::Server);
+            return SecretSource::parse(text).map(Self::Server);
         }
         match text.split_once(':') {
             Some(("sqlite", file)) if !file.is_empty() && !file.contains('\0') => {
@@ -85,7 +86,7 @@ impl TryFrom<String> for StoreUrl {
             }
             Some(("memory", "")) => Ok(Self::Memory),
             Some(_) if StoreServer::of(text).is_some() => {
-                Ok(Self::Server(Secret::Plain(text.into())))
+                Ok(Self::Server(SecretSource::Plain(text.into())))
             }
             Some(_) | None => Err(format!("must be {FORMS}")),
         }
@@ -97,9 +98,9 @@ impl From<StoreUrl> for String {
         match url {
             StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
             StoreUrl::Memory => "memory:".to_owned(),
-            StoreUrl::Server(Secret::Variable(name)) => format!("${{env:{name}}}"),
-            StoreUrl::Server(Secret::File(path)) => format!("${{file:{}}}", path.display()),
-            StoreUrl::Server(Secret::Plain(url)) => {
+            StoreUrl::Server(SecretSource::Variable(name)) => format!("${{env:{name}}}"),
+            StoreUrl::Server(SecretSource::File(path)) => format!("${{file:{}}}", path.display()),
+            StoreUrl::Server(SecretSource::Plain(url)) => {
                 let scheme = url.expose_secret().split_once("://");
                 format!("{}://{HIDDEN}", scheme.map_or("", |(scheme, _)| scheme))
             }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use sutler::{Config, open_registry};
+use sutler::{BrokerConfig, open_registry};
 use sutler_broker::{Chore, Error, Pages, Result, Running};
 use sutler_bundle::{
     BundleService, Deletions, Offers, Pushes, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot,
@@ -22,7 +22,7 @@ pub(in crate::commands::broker) struct Registries {
 
 /// Opens what is configured; asks nobody. `None`: there is no registry, and developers may not push.
 pub(super) fn open(
-    config: &Config,
+    config: &BrokerConfig,
     offers: Offers,
 ) -> std::result::Result<Option<Registries>, String> {
     if config.registry.is_empty() && pushes(config) == Pushes::Refused {
@@ -31,7 +31,7 @@ pub(super) fn open(
     open_any(config, offers).map(Some)
 }
 
-fn pushes(config: &Config) -> Pushes {
+fn pushes(config: &BrokerConfig) -> Pushes {
     match &config.bundles {
         Some(bundles) if bundles.compat.dev_broker => Pushes::Taken,
         Some(_) | None => Pushes::Refused,
@@ -39,7 +39,10 @@ fn pushes(config: &Config) -> Pushes {
 }
 
 /// Opens what is configured, be it nothing; asks nobody.
-pub(super) fn open_any(config: &Config, offers: Offers) -> std::result::Result<Registries, String> {
+pub(super) fn open_any(
+    config: &BrokerConfig,
+    offers: Offers,
+) -> std::result::Result<Registries, String> {
     let pushes = pushes(config);
     let variable = |name: &str| std::env::var(name).ok();
     let mut sources = Vec::with_capacity(config.registry.len());
@@ -77,7 +80,7 @@ impl Registries {
     }
 
     /// Offers what is known, and has registries asked.
-    pub(super) async fn open_shop(
+    pub(super) async fn start_publishing(
         &self,
         running: &Running,
         shelf: Arc<Shelf>,
@@ -93,19 +96,19 @@ impl Registries {
             pushes: self.pushes,
         };
         let shop = Shop::open(parts, running.clone(), folders).await?;
-        running.show(Arc::new(Shown(shop.clone())));
+        running.show(Arc::new(RegistryAdminPages(shop.clone())));
         shop.refresh().await?;
         Ok(shop)
     }
 }
 
 /// What operators see and order.
-struct Shown(Arc<Shop>);
+struct RegistryAdminPages(Arc<Shop>);
 
 const REFRESH: [&str; 2] = ["registries", "refresh"];
 
 #[async_trait]
-impl Pages for Shown {
+impl Pages for RegistryAdminPages {
     async fn read(&self, path: &[String]) -> Option<Result<Value>> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
@@ -131,7 +134,7 @@ impl Pages for Shown {
     }
 }
 
-impl Shown {
+impl RegistryAdminPages {
     async fn all(&self) -> Result<Value> {
         Ok(serde_json::to_value(self.0.view().await?)?)
     }

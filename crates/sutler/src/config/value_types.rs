@@ -46,11 +46,11 @@ macro_rules! written {
 /// How long: `500ms`, `30s`, `5m`, `2h`, `10d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Span(pub Duration);
+pub struct DurationText(pub Duration);
 
-written!(Span, "duration", "30s");
+written!(DurationText, "duration", "30s");
 
-impl Span {
+impl DurationText {
     /// So many seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
@@ -75,7 +75,7 @@ impl Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let milliseconds = self.0.as_millis();
         let units = [
@@ -96,11 +96,11 @@ impl fmt::Display for Span {
 /// How much: `1MiB`, `64KiB`, or a number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Size(pub usize);
+pub struct ByteSize(pub usize);
 
-written!(Size, "size", "1MiB");
+written!(ByteSize, "size", "1MiB");
 
-impl Size {
+impl ByteSize {
     fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "must be a size such as `64KiB`, `1MiB` or `1048576`".to_owned();
         let (count, unit) = split(text).ok_or_else(wrong)?;
@@ -120,7 +120,7 @@ impl Size {
     }
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, size) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
             if self.0 > 0 && self.0.is_multiple_of(size) {
@@ -143,11 +143,11 @@ fn split(text: &str) -> Option<(u64, &str)> {
 /// A host and a port: `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Address(String);
+pub struct HostPort(String);
 
-written!(Address, "address", "127.0.0.1:8080");
+written!(HostPort, "address", "127.0.0.1:8080");
 
-impl Address {
+impl HostPort {
     /// Reads an address.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -186,11 +186,11 @@ impl fmt::Display for Address {
 /// Where something is on the web: `https://…`, without a user and a password in it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Url(String);
+pub struct HttpUrl(String);
 
-written!(Url, "url", "https://id.example.com/keys");
+written!(HttpUrl, "url", "https://id.example.com/keys");
 
-impl Url {
+impl HttpUrl {
     fn parse(text: &str) -> Result<Self, String> {
         let rest = ["https://", "http://"]
             .into_iter()
@@ -216,7 +216,7 @@ impl Url {
     }
 }
 
-impl fmt::Display for Url {
+impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -225,11 +225,11 @@ impl fmt::Display for Url {
 /// A file, relative to the directory in which the program was started.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct File(pub PathBuf);
+pub struct FilePath(pub PathBuf);
 
-written!(File, "path", "/etc/sutler/tls.pem");
+written!(FilePath, "path", "/etc/sutler/tls.pem");
 
-impl File {
+impl FilePath {
     fn parse(text: &str) -> Result<Self, String> {
         match text.is_empty() || text.contains('\0') {
             true => Err("must be the name of a file".to_owned()),
@@ -238,7 +238,7 @@ impl File {
     }
 }
 
-impl fmt::Display for File {
+impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)
     }
@@ -247,11 +247,11 @@ impl fmt::Display for File {
 /// When, as cron says it with seconds first: `0 0 3 * * *`; `-` is never.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct When(pub Option<Schedule>);
+pub struct CronText(pub Option<Schedule>);
 
-written!(When, "schedule", "0 0 3 * * *");
+written!(CronText, "schedule", "0 0 3 * * *");
 
-impl When {
+impl CronText {
     fn parse(text: &str) -> Result<Self, String> {
         let parsed = Schedule::parse_optional(text);
         parsed
@@ -260,7 +260,7 @@ impl When {
     }
 }
 
-impl fmt::Display for When {
+impl fmt::Display for CronText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Some(schedule) => schedule.fmt(f),
@@ -271,7 +271,7 @@ impl fmt::Display for When {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Size, Span, Url, When};
+    use super::{ByteSize, CronText, DurationText, HostPort, HttpUrl};
 
     #[test]
     fn durations_print_as_they_are_best_written() {
@@ -282,43 +282,43 @@ mod tests {
             ("24h", "1d"),
         ];
         for (text, printed) in texts {
-            let span = Span::try_from(text.to_owned());
+            let span = DurationText::try_from(text.to_owned());
             assert_eq!(span.map(|it| it.to_string()), Ok(printed.to_owned()));
         }
         for wrong in ["", "30", "s", "-1s", "1.5h", "1w", "99999999999d"] {
-            assert!(Span::try_from(wrong.to_owned()).is_err(), "{wrong}");
+            assert!(DurationText::try_from(wrong.to_owned()).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn sizes_print_as_they_are_best_written() {
         for (text, printed) in [("1MiB", "1MiB"), ("1048576", "1MiB"), ("1000", "1000")] {
-            let size = Size::try_from(text.to_owned());
+            let size = ByteSize::try_from(text.to_owned());
             assert_eq!(size.map(|it| it.to_string()), Ok(printed.to_owned()));
         }
         for wrong in ["", "MiB", "1XB", "-1", "99999999999GiB"] {
-            assert!(Size::try_from(wrong.to_owned()).is_err(), "{wrong}");
+            assert!(ByteSize::try_from(wrong.to_owned()).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn an_address_needs_a_host_and_a_port() {
         for good in ["127.0.0.1:80", "[::1]:0", "localhost:8080", "0.0.0.0:443"] {
-            assert!(Address::parse(good).is_ok(), "{good}");
+            assert!(HostPort::parse(good).is_ok(), "{good}");
         }
         for wrong in [
             "", "8080", ":80", "::1:80", "a:b", "a:70000", "a b:80", "u@a:80",
         ] {
-            assert!(Address::parse(wrong).is_err(), "{wrong}");
+            assert!(HostPort::parse(wrong).is_err(), "{wrong}");
         }
-        let loopback = |text| Address::parse(text).is_ok_and(|it| it.is_loopback());
+        let loopback = |text| HostPort::parse(text).is_ok_and(|it| it.is_loopback());
         assert!(loopback("127.0.0.1:80") && loopback("[::1]:80") && loopback("localhost:1"));
         assert!(!loopback("0.0.0.0:80") && !loopback("broker.example.com:80"));
     }
 
     #[test]
     fn a_url_holds_no_password() {
-        assert!(Url::try_from("https://id.example.com/keys".to_owned()).is_ok());
+        assert!(HttpUrl::try_from("https://id.example.com/keys".to_owned()).is_ok());
         for wrong in [
             "",
             "id.example.com",
@@ -326,15 +326,15 @@ mod tests {
             "https://me:hush@id/",
             "https://a b",
         ] {
-            let error = Url::try_from(wrong.to_owned()).expect_err(wrong);
+            let error = HttpUrl::try_from(wrong.to_owned()).expect_err(wrong);
             assert!(!error.contains("hush"), "{error}");
         }
     }
 
     #[test]
     fn a_schedule_may_be_never() {
-        assert_eq!(When::try_from("-".to_owned()), Ok(When(None)));
-        assert!(When::try_from("0 0 3 * * *".to_owned()).is_ok());
-        assert!(When::try_from("tomorrow".to_owned()).is_err());
+        assert_eq!(CronText::try_from("-".to_owned()), Ok(CronText(None)));
+        assert!(CronText::try_from("0 0 3 * * *".to_owned()).is_ok());
+        assert!(CronText::try_from("tomorrow".to_owned()).is_err());
     }
 }

@@ -8,9 +8,9 @@ use tracing::field::{Field, Visit};
 const FIELD_CHARS_MAX: usize = 8 * 1024;
 
 /// Gathers fields into a JSON object. What tells a tracer what to do is left out.
-pub(super) struct Gather<'a>(pub(super) &'a mut Map<String, Value>);
+pub(super) struct JsonFieldVisitor<'a>(pub(super) &'a mut Map<String, Value>);
 
-impl Gather<'_> {
+impl JsonFieldVisitor<'_> {
     fn put(&mut self, field: &Field, value: Value) {
         if !field.name().starts_with("otel.") {
             self.0.insert(field.name().to_owned(), value);
@@ -25,7 +25,7 @@ fn cut(text: &str) -> Value {
     }
 }
 
-impl Visit for Gather<'_> {
+impl Visit for JsonFieldVisitor<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.put(field, value.into());
     }

@@ -4,7 +4,7 @@
 //! be written is counted (`sutler_audit_records_total{result="failed"}`) and said in the log, with
 //! everything that was in it, so that it is not lost.
 
-use super::fields::{Gather, timestamp};
+use super::json_fields::{JsonFieldVisitor, timestamp};
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -80,7 +80,7 @@ impl<S: Subscriber> Layer<S> for AuditLayer {
         }
         let mut entry = Map::new();
         entry.insert("timestamp".to_owned(), timestamp().into());
-        event.record(&mut Gather(&mut entry));
+        event.record(&mut JsonFieldVisitor(&mut entry));
         entry.remove("message");
         let mut line = Value::Object(entry).to_string();
         line.push('\n');

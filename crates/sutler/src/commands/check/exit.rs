@@ -10,7 +10,7 @@ pub(super) const EXIT_CODES: &str = "Exit codes; of several the highest: 0 no fa
 
 /// How a check ended. A later one counts before an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum End {
+pub(super) enum CheckOutcome {
     /// Nothing of the level failed.
     Fine,
     /// Something did.
@@ -25,7 +25,7 @@ pub(super) enum End {
     Stopped,
 }
 
-impl End {
+impl CheckOutcome {
     /// How a report ends, by the level whose failures count.
     pub(super) fn of(report: &Report, level: Level) -> Self {
         let ends = [
@@ -50,15 +50,15 @@ impl End {
     }
 }
 
-impl From<End> for ExitCode {
-    fn from(end: End) -> Self {
+impl From<CheckOutcome> for ExitCode {
+    fn from(end: CheckOutcome) -> Self {
         Self::from(end.code())
     }
 }
 
 /// Why there is no report.
 #[derive(Debug)]
-pub(super) enum NotDone {
+pub(super) enum CheckCommandError {
     /// It was called in a way that makes no sense.
     Usage(String),
     /// Something did not work that has nothing to do with the broker.
@@ -67,21 +67,21 @@ pub(super) enum NotDone {
     NotChecked(String),
 }
 
-impl NotDone {
+impl CheckCommandError {
     pub(super) fn file(doing: &str, path: &Path, error: std::io::Error) -> Self {
         let sentence = format!("cannot {doing} {}", path.display());
         Self::Failed(sentence, Some(error.into()))
     }
 
-    pub(super) fn end(&self) -> End {
+    pub(super) fn end(&self) -> CheckOutcome {
         match self {
-            Self::Usage(_) | Self::Failed(..) => End::Usage,
-            Self::NotChecked(_) => End::NotChecked,
+            Self::Usage(_) | Self::Failed(..) => CheckOutcome::Usage,
+            Self::NotChecked(_) => CheckOutcome::NotChecked,
         }
     }
 }
 
-impl fmt::Display for NotDone {
+impl fmt::Display for CheckCommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(sentence) | Self::Failed(sentence, _) | Self::NotChecked(sentence) => {
@@ -91,7 +91,7 @@ impl fmt::Display for NotDone {
     }
 }
 
-impl Error for NotDone {
+impl Error for CheckCommandError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Failed(_, Some(cause)) => Some(cause.as_ref()),
@@ -102,7 +102,7 @@ impl Error for NotDone {
 
 #[cfg(test)]
 mod tests {
-    use super::End;
+    use super::CheckOutcome;
     use sutler_check::{
         Finding, LeftBehind, Level, Profile, Redaction, Report, Subject, Tally, Verdict, all_cases,
     };
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn failures_count_from_the_level_that_was_asked_for() {
-        let end = |failed, level| End::of(&report(failed), level).code();
+        let end = |failed, level| CheckOutcome::of(&report(failed), level).code();
         assert_eq!(end(None, Level::Should), 0);
         assert_eq!(end(Some(Level::Must), Level::Must), 1);
         assert_eq!(end(Some(Level::Should), Level::Must), 0);
@@ -145,14 +145,14 @@ mod tests {
     fn the_highest_code_that_applies_is_the_one() {
         let mut report = report(Some(Level::Must));
         report.not_walked = Some("no catalog".to_owned());
-        assert_eq!(End::of(&report, Level::Must).code(), 3);
+        assert_eq!(CheckOutcome::of(&report, Level::Must).code(), 3);
         report.left_behind.push(LeftBehind {
             what: "instance i".to_owned(),
             why: "it would not go".to_owned(),
             target: "/v2".to_owned(),
         });
-        assert_eq!(End::of(&report, Level::Must).code(), 4);
+        assert_eq!(CheckOutcome::of(&report, Level::Must).code(), 4);
         report.stopped = true;
-        assert_eq!(End::of(&report, Level::Must).code(), 130);
+        assert_eq!(CheckOutcome::of(&report, Level::Must).code(), 130);
     }
 }

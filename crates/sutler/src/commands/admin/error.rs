@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 /// Why a command did not do what it should.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum AdminError {
     /// It did not work.
     Failed(String, Option<Box<dyn Error + Send + Sync>>),
     /// It was called in a way that makes no sense.
@@ -20,7 +20,7 @@ pub(super) enum Failure {
     Unconfirmed(String),
 }
 
-impl Failure {
+impl AdminError {
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Failed(..) => 1,
@@ -54,7 +54,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(sentence, _)
@@ -66,7 +66,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl Error for Failure {
+impl Error for AdminError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Failed(_, Some(cause)) => Some(cause.as_ref()),

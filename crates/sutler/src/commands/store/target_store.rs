@@ -1,13 +1,13 @@
 //! Which store a command is about: a URL, a variable, or a configuration. URLs are never repeated: a store
 //! is named without its user, its password and its options.
 
-use super::Fault;
-use crate::stores::{self, Opened};
+use super::BoxError;
+use crate::stores::{self, OpenedStore};
 use clap::Args;
 use secrecy::ExposeSecret as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use sutler::{File, StoreUrl};
+use sutler::{FilePath, StoreUrl};
 use sutler_journal::{KeyRing, Store};
 
 /// How a URL may be given, for help texts.
@@ -18,7 +18,7 @@ A URL with a password in it does not belong on a command line, where others can 
 
 /// Names one store.
 #[derive(Args)]
-pub(super) struct Chosen {
+pub(super) struct TargetStoreArgs {
     /// The store; better in SUTLER_STORE__URL, '${env:NAME}' or '${file:PATH}' if it has a password
     #[arg(
         long,
@@ -39,7 +39,7 @@ pub(super) fn url(text: &str) -> Result<StoreUrl, String> {
 }
 
 /// A store that is open.
-pub(super) struct Found {
+pub(super) struct TargetStore {
     pub(super) store: Arc<dyn Store>,
     /// What it is called, without secrets.
     pub(super) name: String,
@@ -47,15 +47,15 @@ pub(super) struct Found {
     pub(super) keys: Option<PathBuf>,
 }
 
-impl Chosen {
+impl TargetStoreArgs {
     /// Opens the store; it is brought up to date on the way.
-    pub(super) async fn open(&self) -> Result<Found, Fault> {
+    pub(super) async fn open(&self) -> Result<TargetStore, BoxError> {
         let config = match &self.config {
             Some(file) => Some(sutler::load(Some(file), &[])?.config.store),
             None => None,
         };
         let keys = config.as_ref().and_then(|it| it.key_file.clone());
-        let keys = keys.map(|File(path)| path);
+        let keys = keys.map(|FilePath(path)| path);
         let url = self.url.clone().or(config.map(|it| it.url));
         let url = url.ok_or("name the store: with --url, SUTLER_STORE__URL or --config")?;
         let keys = match &url {
@@ -63,25 +63,25 @@ impl Chosen {
             StoreUrl::Memory | StoreUrl::Server(_) => keys,
         };
         let (store, name) = open(&url).await?;
-        Ok(Found { store, name, keys })
+        Ok(TargetStore { store, name, keys })
     }
 }
 
 /// Opens a store that is there, or can be made.
-pub(super) async fn open(url: &StoreUrl) -> Result<(Arc<dyn Store>, String), Fault> {
+pub(super) async fn open(url: &StoreUrl) -> Result<(Arc<dyn Store>, String), BoxError> {
     let name = name(url)?;
     if let StoreUrl::Memory = url {
         return Err("memory: ends with the process that has it; name a store that lasts".into());
     }
     let store = match stores::open(url).await? {
-        Opened::Sqlite(store, _) => store as Arc<dyn Store>,
-        Opened::Other(store) => store,
+        OpenedStore::Sqlite(store, _) => store as Arc<dyn Store>,
+        OpenedStore::Other(store) => store,
     };
     Ok((store, name))
 }
 
 /// Refuses a file that is not there, where none shall be made.
-pub(super) fn must_exist(url: &StoreUrl) -> Result<(), Fault> {
+pub(super) fn must_exist(url: &StoreUrl) -> Result<(), BoxError> {
     match url {
         StoreUrl::Sqlite(path) if !path.exists() => {
             let shown = path.display();
@@ -91,15 +91,15 @@ pub(super) fn must_exist(url: &StoreUrl) -> Result<(), Fault> {
     }
 }
 
-impl Chosen {
+impl TargetStoreArgs {
     /// As [`must_exist`], for a store that was named here.
-    pub(super) fn must_exist(&self) -> Result<(), Fault> {
+    pub(super) fn must_exist(&self) -> Result<(), BoxError> {
         self.url.as_ref().map_or(Ok(()), must_exist)
     }
 }
 
 /// Reads keys that are there; none are made.
-pub(super) fn keys(path: &Path) -> Result<KeyRing, Fault> {
+pub(super) fn keys(path: &Path) -> Result<KeyRing, BoxError> {
     if !path.exists() {
         let shown = path.display();
         return Err(format!("the key file {shown} is not there; name it with --key-file").into());
@@ -107,7 +107,7 @@ pub(super) fn keys(path: &Path) -> Result<KeyRing, Fault> {
     Ok(KeyRing::file(path)?)
 }
 
-fn name(url: &StoreUrl) -> Result<String, Fault> {
+fn name(url: &StoreUrl) -> Result<String, BoxError> {
     match url {
         StoreUrl::Memory => Ok("memory:".to_owned()),
         StoreUrl::Sqlite(path) => {

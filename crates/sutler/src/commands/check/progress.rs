@@ -10,11 +10,11 @@ use sutler_check::{Event, Level, Subject};
 
 /// Bars that can be told of events from anywhere.
 #[derive(Clone)]
-pub(super) struct Bars {
-    drawn: Option<Arc<Drawn>>,
+pub(super) struct CheckProgress {
+    drawn: Option<Arc<ProgressBars>>,
 }
 
-struct Drawn {
+struct ProgressBars {
     all: MultiProgress,
     plans: ProgressBar,
     walks: Mutex<BTreeMap<Subject, ProgressBar>>,
@@ -22,7 +22,7 @@ struct Drawn {
     level: Level,
 }
 
-impl Bars {
+impl CheckProgress {
     pub(super) fn new(level: Level) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self { drawn: None };
@@ -33,7 +33,7 @@ impl Bars {
         plans.set_message("reading the catalog");
         let walks = Mutex::default();
         Self {
-            drawn: Some(Arc::new(Drawn {
+            drawn: Some(Arc::new(ProgressBars {
                 all,
                 plans,
                 walks,
@@ -64,7 +64,7 @@ impl Bars {
     }
 }
 
-impl Drawn {
+impl ProgressBars {
     fn tell(&self, event: &Event) {
         match event {
             Event::Planned { plans } => {

@@ -99,13 +99,13 @@ impl RunnerArgs {
 }
 
 /// A bundle, and where its runs and its memory are.
-pub(super) struct Place {
+pub(super) struct BundleEnv {
     bundle: Arc<Bundle>,
     runner: Arc<dyn Runner>,
     work: Work,
 }
 
-impl Place {
+impl BundleEnv {
     /// Opens it: `.sutler` in the bundle's folder, unless another is given.
     pub(super) fn open(
         folder: &Path,

@@ -1,9 +1,9 @@
 //! Orders: retry, cancel, abandon, purge; drain and resume. What destroys asks first.
 
-use super::client::Client;
-use super::failure::Failure;
+use super::client::AdminClient;
+use super::error::AdminError;
 use super::list::{say, shown};
-use super::{BindingId, InstanceId, Output};
+use super::{AdminOutput, BindingIdArg, InstanceIdArg};
 use clap::Args;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 /// Why, and whether to ask.
 #[derive(Args)]
-pub(super) struct Why {
+pub(super) struct ReasonArgs {
     /// Why: kept in the audit trail, and told to platforms where an operation is ended
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
@@ -20,7 +20,7 @@ pub(super) struct Why {
     yes: bool,
 }
 
-impl Why {
+impl ReasonArgs {
     pub(super) fn reason(&self) -> &str {
         &self.reason
     }
@@ -28,36 +28,36 @@ impl Why {
 
 /// An order for an instance.
 #[derive(Args)]
-pub(super) struct OnInstance {
+pub(super) struct InstanceActionArgs {
     #[command(flatten)]
-    pub id: InstanceId,
+    pub id: InstanceIdArg,
     #[command(flatten)]
-    pub why: Why,
+    pub why: ReasonArgs,
 }
 
 /// An order for a binding.
 #[derive(Args)]
-pub(super) struct OnBinding {
+pub(super) struct BindingActionArgs {
     #[command(flatten)]
-    pub id: BindingId,
+    pub id: BindingIdArg,
     #[command(flatten)]
-    pub why: Why,
+    pub why: ReasonArgs,
 }
 
 /// Gives an order for a resource, and says what came of it.
 pub(super) async fn give(
-    client: &Client,
-    output: Output,
+    client: &AdminClient,
+    output: AdminOutput,
     verb: &str,
     path: &str,
     id: &str,
-    why: &Why,
-) -> Result<(), Failure> {
+    why: &ReasonArgs,
+) -> Result<(), AdminError> {
     if verb == "purge" && !why.yes {
         confirm(id)?;
     }
     let answer = post(client, &format!("{path}/{verb}"), why).await?;
-    if output != Output::Table {
+    if output != AdminOutput::Table {
         return shown(output, &answer);
     }
     say(&sentence(verb, id, &answer))
@@ -65,15 +65,15 @@ pub(super) async fn give(
 
 /// Gives an order for the broker as a whole.
 pub(super) async fn broker(
-    client: &Client,
-    output: Output,
+    client: &AdminClient,
+    output: AdminOutput,
     verb: &str,
-    why: &Why,
-) -> Result<(), Failure> {
+    why: &ReasonArgs,
+) -> Result<(), AdminError> {
     shown(output, &post(client, verb, why).await?)
 }
 
-async fn post(client: &Client, path: &str, why: &Why) -> Result<Value, Failure> {
+async fn post(client: &AdminClient, path: &str, why: &ReasonArgs) -> Result<Value, AdminError> {
     let request = client.ask(Method::POST, path, &[]);
     client
         .json(request.json(&json!({ "reason": why.reason })))
@@ -95,10 +95,10 @@ fn sentence(verb: &str, id: &str, answer: &Value) -> String {
 }
 
 /// Has the id typed; without somebody to type it, refuses.
-fn confirm(id: &str) -> Result<(), Failure> {
+fn confirm(id: &str) -> Result<(), AdminError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Failure::Unconfirmed(
+        return Err(AdminError::Unconfirmed(
             "purge forgets a resource for ever and nobody is there to confirm it; add --yes"
                 .to_owned(),
         ));
@@ -114,7 +114,7 @@ fn confirm(id: &str) -> Result<(), Failure> {
     if read.is_ok() && typed.trim_end_matches(['\r', '\n']) == id {
         return Ok(());
     }
-    Err(Failure::Unconfirmed(
+    Err(AdminError::Unconfirmed(
         "that is not its id, so nothing was done".to_owned(),
     ))
 }

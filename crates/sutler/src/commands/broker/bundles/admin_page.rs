@@ -7,9 +7,9 @@ use sutler_bundle::{BundlesView, Snapshot};
 
 /// The last look at bundles, for whoever asks.
 #[derive(Clone)]
-pub(in crate::commands::broker) struct Shown(Arc<RwLock<Arc<Snapshot>>>);
+pub(in crate::commands::broker) struct FolderBundlesPage(Arc<RwLock<Arc<Snapshot>>>);
 
-impl Shown {
+impl FolderBundlesPage {
     pub(super) fn new(snapshot: Arc<Snapshot>) -> Self {
         Self(Arc::new(RwLock::new(snapshot)))
     }

@@ -18,9 +18,9 @@ const GROUPS: [f64; 11] = [
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// The recorder.
-pub(super) struct Numbers(PrometheusHandle);
+pub(super) struct MetricsRecorder(PrometheusHandle);
 
-impl Numbers {
+impl MetricsRecorder {
     /// Installs the recorder; must come before the broker starts.
     pub(super) fn install() -> Result<Self, TelemetryError> {
         let suffix = |text: &str| Matcher::Suffix(text.to_owned());

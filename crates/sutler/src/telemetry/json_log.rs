@@ -3,7 +3,7 @@
 //! Fields of the spans around an event stand beside its own, the inner over the outer, so that one
 //! filter on `operation.id` finds everything. Text for people is made by `tracing-subscriber`.
 
-use super::fields::{Gather, timestamp};
+use super::json_fields::{JsonFieldVisitor, timestamp};
 use serde_json::{Map, Value};
 use std::io::Write;
 use tracing::span::{Attributes, Id, Record};
@@ -15,15 +15,15 @@ use tracing_subscriber::registry::LookupSpan;
 struct SpanFields(Map<String, Value>);
 
 /// Writes events as lines of JSON.
-pub(super) struct JsonLines<M>(M);
+pub(super) struct JsonLogLayer<M>(M);
 
-impl<M> JsonLines<M> {
+impl<M> JsonLogLayer<M> {
     pub(super) fn new(writer: M) -> Self {
         Self(writer)
     }
 }
 
-impl<S, M, W> Layer<S> for JsonLines<M>
+impl<S, M, W> Layer<S> for JsonLogLayer<M>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     M: Fn() -> W + 'static,
@@ -32,14 +32,14 @@ where
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         let mut fields = Map::new();
-        attributes.record(&mut Gather(&mut fields));
+        attributes.record(&mut JsonFieldVisitor(&mut fields));
         span.extensions_mut().insert(SpanFields(fields));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         if let Some(fields) = span.extensions_mut().get_mut::<SpanFields>() {
-            values.record(&mut Gather(&mut fields.0));
+            values.record(&mut JsonFieldVisitor(&mut fields.0));
         }
     }
 
@@ -58,7 +58,7 @@ where
                 line.extend(fields.0.clone());
             }
         }
-        event.record(&mut Gather(&mut line));
+        event.record(&mut JsonFieldVisitor(&mut line));
         let mut text = Value::Object(line).to_string();
         text.push('\n');
         // Nobody is left to be told if standard error is gone.
@@ -68,16 +68,16 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::JsonLines;
+    use super::JsonLogLayer;
     use serde_json::Value;
     use std::io::Write;
     use std::sync::{Arc, Mutex};
     use tracing_subscriber::layer::SubscriberExt as _;
 
     #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Paper {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -88,9 +88,10 @@ mod tests {
     }
 
     fn written(work: impl FnOnce()) -> Vec<Value> {
-        let paper = Paper::default();
+        let paper = SharedBuffer::default();
         let pen = paper.clone();
-        let subscriber = tracing_subscriber::registry().with(JsonLines::new(move || pen.clone()));
+        let subscriber =
+            tracing_subscriber::registry().with(JsonLogLayer::new(move || pen.clone()));
         tracing::subscriber::with_default(subscriber, work);
         let bytes = paper.0.lock().unwrap().clone();
         let text = String::from_utf8(bytes).unwrap();

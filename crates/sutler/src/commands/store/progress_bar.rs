@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// A bar of so many things; hidden where standard error is no terminal.
-pub(super) fn bar(things: u64) -> ProgressBar {
+pub(super) fn progress_bar(things: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

@@ -1,7 +1,7 @@
 //! What differs between two configurations, and what of it a running broker can take over. Pure.
 
-use super::model::{Config, StoreUrl};
-use super::secret::Variables;
+use super::model::{BrokerConfig, StoreUrl};
+use super::secret::EnvLookup;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
@@ -23,12 +23,12 @@ const RELOADED_BELOW: [&str; 2] = ["users", "bearer"];
 /// The paths of what differs and holds only after a restart, in order and without those below one
 /// that is named. Secrets are not compared, because they are always read again; but for the URL of a
 /// store, of which too little is shown to see whether it is another.
-pub fn restart_to_apply(old: &Held<'_>, new: &Held<'_>) -> Vec<String> {
-    let json = |held: &Held<'_>| serde_json::to_value(held.config).unwrap_or_default();
+pub fn restart_to_apply(old: &ReloadInput<'_>, new: &ReloadInput<'_>) -> Vec<String> {
+    let json = |held: &ReloadInput<'_>| serde_json::to_value(held.config).unwrap_or_default();
     let mut changed = Vec::new();
     compare(&json(old), &json(new), "", &mut changed);
     changed.retain(|path| !is_reloaded(path));
-    let url = |held: &Held<'_>| held.store.map(|it| it.expose_secret().to_owned());
+    let url = |held: &ReloadInput<'_>| held.store.map(|it| it.expose_secret().to_owned());
     if url(old) != url(new) && !changed.iter().any(|path| path == STORE_URL) {
         changed.push(STORE_URL.to_owned());
         changed.sort();
@@ -40,16 +40,16 @@ pub fn restart_to_apply(old: &Held<'_>, new: &Held<'_>) -> Vec<String> {
 const STORE_URL: &str = "store.url";
 
 /// A configuration, and the URL of the store's server as it was when the configuration was read.
-pub struct Held<'a> {
+pub struct ReloadInput<'a> {
     /// The configuration.
-    pub config: &'a Config,
+    pub config: &'a BrokerConfig,
     /// See [`store_server`].
     pub store: Option<&'a SecretString>,
 }
 
 /// The URL of the store's server as it is now, wherever it is kept; `None` for a store without one,
 /// and for one that cannot be read.
-pub fn store_server(config: &Config, variable: &Variables<'_>) -> Option<SecretString> {
+pub fn store_server(config: &BrokerConfig, variable: &EnvLookup<'_>) -> Option<SecretString> {
     match &config.store.url {
         StoreUrl::Server(secret) => secret.reveal(variable).ok(),
         StoreUrl::Sqlite(_) | StoreUrl::Memory => None,
@@ -104,7 +104,7 @@ fn is_reloaded(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{good, of_file};
-    use super::{Held, restart_to_apply, store_server};
+    use super::{ReloadInput, restart_to_apply, store_server};
     use secrecy::SecretString;
 
     fn changed(old: &str, new: &str) -> Vec<String> {
@@ -115,9 +115,12 @@ mod tests {
         restart_to_apply(&held(&old, before), &held(&new, after))
     }
 
-    fn held<'a>(config: &'a super::Config, store: &'a Option<SecretString>) -> Held<'a> {
+    fn held<'a>(
+        config: &'a super::BrokerConfig,
+        store: &'a Option<SecretString>,
+    ) -> ReloadInput<'a> {
         let store = store.as_ref();
-        Held { config, store }
+        ReloadInput { config, store }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! From a draft to what a broker can be started with: the half that looks at files.
 
-use super::load::{Draft, Flag, Input, catalog_faults, draft};
-use super::model::{Bearer, Bundles, Config, StoreServer, StoreUrl, User};
+use super::merge::{ConfigInput, FlagValue, MergedConfig, catalog_faults, merge};
+use super::model::{BearerConfig, BrokerConfig, BundlesConfig, StoreServer, StoreUrl, UserConfig};
 use super::registries::open_registry;
-use super::secret::Secret;
-use super::sources::{ConfigFault, ConfigFaults, Sources};
-use super::words::File;
+use super::secret::SecretSource;
+use super::sources::{ConfigDiagnostic, ConfigError, ConfigSources};
+use super::value_types::FilePath;
 use secrecy::ExposeSecret as _;
 use std::io::Read as _;
 use std::path::Path;
@@ -19,11 +19,11 @@ const DEMO_CATALOG: &str = include_str!("../demo-catalog.yaml");
 
 /// A configuration that a broker can be started with.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct ResolvedConfig {
     /// What is configured.
-    pub config: Config,
+    pub config: BrokerConfig,
     /// Where each value came from.
-    pub sources: Sources,
+    pub sources: ConfigSources,
     /// What is offered.
     pub catalog: CatalogFile,
     /// What is probably not meant.
@@ -34,10 +34,10 @@ pub struct Loaded {
 ///
 /// # Errors
 /// Every fault there is: in the file, in the environment, in the catalog, in files it names.
-pub fn load(file: Option<&Path>, flags: &[Flag]) -> Result<Loaded, ConfigFaults> {
-    let mut input = Input {
+pub fn load(file: Option<&Path>, flags: &[FlagValue]) -> Result<ResolvedConfig, ConfigError> {
+    let mut input = ConfigInput {
         flags: flags.to_vec(),
-        ..Input::default()
+        ..ConfigInput::default()
     };
     for (name, value) in std::env::vars_os() {
         // What is no text has no name or no value of ours; values are shown nowhere.
@@ -49,7 +49,7 @@ pub fn load(file: Option<&Path>, flags: &[Flag]) -> Result<Loaded, ConfigFaults>
     if let Some(path) = file {
         let name = path.display().to_string();
         let text = read(path).map_err(|reason| {
-            ConfigFaults(vec![ConfigFault {
+            ConfigError(vec![ConfigDiagnostic {
                 at: name.clone(),
                 path: String::new(),
                 reason,
@@ -57,8 +57,8 @@ pub fn load(file: Option<&Path>, flags: &[Flag]) -> Result<Loaded, ConfigFaults>
         })?;
         input.file = Some((name, text));
     }
-    let drafted = draft(&input)?;
-    settle(drafted, &input, file)
+    let drafted = merge(&input)?;
+    resolve(drafted, &input, file)
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -74,8 +74,12 @@ fn read(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "must be text in UTF-8".to_owned())
 }
 
-fn settle(draft: Draft, input: &Input, path: Option<&Path>) -> Result<Loaded, ConfigFaults> {
-    let Draft {
+fn resolve(
+    draft: MergedConfig,
+    input: &ConfigInput,
+    path: Option<&Path>,
+) -> Result<ResolvedConfig, ConfigError> {
+    let MergedConfig {
         mut config,
         sources,
         mut warnings,
@@ -93,7 +97,7 @@ fn settle(draft: Draft, input: &Input, path: Option<&Path>) -> Result<Loaded, Co
     if let Some(plain) = plain_secret(&config)
         && let Some(path) = path
         && others_can_read(path)
-        && matches!(sources.origin(&plain), super::Origin::File(..))
+        && matches!(sources.origin(&plain), super::ValueOrigin::File(..))
     {
         let reason = format!(
             "stands in a file that others can read: run `chmod 600 {}`, or write `${{file:…}}`",
@@ -107,26 +111,26 @@ fn settle(draft: Draft, input: &Input, path: Option<&Path>) -> Result<Loaded, Co
             take_over(&mut config, &sources, &catalog);
             // Whoever names a registry wants its bundles, however little else is said of them.
             if !config.registry.is_empty() && config.bundles.is_none() {
-                config.bundles = Some(Bundles::default());
+                config.bundles = Some(BundlesConfig::default());
             }
-            Ok(Loaded {
+            Ok(ResolvedConfig {
                 config,
                 sources,
                 catalog,
                 warnings,
             })
         }
-        (Some(_) | None, _) => Err(ConfigFaults(faults)),
+        (Some(_) | None, _) => Err(ConfigError(faults)),
     }
 }
 
 fn catalog(
-    config: &Config,
+    config: &BrokerConfig,
     inside: bool,
-    input: &Input,
+    input: &ConfigInput,
     path: Option<&Path>,
-) -> Result<CatalogFile, Vec<ConfigFault>> {
-    if let Some(File(file)) = &config.catalog.file {
+) -> Result<CatalogFile, Vec<ConfigDiagnostic>> {
+    if let Some(FilePath(file)) = &config.catalog.file {
         let name = file.display().to_string();
         return CatalogFile::read(file).map_err(|error| catalog_faults(&error, &name));
     }
@@ -143,20 +147,20 @@ fn catalog(
 }
 
 /// Settings beside a catalog in a file of its own count where the configuration says nothing.
-fn take_over(config: &mut Config, sources: &Sources, catalog: &CatalogFile) {
+fn take_over(config: &mut BrokerConfig, sources: &ConfigSources, catalog: &CatalogFile) {
     if config.catalog.file.is_some() {
         let settings = &catalog.settings;
         if !sources.says("instances") && settings.instances != Default::default() {
-            config.instances = super::load::records(&settings.instances);
+            config.instances = super::merge::records(&settings.instances);
         }
         if !sources.says("bindings") && settings.bindings != Default::default() {
-            config.bindings = super::load::records(&settings.bindings);
+            config.bindings = super::merge::records(&settings.bindings);
         }
     }
 }
 
 /// Every list of users and every provider, with the path before it.
-fn accesses(config: &Config) -> Vec<(String, &[User], Option<&Bearer>)> {
+fn accesses(config: &BrokerConfig) -> Vec<(String, &[UserConfig], Option<&BearerConfig>)> {
     let mut all = vec![(String::new(), &config.users[..], config.bearer.as_ref())];
     for (nth, platform) in config.platforms.iter().enumerate() {
         let before = format!("platforms[{nth}].");
@@ -169,7 +173,7 @@ fn accesses(config: &Config) -> Vec<(String, &[User], Option<&Bearer>)> {
 }
 
 /// Every value that is kept for bundles, with its path.
-fn bundle_secrets(config: &Config) -> Vec<(String, &Secret)> {
+fn bundle_secrets(config: &BrokerConfig) -> Vec<(String, &SecretSource)> {
     let secrets = config.bundles.iter().flat_map(|it| it.secrets.iter());
     let keys = secrets.enumerate().flat_map(|(nth, secret)| {
         let path = move |at: usize| format!("bundles.secrets[{nth}].keys[{at}].value");
@@ -189,7 +193,7 @@ fn bundle_secrets(config: &Config) -> Vec<(String, &Secret)> {
 }
 
 /// Every secret of a registry, with its path.
-fn registry_secrets(config: &Config) -> impl Iterator<Item = (String, &Secret)> {
+fn registry_secrets(config: &BrokerConfig) -> impl Iterator<Item = (String, &SecretSource)> {
     let blocks = config.registry.iter().enumerate();
     blocks.flat_map(|(nth, it)| {
         let secrets = [
@@ -205,9 +209,9 @@ fn registry_secrets(config: &Config) -> impl Iterator<Item = (String, &Secret)> 
 }
 
 /// Secrets that are not where they should be, and files that cannot be read.
-fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
+fn unreadable(config: &BrokerConfig, sources: &ConfigSources) -> Vec<ConfigDiagnostic> {
     let mut faults = Vec::new();
-    let mut files: Vec<(String, &File)> = Vec::new();
+    let mut files: Vec<(String, &FilePath)> = Vec::new();
     for (before, users, bearer) in accesses(config) {
         for (nth, user) in users.iter().enumerate() {
             let secrets = [
@@ -252,7 +256,7 @@ fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
                 .filter_map(|(path, file)| file.as_ref().map(|it| (path.to_owned(), it))),
         );
     }
-    for (path, File(file)) in files {
+    for (path, FilePath(file)) in files {
         if let Err(error) = std::fs::File::open(file) {
             let reason = format!("is {}, which cannot be read: {error}", file.display());
             faults.push(sources.fault(&path, reason));
@@ -262,7 +266,7 @@ fn unreadable(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
 }
 
 /// Whether a secret is where it should be, and one that a user can have.
-fn usable(name: &str, key: &str, secret: &Secret) -> Result<(), String> {
+fn usable(name: &str, key: &str, secret: &SecretSource) -> Result<(), String> {
     let secret = secret.reveal(&variable)?;
     let users = match key {
         "password" => Users::new().with_password(name, &secret),
@@ -274,7 +278,7 @@ fn usable(name: &str, key: &str, secret: &Secret) -> Result<(), String> {
 }
 
 /// Whether a URL is where it should be, and one of a server that can keep a store.
-fn names_a_server(url: &Secret) -> Result<(), String> {
+fn names_a_server(url: &SecretSource) -> Result<(), String> {
     let url = url.reveal(&variable)?;
     match StoreServer::of(url.expose_secret()) {
         Some(_) => Ok(()),
@@ -291,11 +295,11 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// The first secret that is written as it is.
-fn plain_secret(config: &Config) -> Option<String> {
-    if let StoreUrl::Server(Secret::Plain(_)) = config.store.url {
+fn plain_secret(config: &BrokerConfig) -> Option<String> {
+    if let StoreUrl::Server(SecretSource::Plain(_)) = config.store.url {
         return Some("store.url".to_owned());
     }
-    let is_plain = |secret: &Secret| matches!(secret, Secret::Plain(_));
+    let is_plain = |secret: &SecretSource| matches!(secret, SecretSource::Plain(_));
     let mut kept = bundle_secrets(config).into_iter();
     let mut asked = registry_secrets(config);
     if let Some((path, _)) = asked.find(|(_, secret)| is_plain(secret)) {
@@ -306,7 +310,7 @@ fn plain_secret(config: &Config) -> Option<String> {
     }
     for (before, users, _) in accesses(config) {
         for (nth, user) in users.iter().enumerate() {
-            if let Some(Secret::Plain(_)) = user.password {
+            if let Some(SecretSource::Plain(_)) = user.password {
                 return Some(format!("{before}users[{nth}].password"));
             }
         }

@@ -1,33 +1,33 @@
 //! From a file, the environment and flags to a configuration: the pure half.
 //!
 //! [`draft`] merges the three into one tree, reads it into the types and checks what goes together;
-//! every fault is told. Reading files, certificates and secrets is `settle.rs`.
+//! every fault is told. Reading files, certificates and secrets is `resolve.rs`.
 
 use super::check;
 use super::environment;
-use super::model::{Config, Records};
+use super::model::{BrokerConfig, ResourceConfig};
 use super::schema::schema;
-use super::sources::{ConfigFault, ConfigFaults, Origin, Sources, at};
-use super::spring::{self, Parts};
-use super::tree::{Path, put};
-use super::words::{Span, When};
+use super::sources::{ConfigDiagnostic, ConfigError, ConfigSources, ValueOrigin, at};
+use super::spring::{self, FileSections};
+use super::tree::{KeyPath, put};
+use super::value_types::{CronText, DurationText};
 use sutler_broker::{CatalogFileError, FileSettings, KindSettings};
 use sutler_yaml::{Kind, Node, YamlFault};
 
 /// Where a configuration comes from.
 #[derive(Debug, Default)]
-pub struct Input {
+pub struct ConfigInput {
     /// The name and the text of a file.
     pub file: Option<(String, String)>,
     /// The environment: names and values.
     pub variables: Vec<(String, String)>,
     /// What the command line says.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<FlagValue>,
 }
 
 /// One flag of the command line, as a value of the configuration.
 #[derive(Clone, Debug)]
-pub struct Flag {
+pub struct FlagValue {
     /// As it is written, e.g. `--listen`.
     pub name: &'static str,
     /// What it sets, e.g. `listen` or `log.level`.
@@ -38,11 +38,11 @@ pub struct Flag {
 
 /// A configuration whose files have not been looked at.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct MergedConfig {
     /// What is configured.
-    pub config: Config,
+    pub config: BrokerConfig,
     /// Where each value came from.
-    pub sources: Sources,
+    pub sources: ConfigSources,
     /// What is probably not meant.
     pub warnings: Vec<String>,
     /// Whether the catalog stands in the configuration file.
@@ -53,20 +53,20 @@ pub struct Draft {
 ///
 /// # Errors
 /// Every fault there is, each with its place.
-pub fn draft(input: &Input) -> Result<Draft, ConfigFaults> {
+pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
     let name = input.file.as_ref().map(|(name, _)| name.clone());
     let (parts, text) = match &input.file {
         Some((name, text)) => (parsed(name, text)?, text.as_str()),
         None => (spring::take_apart(Vec::new(), ""), ""),
     };
     let (mut faults, mut warnings) = (parts.faults, parts.warnings);
-    let mut sources = Sources {
+    let mut sources = ConfigSources {
         file: name,
         root: parts.own,
         changed: Vec::new(),
     };
     faults.extend(overlay(&mut sources, input));
-    let read = sutler_yaml::read::<Config>(&sources.root);
+    let read = sutler_yaml::read::<BrokerConfig>(&sources.root);
     for fault in read.faults {
         let reason = match fault.path.as_str() {
             // What a catalog file begins with.
@@ -94,13 +94,13 @@ pub fn draft(input: &Input) -> Result<Draft, ConfigFaults> {
         warnings.push(sources.fault(&path, reason).to_string());
     }
     match faults.is_empty() {
-        true => Ok(Draft {
+        true => Ok(MergedConfig {
             config,
             sources,
             warnings,
             catalog_inside: parts.catalog,
         }),
-        false => Err(ConfigFaults(faults)),
+        false => Err(ConfigError(faults)),
     }
 }
 
@@ -115,10 +115,10 @@ fn explains(told: &str, path: &str) -> bool {
         || (path == "auth" && access.iter().any(|it| told.starts_with(it)))
 }
 
-fn parsed(name: &str, text: &str) -> Result<Parts, ConfigFaults> {
+fn parsed(name: &str, text: &str) -> Result<FileSections, ConfigError> {
     match sutler_yaml::parse(text) {
         Ok(documents) => Ok(spring::take_apart(documents, name)),
-        Err(YamlFault { place, reason }) => Err(ConfigFaults(vec![ConfigFault {
+        Err(YamlFault { place, reason }) => Err(ConfigError(vec![ConfigDiagnostic {
             at: at(name, place),
             path: String::new(),
             reason,
@@ -127,8 +127,8 @@ fn parsed(name: &str, text: &str) -> Result<Parts, ConfigFaults> {
 }
 
 /// Puts variables and flags above what the file says.
-fn overlay(sources: &mut Sources, input: &Input) -> Vec<ConfigFault> {
-    let Sources { root, changed, .. } = sources;
+fn overlay(sources: &mut ConfigSources, input: &ConfigInput) -> Vec<ConfigDiagnostic> {
+    let ConfigSources { root, changed, .. } = sources;
     if !matches!(root.kind, Kind::Mapping(_)) {
         return Vec::new();
     }
@@ -136,17 +136,17 @@ fn overlay(sources: &mut Sources, input: &Input) -> Vec<ConfigFault> {
     let mut faults = environment::overlay(root, &input.variables, &schema(), changed);
     for flag in &input.flags {
         let node = Node::text_from_elsewhere(flag.value.clone());
-        let path = Path::of_keys(flag.path);
+        let path = KeyPath::of_keys(flag.path);
         match put(root, &path.0, node) {
-            Ok(()) => changed.push((path.to_string(), Origin::Flag(flag.name))),
+            Ok(()) => changed.push((path.to_string(), ValueOrigin::Flag(flag.name))),
             Err(reason) => faults.push(sources_fault(flag, reason)),
         }
     }
     faults
 }
 
-fn sources_fault(flag: &Flag, reason: String) -> ConfigFault {
-    ConfigFault {
+fn sources_fault(flag: &FlagValue, reason: String) -> ConfigDiagnostic {
+    ConfigDiagnostic {
         at: flag.name.to_owned(),
         path: flag.path.to_owned(),
         reason,
@@ -154,7 +154,7 @@ fn sources_fault(flag: &Flag, reason: String) -> ConfigFault {
 }
 
 /// `BROKER_USERNAME` and `BROKER_PASSWORD` are a user where none is configured.
-fn old_credentials(root: &mut Node, input: &Input, changed: &mut Vec<(String, Origin)>) {
+fn old_credentials(root: &mut Node, input: &ConfigInput, changed: &mut Vec<(String, ValueOrigin)>) {
     const NAME: &str = "BROKER_USERNAME";
     const PASSWORD: &str = "BROKER_PASSWORD";
     let find = |name| input.variables.iter().find(|(known, _)| known == name);
@@ -171,18 +171,18 @@ fn old_credentials(root: &mut Node, input: &Input, changed: &mut Vec<(String, Or
         ("password".to_owned(), text(format!("${{env:{PASSWORD}}}"))),
     ]));
     let users = Node::from_elsewhere(Kind::List(vec![user]));
-    if put(root, &Path::of_keys("users").0, users).is_ok() {
-        changed.push(("users".to_owned(), Origin::Variable(NAME.to_owned())));
+    if put(root, &KeyPath::of_keys("users").0, users).is_ok() {
+        changed.push(("users".to_owned(), ValueOrigin::Variable(NAME.to_owned())));
     }
 }
 
 /// The framework's settings of seed files, where ours say nothing.
 fn settings_of_spring(
-    config: &mut Config,
-    sources: &Sources,
+    config: &mut BrokerConfig,
+    sources: &ConfigSources,
     name: &str,
     text: &str,
-) -> (Vec<ConfigFault>, Vec<String>) {
+) -> (Vec<ConfigDiagnostic>, Vec<String>) {
     match FileSettings::parse(text) {
         Ok((settings, warnings)) => {
             if !sources.says("instances") {
@@ -198,12 +198,12 @@ fn settings_of_spring(
     }
 }
 
-pub(super) fn records(settings: &KindSettings) -> Records {
-    let when = |schedule: &Option<_>| schedule.clone().map(|it| When(Some(it)));
-    Records {
+pub(super) fn records(settings: &KindSettings) -> ResourceConfig {
+    let when = |schedule: &Option<_>| schedule.clone().map(|it| CronText(Some(it)));
+    ResourceConfig {
         force_delete_unknown: settings.force_delete_unknown,
-        cleanup: super::model::CleanupTimes {
-            age: Span(settings.cleanup.age),
+        cleanup: super::model::CleanupConfig {
+            age: DurationText(settings.cleanup.age),
             all: when(&settings.cleanup.all),
             succeeded: when(&settings.cleanup.succeeded),
             failed: when(&settings.cleanup.failed),
@@ -212,11 +212,11 @@ pub(super) fn records(settings: &KindSettings) -> Records {
 }
 
 /// The faults of a catalog, told like those of the configuration.
-pub(super) fn catalog_faults(error: &CatalogFileError, name: &str) -> Vec<ConfigFault> {
+pub(super) fn catalog_faults(error: &CatalogFileError, name: &str) -> Vec<ConfigDiagnostic> {
     match error {
         CatalogFileError::Faulty(faults) => faults
             .iter()
-            .map(|fault| ConfigFault {
+            .map(|fault| ConfigDiagnostic {
                 at: at(name, fault.place),
                 path: fault.path.clone(),
                 reason: match fault.rule {
@@ -225,12 +225,12 @@ pub(super) fn catalog_faults(error: &CatalogFileError, name: &str) -> Vec<Config
                 },
             })
             .collect(),
-        CatalogFileError::Yaml { place, reason } => vec![ConfigFault {
+        CatalogFileError::Yaml { place, reason } => vec![ConfigDiagnostic {
             at: at(name, *place),
             path: String::new(),
             reason: reason.clone(),
         }],
-        CatalogFileError::Unreadable { source, .. } => vec![ConfigFault {
+        CatalogFileError::Unreadable { source, .. } => vec![ConfigDiagnostic {
             at: name.to_owned(),
             path: String::new(),
             reason: format!("cannot be read: {source}"),
