@@ -8,10 +8,11 @@ pub(crate) mod config;
 pub(crate) mod hash_password;
 pub(crate) mod store;
 
+use crate::BoxError;
 use std::io::Write as _;
 
-/// What a command ends with.
-pub(crate) type CommandResult = Result<(), Box<dyn std::error::Error>>;
+/// Result of a command.
+pub(crate) type CommandResult = Result<(), BoxError>;
 
 /// Prints an error and its causes for a person.
 pub(crate) fn complain(error: &dyn std::error::Error) {

@@ -4,8 +4,10 @@
 //! at the files they name. `show.rs` and `reference.rs` print it. Starting a broker with it is the
 //! affair of the executable (`commands/broker.rs`).
 
+mod blocks;
 mod check;
 mod environment;
+mod findings;
 mod merge;
 mod model;
 mod reference;
@@ -22,18 +24,21 @@ mod tests;
 mod tree;
 mod value_types;
 
+pub use blocks::{
+    AccessConfig, AuditConfig, AuthMode, BearerConfig, ClientAuth, LimitsConfig, LogConfig,
+    LogFormat, MetricsConfig, ResolveError, StoreConfig, StoreServer, StoreUrl, TimeoutsConfig,
+    TlsConfig, UserConfig,
+};
 pub use merge::{ConfigInput, FlagValue, MergedConfig, merge};
 pub use model::{
-    AccessConfig, AdminConfig, AuditConfig, AuthMode, BearerConfig, BrokerConfig, BundleCompat,
-    BundleSecret, BundlesConfig, CatalogConfig, CleanupConfig, ClientAuth, CompatConfig,
-    ContainerEngineConfig, DeletedPollAnswer, ImageLogin, ImageTags, InlineCatalog, LimitsConfig,
-    LogConfig, LogFormat, MetricsConfig, MissingVersionAnswer, PlatformAccess, RefreshConfig,
-    RegistryAuth, RegistryConfig, RegistryKind, ResourceConfig, RunLimits, RunNetwork, SecretKey,
-    StoreConfig, StoreServer, StoreUrl, TimeoutsConfig, TlsConfig, UserConfig,
+    AdminConfig, BrokerConfig, BundleCompat, BundleSecret, BundlesConfig, CatalogConfig,
+    CleanupConfig, CompatConfig, ContainerEngineConfig, DeletedPollAnswer, ImageLogin, ImageTags,
+    InlineCatalog, MissingVersionAnswer, PlatformAccess, RefreshConfig, RegistryAuth,
+    RegistryConfig, RegistryKind, ResourceConfig, RunLimits, RunNetwork, SecretKey,
 };
 pub use reference::reference;
 pub use registries::open_registry;
-pub use reload_diff::{ReloadInput, restart_to_apply, store_server};
+pub use reload_diff::{ReloadInput, restart_to_apply};
 pub use resolve::{ResolvedConfig, load};
 pub use schema::schema;
 pub use secret::{EnvLookup, HIDDEN, SecretSource};

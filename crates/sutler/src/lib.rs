@@ -12,8 +12,8 @@ pub use config::{
     DeletedPollAnswer, DurationText, EnvLookup, FilePath, FlagValue, HIDDEN, HostPort, HttpUrl,
     ImageLogin, ImageTags, InlineCatalog, LimitsConfig, LogConfig, LogFormat, MergedConfig,
     MetricsConfig, MissingVersionAnswer, PlatformAccess, RefreshConfig, RegistryAuth,
-    RegistryConfig, RegistryKind, ReloadInput, ResolvedConfig, ResourceConfig, RunLimits,
-    RunNetwork, SecretKey, SecretSource, StoreConfig, StoreServer, StoreUrl, TimeoutsConfig,
-    TlsConfig, UserConfig, ValueOrigin, load, merge, open_registry, reference, restart_to_apply,
-    schema, show, store_server,
+    RegistryConfig, RegistryKind, ReloadInput, ResolveError, ResolvedConfig, ResourceConfig,
+    RunLimits, RunNetwork, SecretKey, SecretSource, StoreConfig, StoreServer, StoreUrl,
+    TimeoutsConfig, TlsConfig, UserConfig, ValueOrigin, load, merge, open_registry, reference,
+    restart_to_apply, schema, show,
 };

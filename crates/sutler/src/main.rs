@@ -10,6 +10,9 @@ mod telemetry;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+/// An error of a command, shown to the user by [`commands::complain`].
+type BoxError = Box<dyn std::error::Error>;
+
 /// Service brokers for platforms: nothing happens that is not first written down.
 #[derive(Parser)]
 #[command(name = "sutler", version, about, max_term_width = 100)]

@@ -1,6 +1,6 @@
 //! What the program tells about itself: logs, metrics, traces and the audit.
 //!
-//! [`Telemetry::start`] sets the subscriber and the recorder of the process, once, before the broker
+//! [`start`] sets the subscriber and the recorder of the process, once, before the broker
 //! starts. Lines of text or JSON are in `telemetry/json_log.rs`, the audit's file in
 //! `telemetry/audit_file.rs`, Prometheus in `telemetry/prometheus.rs`, OpenTelemetry in `telemetry/traces.rs`.
 
@@ -16,7 +16,7 @@ use std::io;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::LogFormat;
+use sutler::{AuditConfig, FilePath, LogConfig, LogFormat};
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::debug_fn;
@@ -26,17 +26,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// What is told, and where.
-#[derive(Clone, Debug)]
-pub(crate) struct Choices {
-    /// How much: a level, or directives such as `info,sutler_broker=debug`.
-    pub level: String,
-    pub format: LogFormat,
-    /// The file of the audit; without one, audit lines are part of the log.
-    pub audit_file: Option<PathBuf>,
-}
-
-/// Why nothing can be told.
+/// Reason why telemetry cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TelemetryError {
     /// The level is none.
@@ -57,6 +47,11 @@ pub(crate) enum TelemetryError {
     Traces(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Sets up logs, metrics, traces and audit for this process. Can be called once.
+pub(crate) fn start(log: &LogConfig, audit: &AuditConfig) -> Result<Telemetry, TelemetryError> {
+    Telemetry::start(log, audit)
+}
+
 /// The handle of all of it.
 pub(crate) struct Telemetry {
     level: reload::Handle<EnvFilter, Registry>,
@@ -67,18 +62,17 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Sets up logs, metrics, traces and audit for this process.
-    pub(crate) fn start(choices: &Choices) -> Result<Self, TelemetryError> {
+    fn start(log: &LogConfig, audit: &AuditConfig) -> Result<Self, TelemetryError> {
         let numbers = prometheus::MetricsRecorder::install()?;
-        let (filter, level) = reload::Layer::new(filter(&choices.level)?);
-        let audit = match &choices.audit_file {
-            Some(path) => Some(Arc::new(
+        let (filter, level) = reload::Layer::new(filter(&log.level)?);
+        let audit = match &audit.file {
+            Some(FilePath(path)) => Some(Arc::new(
                 AuditSink::open(path).map_err(|e| TelemetryError::Audit(path.clone(), e))?,
             )),
             None => None,
         };
         let mut layers: Vec<BoxedLayer> = Vec::new();
-        let log = match choices.format {
+        let log = match log.format {
             LogFormat::Text => text_layer(),
             LogFormat::Json => json_log::JsonLogLayer::new(io::stderr).boxed(),
         };

@@ -9,6 +9,7 @@ mod bundles;
 mod reload;
 
 use super::CommandResult;
+use crate::telemetry;
 use clap::Args;
 use reload::ReloadTask;
 use std::path::PathBuf;
@@ -129,7 +130,8 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let flags = args.config.flags();
     let file = args.config.config;
     let loaded = sutler::load(file.as_deref(), &flags)?;
-    let telemetry = Arc::new(build::telemetry(&loaded.config)?);
+    let telemetry = telemetry::start(&loaded.config.log, &loaded.config.audit)?;
+    let telemetry = Arc::new(telemetry);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

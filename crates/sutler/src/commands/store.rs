@@ -11,12 +11,10 @@ mod progress_bar;
 mod stats;
 mod target_store;
 
+use crate::BoxError;
 use clap::{Subcommand, ValueEnum};
 use std::io::Write as _;
 use std::process::ExitCode;
-
-/// Why a command was not done.
-type BoxError = Box<dyn std::error::Error>;
 
 /// Look after the store itself.
 #[derive(Subcommand)]

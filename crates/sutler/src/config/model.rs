@@ -1,24 +1,17 @@
-//! The configuration as types: the only source of what may be written, of its schema and of the
-//! reference in `docs/configuration.md`. Doc comments of fields are what operators read.
+//! The configuration of a broker as types: with `blocks/` the only source of the schema and of the reference in
+//! `docs/configuration.md`. Operators read the doc comments of the fields.
 //!
-//! Nothing is decided here: `check.rs` says what does not go together, `merge.rs` where values come
-//! from. Who may come in: `model/access.rs`. What the broker does:
-//! `model/service.rs`, `model/bundles.rs` and `model/registries.rs`; where it keeps it: `model/store.rs`; how much and how long:
-//! `model/bounds.rs`.
+//! Blocks that other roots use too (listener, TLS, authentication, limits, log, store) are in `blocks/`; here are
+//! those of the broker only: `model/access.rs`, `model/service.rs`, `model/bundles.rs`, `model/registries.rs`.
+//! `check.rs` has the rules, `merge.rs` the sources of values.
 
 mod access;
-mod bounds;
 mod bundles;
 mod refresh;
 mod registries;
 mod service;
-mod store;
 
-pub use access::{
-    AccessConfig, AdminConfig, AuthMode, BearerConfig, ClientAuth, PlatformAccess, TlsConfig,
-    UserConfig,
-};
-pub use bounds::{LimitsConfig, TimeoutsConfig};
+pub use access::{AdminConfig, PlatformAccess};
 pub use bundles::{
     BundleCompat, BundleSecret, BundlesConfig, ContainerEngineConfig, ImageLogin, RunLimits,
     RunNetwork, SecretKey,
@@ -26,11 +19,14 @@ pub use bundles::{
 pub use refresh::RefreshConfig;
 pub use registries::{ImageTags, RegistryAuth, RegistryConfig, RegistryKind};
 pub use service::{
-    AuditConfig, CatalogConfig, CleanupConfig, CompatConfig, DeletedPollAnswer, InlineCatalog,
-    LogConfig, LogFormat, MetricsConfig, MissingVersionAnswer, ResourceConfig,
+    CatalogConfig, CleanupConfig, CompatConfig, DeletedPollAnswer, InlineCatalog,
+    MissingVersionAnswer, ResourceConfig,
 };
-pub use store::{StoreConfig, StoreServer, StoreUrl};
 
+use super::blocks::{
+    AccessConfig, AuditConfig, AuthMode, BearerConfig, LimitsConfig, LogConfig, MetricsConfig,
+    StoreConfig, TimeoutsConfig, TlsConfig, UserConfig,
+};
 use super::value_types::{DurationText, HostPort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,5 +110,22 @@ impl Default for BrokerConfig {
             audit: AuditConfig::default(),
             metrics: MetricsConfig::default(),
         }
+    }
+}
+
+impl BrokerConfig {
+    /// The access that the top of the configuration describes.
+    pub(super) fn top_access(&self) -> AccessConfig<'_> {
+        AccessConfig {
+            auth: self.auth,
+            users: &self.users,
+            bearer: self.bearer.as_ref(),
+        }
+    }
+
+    /// The access to `/`; `None` if only `platforms` are served.
+    pub fn root_access(&self) -> Option<AccessConfig<'_>> {
+        let access = self.top_access();
+        (self.platforms.is_empty() || !access.admits_nobody()).then_some(access)
     }
 }

@@ -1,7 +1,6 @@
 //! What differs between two configurations, and what of it a running broker can take over. Pure.
 
-use super::model::{BrokerConfig, StoreUrl};
-use super::secret::EnvLookup;
+use super::model::BrokerConfig;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
@@ -43,17 +42,8 @@ const STORE_URL: &str = "store.url";
 pub struct ReloadInput<'a> {
     /// The configuration.
     pub config: &'a BrokerConfig,
-    /// See [`store_server`].
+    /// See [`StoreConfig::server_url`](super::StoreConfig::server_url).
     pub store: Option<&'a SecretString>,
-}
-
-/// The URL of the store's server as it is now, wherever it is kept; `None` for a store without one,
-/// and for one that cannot be read.
-pub fn store_server(config: &BrokerConfig, variable: &EnvLookup<'_>) -> Option<SecretString> {
-    match &config.store.url {
-        StoreUrl::Server(secret) => secret.reveal(variable).ok(),
-        StoreUrl::Sqlite(_) | StoreUrl::Memory => None,
-    }
 }
 
 fn compare(old: &Value, new: &Value, path: &str, changed: &mut Vec<String>) {
@@ -104,13 +94,13 @@ fn is_reloaded(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{good, of_file};
-    use super::{ReloadInput, restart_to_apply, store_server};
+    use super::{ReloadInput, restart_to_apply};
     use secrecy::SecretString;
 
     fn changed(old: &str, new: &str) -> Vec<String> {
         let config = |text| good(&of_file(text)).config;
         let (old, new) = (config(old), config(new));
-        let stores = [&old, &new].map(|it| store_server(it, &|_| None));
+        let stores = [&old, &new].map(|it| it.store.server_url(&|_| None));
         let [before, after] = &stores;
         restart_to_apply(&held(&old, before), &held(&new, after))
     }
@@ -138,7 +128,7 @@ mod tests {
     fn a_url_that_is_kept_elsewhere_is_compared_as_it_was_read() {
         let text = "auth: none\nstore: {url: '${env:URL}', key_file: k}\n";
         let config = good(&of_file(text)).config;
-        let at = |url: &str| store_server(&config, &|_| Some(url.to_owned()));
+        let at = |url: &str| config.store.server_url(&|_| Some(url.to_owned()));
         let (old, new) = (at("etcd://one"), at("etcd://two"));
         let changed = restart_to_apply(&held(&config, &old), &held(&config, &new));
         assert_eq!(changed, ["store.url"]);

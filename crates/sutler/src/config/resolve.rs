@@ -1,15 +1,18 @@
-//! From a draft to what a broker can be started with: the half that looks at files.
+//! From a merged configuration to one that a broker can be started with: reads the files it names.
+//!
+//! Merging and the checks without files are in `merge.rs`.
 
+use super::blocks::AccessConfig;
+use super::findings::CheckFindings;
 use super::merge::{ConfigInput, FlagValue, MergedConfig, catalog_faults, merge};
-use super::model::{BearerConfig, BrokerConfig, BundlesConfig, StoreServer, StoreUrl, UserConfig};
+use super::model::{BrokerConfig, BundlesConfig};
 use super::registries::open_registry;
 use super::secret::SecretSource;
 use super::sources::{ConfigDiagnostic, ConfigError, ConfigSources};
 use super::value_types::FilePath;
-use secrecy::ExposeSecret as _;
 use std::io::Read as _;
 use std::path::Path;
-use sutler_broker::{CatalogFile, Users};
+use sutler_broker::CatalogFile;
 
 /// Longest configuration file, in bytes. A catalog inside may be large.
 const CONFIG_BYTES_MAX: u64 = sutler_yaml::YAML_BYTES_MAX as u64;
@@ -159,15 +162,14 @@ fn take_over(config: &mut BrokerConfig, sources: &ConfigSources, catalog: &Catal
     }
 }
 
-/// Every list of users and every provider, with the path before it.
-fn accesses(config: &BrokerConfig) -> Vec<(String, &[UserConfig], Option<&BearerConfig>)> {
-    let mut all = vec![(String::new(), &config.users[..], config.bearer.as_ref())];
+/// The access of every path, with the path of its section.
+fn accesses(config: &BrokerConfig) -> Vec<(String, AccessConfig<'_>)> {
+    let mut all = vec![(String::new(), config.top_access())];
     for (nth, platform) in config.platforms.iter().enumerate() {
-        let before = format!("platforms[{nth}].");
-        all.push((before, &platform.users, platform.bearer.as_ref()));
+        all.push((format!("platforms[{nth}]."), platform.access()));
     }
     if let Some(admin) = &config.admin {
-        all.push(("admin.".to_owned(), &admin.users, admin.bearer.as_ref()));
+        all.push(("admin.".to_owned(), admin.access()));
     }
     all
 }
@@ -208,85 +210,38 @@ fn registry_secrets(config: &BrokerConfig) -> impl Iterator<Item = (String, &Sec
     })
 }
 
-/// Secrets that are not where they should be, and files that cannot be read.
+/// Faults of secrets that are missing or cannot be used, and of files that cannot be read.
 fn unreadable(config: &BrokerConfig, sources: &ConfigSources) -> Vec<ConfigDiagnostic> {
-    let mut faults = Vec::new();
-    let mut files: Vec<(String, &FilePath)> = Vec::new();
-    for (before, users, bearer) in accesses(config) {
-        for (nth, user) in users.iter().enumerate() {
-            let secrets = [
-                ("password", &user.password),
-                ("password_hash", &user.password_hash),
-            ];
-            for (key, secret) in secrets {
-                let found = secret.as_ref().map(|it| usable(&user.name, key, it));
-                if let Some(Err(reason)) = found {
-                    faults.push(sources.fault(&format!("{before}users[{nth}].{key}"), reason));
-                }
-            }
-        }
-        if let Some(ca) = bearer.and_then(|it| it.ca.as_ref()) {
-            files.push((format!("{before}bearer.ca"), ca));
-        }
+    let mut findings = CheckFindings::default();
+    let accesses = accesses(config);
+    for (before, access) in &accesses {
+        access.check_secrets(before, &variable, &mut findings);
     }
     for (path, secret) in bundle_secrets(config) {
         if let Err(reason) = secret.reveal(&variable) {
-            faults.push(sources.fault(&path, reason));
+            findings.fault(path, reason);
         }
     }
     for (nth, block) in config.registry.iter().enumerate() {
         if let Err(reason) = open_registry(block, &variable) {
-            faults.push(sources.fault(&format!("registry[{nth}]"), reason));
+            findings.fault(format!("registry[{nth}]"), reason);
         }
     }
-    if let StoreUrl::Server(url) = &config.store.url
-        && let Err(reason) = names_a_server(url)
-    {
-        faults.push(sources.fault("store.url", reason));
-    }
-    if let Some(tls) = &config.tls {
-        let named = [
-            ("tls.certificate", &tls.certificate),
-            ("tls.key", &tls.key),
-            ("tls.client_ca", &tls.client_ca),
-        ];
-        files.extend(
-            named
-                .into_iter()
-                .filter_map(|(path, file)| file.as_ref().map(|it| (path.to_owned(), it))),
-        );
-    }
-    for (path, FilePath(file)) in files {
+    config
+        .store
+        .check_secrets("store", &variable, &mut findings);
+    let authorities = accesses.iter().filter_map(|(before, it)| it.files(before));
+    let certificates = config.tls.iter().flat_map(|it| it.files("tls"));
+    for (path, FilePath(file)) in authorities.chain(certificates) {
         if let Err(error) = std::fs::File::open(file) {
             let reason = format!("is {}, which cannot be read: {error}", file.display());
-            faults.push(sources.fault(&path, reason));
+            findings.fault(path, reason);
         }
     }
+    let faults = findings.faults.into_iter();
     faults
-}
-
-/// Whether a secret is where it should be, and one that a user can have.
-fn usable(name: &str, key: &str, secret: &SecretSource) -> Result<(), String> {
-    let secret = secret.reveal(&variable)?;
-    let users = match key {
-        "password" => Users::new().with_password(name, &secret),
-        _ => Users::new().with_hash(name, secret.expose_secret()),
-    };
-    users
-        .map(drop)
-        .map_err(|fault| format!("cannot be used: {fault}"))
-}
-
-/// Whether a URL is where it should be, and one of a server that can keep a store.
-fn names_a_server(url: &SecretSource) -> Result<(), String> {
-    let url = url.reveal(&variable)?;
-    match StoreServer::of(url.expose_secret()) {
-        Some(_) => Ok(()),
-        None => Err(
-            "must begin with postgres://, mysql://, mongodb:// or etcd:// where it is kept"
-                .to_owned(),
-        ),
-    }
+        .map(|(path, reason)| sources.fault(&path, reason))
+        .collect()
 }
 
 /// A variable of the environment.
@@ -294,28 +249,22 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The first secret that is written as it is.
+/// The path of the first secret that is written into the configuration itself.
 fn plain_secret(config: &BrokerConfig) -> Option<String> {
-    if let StoreUrl::Server(SecretSource::Plain(_)) = config.store.url {
-        return Some("store.url".to_owned());
-    }
-    let is_plain = |secret: &SecretSource| matches!(secret, SecretSource::Plain(_));
-    let mut kept = bundle_secrets(config).into_iter();
-    let mut asked = registry_secrets(config);
-    if let Some((path, _)) = asked.find(|(_, secret)| is_plain(secret)) {
-        return Some(path);
-    }
-    if let Some((path, _)) = kept.find(|(_, secret)| is_plain(secret)) {
-        return Some(path);
-    }
-    for (before, users, _) in accesses(config) {
-        for (nth, user) in users.iter().enumerate() {
-            if let Some(SecretSource::Plain(_)) = user.password {
-                return Some(format!("{before}users[{nth}].password"));
-            }
-        }
-    }
-    None
+    let plain = |(path, secret): (String, &SecretSource)| {
+        matches!(secret, SecretSource::Plain(_)).then_some(path)
+    };
+    let accesses = || accesses(config);
+    config
+        .store
+        .plain_secret("store")
+        .or_else(|| registry_secrets(config).find_map(plain))
+        .or_else(|| bundle_secrets(config).into_iter().find_map(plain))
+        .or_else(|| {
+            accesses()
+                .iter()
+                .find_map(|(before, it)| it.plain_secret(before))
+        })
 }
 
 fn others_can_read(path: &Path) -> bool {

@@ -5,6 +5,7 @@
 mod admin_page;
 mod registries;
 
+use crate::BoxError;
 use admin_page::FolderBundlesPage;
 use registries::Registries;
 use secrecy::SecretString;
@@ -20,8 +21,6 @@ use sutler_bundle::{
 };
 use sutler_journal::Store;
 use sutler_osb::Catalog;
-
-type BoxError = Box<dyn std::error::Error>;
 
 /// How long a bundle must be missing before it is withdrawn: editors and checkouts put it back sooner.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(3);

@@ -7,7 +7,7 @@ use crate::telemetry::Telemetry;
 use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::{FlagValue, ReloadInput, ResolvedConfig, restart_to_apply, store_server};
+use sutler::{FlagValue, ReloadInput, ResolveError, ResolvedConfig, restart_to_apply};
 use sutler_broker::measure::{self, Reloaded, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -100,7 +100,7 @@ impl ReloadTask {
             & told(Reloaded::LogLevel, "log level", level)
     }
 
-    fn replace_users(&self, loaded: &ResolvedConfig) -> Result<(), access::BoxError> {
+    fn replace_users(&self, loaded: &ResolvedConfig) -> Result<(), ResolveError> {
         for (prefix, auth) in access::of(&loaded.config)? {
             // A platform that was not there at the start needs a restart, which has been said.
             if let Some(current) = self.running.auth(&prefix) {
@@ -117,7 +117,8 @@ impl ReloadTask {
 
 /// The URL of the store's server, as the configuration and what it points to say now.
 pub(super) fn store_now(loaded: &ResolvedConfig) -> Option<SecretString> {
-    store_server(&loaded.config, &|name| std::env::var(name).ok())
+    let store = &loaded.config.store;
+    store.server_url(&|name| std::env::var(name).ok())
 }
 
 fn told<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {

@@ -2,7 +2,8 @@
 //! is done by itself, before brokers of a new version start.
 
 use super::target_store::{TargetStoreArgs, URLS};
-use super::{BoxError, StoreOutput, say, say_json};
+use super::{StoreOutput, say, say_json};
+use crate::BoxError;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;

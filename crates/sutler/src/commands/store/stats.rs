@@ -2,7 +2,8 @@
 
 use super::progress_bar::progress_bar;
 use super::target_store::{TargetStoreArgs, URLS};
-use super::{BoxError, StoreOutput, say, say_json};
+use super::{StoreOutput, say, say_json};
+use crate::BoxError;
 use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Which store a command is about: a URL, a variable, or a configuration. URLs are never repeated: a store
 //! is named without its user, its password and its options.
 
-use super::BoxError;
+use crate::BoxError;
 use crate::stores::{self, OpenedStore};
 use clap::Args;
 use secrecy::ExposeSecret as _;
@@ -73,7 +73,7 @@ pub(super) async fn open(url: &StoreUrl) -> Result<(Arc<dyn Store>, String), Box
     if let StoreUrl::Memory = url {
         return Err("memory: ends with the process that has it; name a store that lasts".into());
     }
-    let store = match stores::open(url).await? {
+    let store = match stores::open_url(url).await? {
         OpenedStore::Sqlite(store, _) => store as Arc<dyn Store>,
         OpenedStore::Other(store) => store,
     };

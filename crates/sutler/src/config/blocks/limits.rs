@@ -1,9 +1,11 @@
-//! How much and how long: the bounds on what comes from outside. Their defaults are the framework's.
+//! Limits block: bounds on what clients send and on how long they take. Defaults are those of the server.
 
+use crate::config::findings::CheckFindings;
 use crate::config::value_types::{ByteSize, DurationText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sutler_broker::Settings;
+use std::num::NonZeroU32;
+use sutler_broker::{Limits, Rate, Settings};
 
 /// How much of everything a client may have.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -110,6 +112,88 @@ impl Default for TimeoutsConfig {
             lease: DurationText(settings.lease),
             tombstones: DurationText(settings.tombstones),
             drain_notice: DurationText(settings.drain_notice),
+        }
+    }
+}
+
+impl LimitsConfig {
+    /// Checks sizes and counts against their minimum.
+    pub(in crate::config) fn check(&self, path: &str, findings: &mut CheckFindings) {
+        let sizes = [
+            ("body", self.body, 1 << 10),
+            ("bodies_at_once", self.bodies_at_once, 1 << 10),
+            ("uri", self.uri, 1 << 10),
+            ("headers", self.headers, 8 << 10),
+        ];
+        for (key, size, least) in sizes {
+            if size.0 < least {
+                let reason = format!("must be at least {}", ByteSize(least));
+                findings.fault(format!("{path}.{key}"), reason);
+            }
+        }
+        let counts = [
+            ("header_lines", self.header_lines),
+            ("connections", self.connections),
+            ("connections_per_peer", self.connections_per_peer),
+            ("handshakes_at_once", self.handshakes_at_once),
+            ("streams", self.streams as usize),
+            ("reads_at_once", self.reads_at_once),
+            ("changes_at_once", self.changes_at_once),
+            ("requests_per_caller", self.requests_per_caller),
+            ("burst_per_caller", self.burst_per_caller as usize),
+        ];
+        for (key, count) in counts {
+            if count == 0 {
+                findings.fault(format!("{path}.{key}"), "must be at least 1");
+            }
+        }
+    }
+
+    /// Converts the block into the limits of a server; `others` has those that cannot be configured.
+    pub fn resolve(&self, timeouts: &TimeoutsConfig, others: Limits) -> Limits {
+        let rate = NonZeroU32::new(self.rate_per_caller);
+        let burst = NonZeroU32::new(self.burst_per_caller);
+        Limits {
+            uri_bytes_max: self.uri.0,
+            header_bytes_max: self.headers.0,
+            headers_max: self.header_lines,
+            body_bytes_at_once: self.bodies_at_once.0,
+            connections_max: self.connections,
+            connections_per_peer: self.connections_per_peer,
+            handshakes_at_once: self.handshakes_at_once,
+            handshake_within: timeouts.handshake.0,
+            idle_within: timeouts.idle.0,
+            write_within: timeouts.write.0,
+            streams_max: self.streams,
+            reads_at_once: self.reads_at_once,
+            changes_at_once: self.changes_at_once,
+            queue_max: self.queue,
+            queue_within: timeouts.queue.0,
+            requests_per_caller: self.requests_per_caller,
+            rate_per_caller: rate.zip(burst).map(|(rate, burst)| Rate::new(rate, burst)),
+            ..others
+        }
+    }
+}
+
+impl TimeoutsConfig {
+    /// Checks durations against their minimum.
+    pub(in crate::config) fn check(&self, path: &str, findings: &mut CheckFindings) {
+        let waits = [
+            ("headers", self.headers),
+            ("body", self.body),
+            ("handshake", self.handshake),
+            ("idle", self.idle),
+            ("write", self.write),
+            ("sync_wait", self.sync_wait),
+        ];
+        for (key, duration) in waits {
+            if duration.0.is_zero() {
+                findings.fault(format!("{path}.{key}"), "must be longer than nothing");
+            }
+        }
+        if self.lease.0.as_secs() < 1 {
+            findings.fault(format!("{path}.lease"), "must be at least 1s");
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Where everything is kept: which store, and with which keys. Opening one is the commands' business.
+//! Store block: the URL of the store and its key file. Stores are opened by the executable (`stores.rs`).
 
-use crate::config::secret::{HIDDEN, SecretSource};
+use crate::config::findings::CheckFindings;
+use crate::config::secret::{EnvLookup, HIDDEN, SecretSource};
 use crate::config::value_types::FilePath;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -27,6 +28,80 @@ impl Default for StoreConfig {
             url: StoreUrl::Sqlite("sutler.db".into()),
             key_file: None,
         }
+    }
+}
+
+impl StoreConfig {
+    /// Checks that URL and key file go together.
+    pub(in crate::config) fn check(&self, path: &str, findings: &mut CheckFindings) {
+        match (&self.url, &self.key_file) {
+            (StoreUrl::Memory, Some(_)) => {
+                let reason = "means nothing for a store in memory; remove it";
+                findings.fault(format!("{path}.key_file"), reason);
+            }
+            (StoreUrl::Server(_), None) => {
+                let reason = "needs `key_file` beside it: every replica must have the same keys";
+                findings.fault(format!("{path}.url"), reason);
+            }
+            (StoreUrl::Memory, None)
+            | (StoreUrl::Server(_), Some(_))
+            | (StoreUrl::Sqlite(_), _) => {}
+        }
+    }
+
+    /// Reads the URL of a server, and adds a fault if it is missing or is not the URL of a known server.
+    pub(in crate::config) fn check_secrets(
+        &self,
+        path: &str,
+        variable: &EnvLookup<'_>,
+        findings: &mut CheckFindings,
+    ) {
+        if let StoreUrl::Server(url) = &self.url
+            && let Err(reason) = names_a_server(url, variable)
+        {
+            findings.fault(format!("{path}.url"), reason);
+        }
+    }
+
+    /// The path of the URL, if it is written into the configuration itself and may hold a password.
+    pub(in crate::config) fn plain_secret(&self, path: &str) -> Option<String> {
+        matches!(self.url, StoreUrl::Server(SecretSource::Plain(_))).then(|| format!("{path}.url"))
+    }
+
+    /// The URL of the server as it is now, wherever it is kept; `None` for a store without a server and for a
+    /// URL that cannot be read.
+    pub fn server_url(&self, variable: &EnvLookup<'_>) -> Option<SecretString> {
+        match &self.url {
+            StoreUrl::Server(secret) => secret.reveal(variable).ok(),
+            StoreUrl::Sqlite(_) | StoreUrl::Memory => None,
+        }
+    }
+
+    /// The key file: the configured one, or that of SQLite by its default name. `None` for a store in memory.
+    ///
+    /// # Errors
+    /// A server needs a configured key file.
+    pub fn key_path(&self) -> Result<Option<PathBuf>, String> {
+        match (&self.key_file, &self.url) {
+            (Some(FilePath(path)), _) => Ok(Some(path.clone())),
+            (None, StoreUrl::Sqlite(path)) => Ok(Some(path.with_extension("key"))),
+            (None, StoreUrl::Memory) => Ok(None),
+            (None, StoreUrl::Server(_)) => {
+                Err("name the keys of the store with store.key_file".to_owned())
+            }
+        }
+    }
+}
+
+/// Checks that a URL can be read, and that it is one of a server that can hold a store.
+fn names_a_server(url: &SecretSource, variable: &EnvLookup<'_>) -> Result<(), String> {
+    let url = url.reveal(variable)?;
+    match StoreServer::of(url.expose_secret()) {
+        Some(_) => Ok(()),
+        None => Err(
+            "must begin with postgres://, mysql://, mongodb:// or etcd:// where it is kept"
+                .to_owned(),
+        ),
     }
 }
 
