@@ -1,8 +1,8 @@
-//! The configuration of a broker: what may be written, where it comes from, what is said about it.
+//! The configuration of a broker: types, sources, checks and output.
 //!
-//! `model.rs` has the types; `merge.rs` merges file, environment and flags, purely; `resolve.rs` looks
-//! at the files they name. `show.rs` and `reference.rs` print it. Starting a broker with it is the
-//! affair of the executable (`commands/broker.rs`).
+//! `model.rs` and `blocks/` have the types; `merge.rs` merges file, environment and flags (pure); `resolve.rs`
+//! reads the files they name. `show.rs` and `reference.rs` print it. The executable starts a broker with it
+//! (`commands/broker.rs`).
 
 mod blocks;
 mod check;

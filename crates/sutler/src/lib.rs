@@ -1,7 +1,6 @@
-//! What the executable reads: the configuration of a broker, as types.
+//! The configuration of the executable, as types.
 //!
-//! A library only so that tools can reach it; it promises nothing to others. Start with [`BrokerConfig`] and
-//! [`load`].
+//! A library for the tools of this workspace only, without a stable API. Start with [`BrokerConfig`] and [`load`].
 
 mod config;
 

@@ -1,7 +1,7 @@
-//! What the program tells about itself: logs, metrics, traces and the audit.
+//! Telemetry of the process: logs, metrics, traces and the audit.
 //!
 //! [`start`] sets the subscriber and the recorder of the process, once, before the broker
-//! starts. Lines of text or JSON are in `telemetry/json_log.rs`, the audit's file in
+//! starts. JSON lines are in `telemetry/json_log.rs`, the audit file in
 //! `telemetry/audit_file.rs`, Prometheus in `telemetry/prometheus.rs`, OpenTelemetry in `telemetry/traces.rs`.
 
 mod audit_file;
@@ -29,17 +29,17 @@ type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 /// Reason why telemetry cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TelemetryError {
-    /// The level is none.
+    /// The level is invalid.
     #[error(
         "the log level {0:?} cannot be used: write error, warn, info, debug or trace, or several such as info,sutler_broker=debug"
     )]
     Level(String),
-    /// The audit's file cannot be opened.
+    /// The audit file cannot be opened.
     #[error(
         "the audit log {0} cannot be opened for writing; make its folder, or give it to this user"
     )]
     Audit(PathBuf, #[source] io::Error),
-    /// Somebody else was first.
+    /// Logs or metrics are already set up.
     #[error("logs or metrics are already set up in this process; set them up once")]
     Twice,
     /// Traces cannot be sent.
@@ -52,7 +52,7 @@ pub(crate) fn start(log: &LogConfig, audit: &AuditConfig) -> Result<Telemetry, T
     Telemetry::start(log, audit)
 }
 
-/// The handle of all of it.
+/// Handle of the telemetry of the process.
 pub(crate) struct Telemetry {
     level: reload::Handle<EnvFilter, Registry>,
     audit: Option<Arc<AuditSink>>,
@@ -83,7 +83,7 @@ impl Telemetry {
                 let lines = AuditLayer::new(sink.clone());
                 layers.push(lines.with_filter(audits).boxed());
             }
-            // Without a file of its own the audit is part of the log, whatever its level.
+            // Without an audit file, audit lines are part of the log at any level.
             None => layers.push(log.with_filter(filter.or(audits)).boxed()),
         }
         #[cfg(feature = "otel")]
@@ -105,19 +105,19 @@ impl Telemetry {
         })
     }
 
-    /// Changes how much is logged.
+    /// Changes the log level.
     ///
     /// # Errors
-    /// The level is none; the old one stays.
+    /// The level is invalid; the old one stays.
     pub(crate) fn set_level(&self, level: &str) -> Result<(), TelemetryError> {
         let set = self.level.reload(filter(level)?);
         set.map_err(|_| TelemetryError::Twice)
     }
 
-    /// Opens the audit's file again, after somebody has moved it away.
+    /// Opens the audit file again, e.g. after log rotation.
     ///
     /// # Errors
-    /// It cannot be opened; lines go on into the old one.
+    /// The file cannot be opened; the old one stays in use.
     pub(crate) fn reopen_audit(&self) -> Result<(), TelemetryError> {
         let Some(sink) = &self.audit else {
             return Ok(());
@@ -126,12 +126,12 @@ impl Telemetry {
             .map_err(|error| TelemetryError::Audit(sink.path().to_owned(), error))
     }
 
-    /// Makes the page that Prometheus reads.
+    /// Renders the metrics page for Prometheus.
     pub(crate) fn metrics_page(&self) -> impl Fn() -> String + Send + Sync + 'static {
         self.numbers.page()
     }
 
-    /// Sends what was not sent yet, as far as that goes in a few seconds.
+    /// Sends pending traces, for at most a few seconds.
     pub(crate) async fn finish(&self) {
         #[cfg(feature = "otel")]
         if let Some(traces) = &self.traces {
@@ -145,7 +145,7 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
 }
 
 fn text_layer() -> BoxedLayer {
-    // What tells a tracer what to do is of no use to people.
+    // Fields for the tracer are not printed.
     let fields = debug_fn(|writer, field, value| match field.name() {
         "message" => write!(writer, "{value:?}"),
         name if name.starts_with("otel.") => Ok(()),
@@ -154,7 +154,7 @@ fn text_layer() -> BoxedLayer {
     tracing_subscriber::fmt::layer()
         .fmt_fields(fields.delimited(" "))
         .with_writer(io::stderr)
-        // A log in a file is read by programs too.
+        // No colours in files.
         .with_ansi(io::stderr().is_terminal())
         .boxed()
 }

@@ -1,8 +1,8 @@
-//! `sutler admin`: what operators see and order, over the administration API of a running broker.
+//! `sutler admin`: reads and actions of operators, over the administration API of a running broker.
 //!
 //! Flags and dispatch. The connection is in `admin/client.rs`, lists in `admin/list.rs` and
-//! `admin/table.rs`, bundles in `admin/bundles.rs`, orders in `admin/order.rs`, logs in `admin/logs.rs`, what can go wrong in
-//! `admin/failure.rs`.
+//! `admin/table.rs`, bundles in `admin/bundles.rs`, actions in `admin/actions.rs`, logs in `admin/logs.rs`, errors and
+//! exit codes in `admin/error.rs`.
 
 mod actions;
 mod bundles;
@@ -21,7 +21,7 @@ use secrecy::SecretString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Look into a running broker, and put right what is stuck.
+/// Inspect a running broker, and repair stuck operations.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by the broker, 5 not confirmed."
@@ -33,10 +33,10 @@ pub(crate) struct AdminArgs {
     command: AdminCommand,
 }
 
-/// Where the broker is, and who asks.
+/// Address of the broker, and the operator.
 #[derive(Args)]
 pub(super) struct ConnectionArgs {
-    /// Where administration is served
+    /// URL of the administration API
     #[arg(
         long,
         global = true,
@@ -48,16 +48,16 @@ pub(super) struct ConnectionArgs {
     /// The operator's name
     #[arg(long, global = true, value_name = "NAME", env = "SUTLER_ADMIN_USER")]
     user: Option<String>,
-    /// Reads the password from a file; otherwise SUTLER_ADMIN_PASSWORD is used
+    /// Read the password from a file; otherwise SUTLER_ADMIN_PASSWORD is used
     #[arg(long, global = true, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Trusts the authorities in this PEM file, besides those of the system
+    /// Trust the authorities in this PEM file, besides those of the system
     #[arg(long, global = true, value_name = "FILE", env = "SUTLER_ADMIN_CA")]
     ca: Option<PathBuf>,
-    /// Which realm of the broker; the default platform's if not said
+    /// The realm of the broker [default: the realm of the default platform]
     #[arg(long, global = true, value_name = "NAME")]
     realm: Option<String>,
-    /// How results are printed
+    /// Output format
     #[arg(
         long,
         short,
@@ -69,40 +69,40 @@ pub(super) struct ConnectionArgs {
     output: AdminOutput,
 }
 
-/// How results are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AdminOutput {
-    /// Columns for people
+    /// Columns
     Table,
-    /// What the broker answered
+    /// The response of the broker, as JSON
     Json,
-    /// Only ids, one a line
+    /// Only ids, one per line
     Name,
 }
 
 #[derive(Subcommand)]
 enum AdminCommand {
-    /// List service instances, show one, or order something for one
+    /// List service instances, show one, or act on one
     #[command(subcommand)]
     Instances(InstanceCommand),
-    /// List service bindings, show one, or order something for one
+    /// List service bindings, show one, or act on one
     #[command(subcommand)]
     Bindings(BindingCommand),
     /// List operations, newest first, or show one
     #[command(subcommand)]
     Operations(OperationCommand),
-    /// Which bundles are offered, and why others are not
+    /// List the offered bundles, and why others are not offered
     Bundles,
-    /// What the work of an operation said
+    /// Print the log of an operation
     Logs(logs::LogArgs),
-    /// What operators ordered, newest first
+    /// List the actions of operators, newest first
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Counts of operations, and whether the broker drains
+    /// Show counts of operations, and whether the broker drains
     Stats,
-    /// Take no changes and start nothing until `resume`; reads and what runs go on
+    /// Refuse changes and start nothing until `resume`; reads and running operations continue
     Drain(actions::ReasonArgs),
-    /// Take changes again
+    /// Accept changes again
     Resume(actions::ReasonArgs),
     /// Write everything of a realm to a file of JSON lines, sealed as in the store
     Export(transfer::ExportArgs),
@@ -118,11 +118,11 @@ enum InstanceCommand {
     List(list::InstanceFilters),
     /// Show one
     Show(InstanceIdArg),
-    /// Do again what failed last, or try now what waits for its next attempt
+    /// Retry the last failed operation, or run a waiting attempt now
     Retry(actions::InstanceActionArgs),
-    /// Ask what runs to stop
+    /// Ask the running operation to stop
     Cancel(actions::InstanceActionArgs),
-    /// End what runs as failed, without waiting for it
+    /// End the running operation as failed, without waiting for it
     Abandon(actions::InstanceActionArgs),
     /// Forget it and its bindings without calling the service; asks first
     Purge(actions::InstanceActionArgs),
@@ -134,11 +134,11 @@ enum BindingCommand {
     List(list::BindingFilters),
     /// Show one
     Show(BindingIdArg),
-    /// Do again what failed last, or try now what waits for its next attempt
+    /// Retry the last failed operation, or run a waiting attempt now
     Retry(actions::BindingActionArgs),
-    /// Ask what runs to stop
+    /// Ask the running operation to stop
     Cancel(actions::BindingActionArgs),
-    /// End what runs as failed, without waiting for it
+    /// End the running operation as failed, without waiting for it
     Abandon(actions::BindingActionArgs),
     /// Forget it without calling the service; asks first
     Purge(actions::BindingActionArgs),
@@ -162,7 +162,7 @@ enum AuditCommand {
     List(list::AuditFilters),
 }
 
-/// Names an instance.
+/// Id of an instance.
 #[derive(Args)]
 pub(super) struct InstanceIdArg {
     /// The instance's id
@@ -170,7 +170,7 @@ pub(super) struct InstanceIdArg {
     instance: String,
 }
 
-/// Names a binding.
+/// Ids of a binding.
 #[derive(Args)]
 pub(super) struct BindingIdArg {
     /// The id of the binding's instance

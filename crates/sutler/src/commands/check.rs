@@ -1,9 +1,8 @@
-//! `sutler check`: whether a broker keeps to the rules, seen from outside.
+//! `sutler check`: checks from outside whether a broker conforms to the specification.
 //!
-//! Flags and dispatch. What is judged and how is `sutler-check`; here are the way to the broker
-//! (`check/connect.rs`), parameters from a file (`check/parameter_file.rs`), signals and progress
-//! (`check/run.rs`, `check/progress.rs`), what is printed (`check/text.rs`, `check/outline.rs`,
-//! `check/cases.rs`), and exit codes (`check/exit.rs`).
+//! Flags and dispatch. The rules are in `sutler-check`; here are the connection (`check/connect.rs`), parameters
+//! from a file (`check/parameter_file.rs`), signals and progress (`check/run.rs`, `check/progress.rs`), output
+//! (`check/text.rs`, `check/outline.rs`, `check/cases.rs`), and exit codes (`check/exit.rs`).
 
 mod cases;
 mod connect;
@@ -21,10 +20,10 @@ use std::process::ExitCode;
 use sutler::DurationText;
 use sutler_check::{Level, Options, Profile};
 
-/// How long the clean-up may take, in operations that take as long as they may.
+/// Timeout of the clean-up, in multiples of the operation timeout.
 const CLEAN_UP_OPERATIONS: u32 = 2;
 
-/// Prove a broker conformant, or show where it is not.
+/// Check whether a broker conforms to the specification.
 #[derive(Args)]
 #[command(after_help = exit::EXIT_CODES)]
 pub(crate) struct CheckArgs {
@@ -33,43 +32,43 @@ pub(crate) struct CheckArgs {
     url: Option<String>,
     #[command(flatten)]
     connect: connect::ConnectArgs,
-    /// Walks only this offering, by name or id; may be given several times
+    /// Check only this offering, by name or id; may be given several times
     #[arg(long, value_name = "NAME")]
     service: Vec<String>,
-    /// Walks only this plan, by name, id or service/plan; may be given several times
+    /// Check only this plan, by name, id or service/plan; may be given several times
     #[arg(long, value_name = "NAME")]
     plan: Vec<String>,
-    /// Reads parameters from a file of JSON or YAML: {service/plan: {provision: {...}, update: {...}, bind: {...}}}
+    /// Read parameters from a file of JSON or YAML: {service/plan: {provision: {...}, update: {...}, bind: {...}}}
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
-    /// Reads the catalog and tells what would be done, and does nothing else
+    /// Read the catalog and print what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
-    /// How long one asynchronous operation may take
+    /// Timeout of one asynchronous operation
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     operation_timeout: DurationText,
-    /// How many plans are walked side by side
+    /// Number of plans that are checked in parallel
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: u8,
-    /// Whose expectations count where they differ
+    /// The set of expectations to check against
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t = ProfileName::V2_17)]
     profile: ProfileName,
-    /// Which failures make the exit code 1; everything is checked and shown all the same
+    /// Failures of this level make the exit code 1; everything is checked and shown in any case
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LevelName::Must)]
     level: LevelName,
-    /// How the report is written
+    /// Format of the report
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Text)]
     format: ReportFormat,
-    /// Writes the report to a file in place of standard output
+    /// Write the report to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Shows what passed and what was not applicable too
+    /// Show passed and not applicable cases too
     #[arg(long, short)]
     verbose: bool,
-    /// Lists every case with its line, its level and its rule, and ends
+    /// List every case with its line, its level and its rule, and exit
     #[arg(long)]
     list_cases: bool,
-    /// Prints docs/check-cases.md and ends
+    /// Print docs/check-cases.md and exit
     #[arg(long, hide = true)]
     reference: bool,
 }
@@ -86,17 +85,17 @@ enum ProfileName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LevelName {
-    /// Only what breaks the specification
+    /// Only violations of the specification
     Must,
-    /// What it advises too
+    /// Violations of its recommendations too
     Should,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ReportFormat {
-    /// A table and every failure, for people
+    /// A table and every failure
     Text,
-    /// Everything, for machines
+    /// JSON with all details
     Json,
     /// JUnit's XML, for build servers
     Junit,

@@ -9,13 +9,13 @@ use super::model::{BrokerConfig, BundlesConfig};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The path that serves the protocol; no prefix may end in it.
+/// The path of the protocol; no prefix may contain it.
 const PROTOCOL: &str = "/v2";
 
 /// The realm of the platform at `/`.
 const REALM: &str = "broker";
 
-/// Most operations at a time. Each may hold a connection to what it makes.
+/// Maximum of concurrent operations. Each may hold a connection to its service.
 const WORKERS_MAX: usize = 10_000;
 
 /// Checks a whole configuration.
@@ -90,7 +90,7 @@ fn platforms(config: &BrokerConfig, findings: &mut CheckFindings) {
     }
 }
 
-/// Why a prefix cannot be one.
+/// The reason why a prefix is invalid.
 fn prefix_fault(prefix: &str) -> Option<&'static str> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     let inner = match prefix {

@@ -1,7 +1,7 @@
-//! From a file, the environment and flags to a configuration: the pure half.
+//! Merges a file, the environment and flags into a configuration. Pure.
 //!
-//! [`draft`] merges the three into one tree, reads it into the types and checks what goes together;
-//! every fault is told. Reading files, certificates and secrets is `resolve.rs`.
+//! [`merge`] builds one tree of the three, reads it into the types and checks it; it returns every fault.
+//! Files, certificates and secrets are read by `resolve.rs`.
 
 use super::check;
 use super::environment;
@@ -14,50 +14,50 @@ use super::value_types::{CronText, DurationText};
 use sutler_broker::{CatalogFileError, FileSettings, KindSettings};
 use sutler_yaml::{Kind, Node, YamlFault};
 
-/// Where a configuration comes from.
+/// Sources of a configuration.
 #[derive(Debug, Default)]
 pub struct ConfigInput {
     /// The name and the text of a file.
     pub file: Option<(String, String)>,
     /// The environment: names and values.
     pub variables: Vec<(String, String)>,
-    /// What the command line says.
+    /// Flags of the command line.
     pub flags: Vec<FlagValue>,
 }
 
 /// One flag of the command line, as a value of the configuration.
 #[derive(Clone, Debug)]
 pub struct FlagValue {
-    /// As it is written, e.g. `--listen`.
+    /// The flag, e.g. `--listen`.
     pub name: &'static str,
-    /// What it sets, e.g. `listen` or `log.level`.
+    /// The path it sets, e.g. `listen` or `log.level`.
     pub path: &'static str,
-    /// To what.
+    /// The value.
     pub value: String,
 }
 
-/// A configuration whose files have not been looked at.
+/// A configuration whose files have not been read.
 #[derive(Clone, Debug)]
 pub struct MergedConfig {
-    /// What is configured.
+    /// The values.
     pub config: BrokerConfig,
-    /// Where each value came from.
+    /// The source of each value.
     pub sources: ConfigSources,
-    /// What is probably not meant.
+    /// Warnings.
     pub warnings: Vec<String>,
-    /// Whether the catalog stands in the configuration file.
+    /// Whether the catalog is in the configuration file.
     pub(super) catalog_inside: bool,
 }
 
-/// Merges and checks what can be checked without looking elsewhere.
+/// Merges the sources, and checks what can be checked without reading files.
 ///
 /// # Errors
-/// Every fault there is, each with its place.
+/// All faults, each with its place.
 pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
     let name = input.file.as_ref().map(|(name, _)| name.clone());
     let (parts, text) = match &input.file {
         Some((name, text)) => (parsed(name, text)?, text.as_str()),
-        None => (spring::take_apart(Vec::new(), ""), ""),
+        None => (spring::split_documents(Vec::new(), ""), ""),
     };
     let (mut faults, mut warnings) = (parts.faults, parts.warnings);
     let mut sources = ConfigSources {
@@ -69,7 +69,7 @@ pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
     let read = sutler_yaml::read::<BrokerConfig>(&sources.root);
     for fault in read.faults {
         let reason = match fault.path.as_str() {
-            // What a catalog file begins with.
+            // The first key of a catalog file.
             "services" => "is no key here; put it below `catalog`".to_owned(),
             _ => fault.reason,
         };
@@ -104,8 +104,8 @@ pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
     }
 }
 
-/// Whether a fault that was told makes another one doubtful: what could not be read counts as not
-/// there, so that something seems to be missing, or items of a list have other numbers.
+/// Whether a reported fault may be the cause of another one: values that could not be read count as missing,
+/// and shift the numbers of list items.
 fn explains(told: &str, path: &str) -> bool {
     let list = |path: &str| path.split('[').next().unwrap_or_default().to_owned();
     let access = ["users", "bearer", "platforms"];
@@ -117,7 +117,7 @@ fn explains(told: &str, path: &str) -> bool {
 
 fn parsed(name: &str, text: &str) -> Result<FileSections, ConfigError> {
     match sutler_yaml::parse(text) {
-        Ok(documents) => Ok(spring::take_apart(documents, name)),
+        Ok(documents) => Ok(spring::split_documents(documents, name)),
         Err(YamlFault { place, reason }) => Err(ConfigError(vec![ConfigDiagnostic {
             at: at(name, place),
             path: String::new(),
@@ -126,7 +126,7 @@ fn parsed(name: &str, text: &str) -> Result<FileSections, ConfigError> {
     }
 }
 
-/// Puts variables and flags above what the file says.
+/// Overrides the values of the file by variables and flags.
 fn overlay(sources: &mut ConfigSources, input: &ConfigInput) -> Vec<ConfigDiagnostic> {
     let ConfigSources { root, changed, .. } = sources;
     if !matches!(root.kind, Kind::Mapping(_)) {
@@ -153,7 +153,7 @@ fn sources_fault(flag: &FlagValue, reason: String) -> ConfigDiagnostic {
     }
 }
 
-/// `BROKER_USERNAME` and `BROKER_PASSWORD` are a user where none is configured.
+/// Adds `BROKER_USERNAME` and `BROKER_PASSWORD` as a user if no access is configured.
 fn old_credentials(root: &mut Node, input: &ConfigInput, changed: &mut Vec<(String, ValueOrigin)>) {
     const NAME: &str = "BROKER_USERNAME";
     const PASSWORD: &str = "BROKER_PASSWORD";
@@ -176,7 +176,7 @@ fn old_credentials(root: &mut Node, input: &ConfigInput, changed: &mut Vec<(Stri
     }
 }
 
-/// The framework's settings of seed files, where ours say nothing.
+/// Settings of the Spring framework, for keys that the configuration does not set.
 fn settings_of_spring(
     config: &mut BrokerConfig,
     sources: &ConfigSources,
@@ -185,10 +185,10 @@ fn settings_of_spring(
 ) -> (Vec<ConfigDiagnostic>, Vec<String>) {
     match FileSettings::parse(text) {
         Ok((settings, warnings)) => {
-            if !sources.says("instances") {
+            if !sources.is_set("instances") {
                 config.instances = records(&settings.instances);
             }
-            if !sources.says("bindings") {
+            if !sources.is_set("bindings") {
                 config.bindings = records(&settings.bindings);
             }
             let named = warnings.iter().map(|warning| format!("{name}: {warning}"));
@@ -211,7 +211,7 @@ pub(super) fn records(settings: &KindSettings) -> ResourceConfig {
     }
 }
 
-/// The faults of a catalog, told like those of the configuration.
+/// Converts the faults of a catalog into those of a configuration.
 pub(super) fn catalog_faults(error: &CatalogFileError, name: &str) -> Vec<ConfigDiagnostic> {
     match error {
         CatalogFileError::Faulty(faults) => faults

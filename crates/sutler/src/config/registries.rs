@@ -1,4 +1,4 @@
-//! Registries made of their blocks: secrets and files are read here, and nothing is asked of anybody yet.
+//! Opens registries from their configuration: reads secrets and files, sends no request.
 
 use super::model::{RegistryAuth, RegistryConfig, RegistryKind};
 use super::secret::EnvLookup;
@@ -14,7 +14,7 @@ use sutler_registry::{
     Wishes,
 };
 
-/// Largest file that a block may name, in bytes.
+/// Maximum size of a file that a block names, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Names of Docker Hub that do not list.
@@ -25,10 +25,10 @@ const HUB_NAMES: [&str; 4] = [
     "registry.hub.docker.com",
 ];
 
-/// Makes a registry of its block.
+/// Opens a registry.
 ///
 /// # Errors
-/// The block cannot be used; the sentence says what to change, and holds no secret.
+/// The block cannot be used; the text says what to change, and has no secret.
 pub fn open_registry(
     block: &RegistryConfig,
     variable: &EnvLookup<'_>,
@@ -79,7 +79,7 @@ pub fn open_registry(
     }
 }
 
-/// What all sorts have.
+/// Options of all kinds of registries.
 struct RegistryOptions {
     wanted: Wanted,
     credentials: Credentials,
@@ -212,7 +212,7 @@ fn credentials(block: &RegistryConfig, variable: &EnvLookup<'_>) -> Result<Crede
 
 fn login_in(path: &Path) -> Result<RegistryCredentials, String> {
     let shown = path.display();
-    // What is in it must not be quoted, so that only the place is told.
+    // The content must not be quoted: only its place is reported.
     let wrong = || {
         format!(
             "names {shown}, which is no file of credentials: write `username` and `password`, or `token`, in YAML"

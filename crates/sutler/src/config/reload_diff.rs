@@ -1,10 +1,10 @@
-//! What differs between two configurations, and what of it a running broker can take over. Pure.
+//! Differences between two configurations, and which of them need a restart. Pure.
 
 use super::model::BrokerConfig;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-/// Keys whose values are taken over at a reload; what is below them too.
+/// Keys that a reload applies, with everything below them.
 const RELOADED: [&str; 8] = [
     "catalog",
     "users",
@@ -16,12 +16,12 @@ const RELOADED: [&str; 8] = [
     "tls.client_auth",
 ];
 
-/// Keys of a platform, or of the operators, that are taken over at a reload.
+/// Keys of a platform, or of the operators, that a reload applies.
 const RELOADED_BELOW: [&str; 2] = ["users", "bearer"];
 
-/// The paths of what differs and holds only after a restart, in order and without those below one
-/// that is named. Secrets are not compared, because they are always read again; but for the URL of a
-/// store, of which too little is shown to see whether it is another.
+/// The paths that differ and need a restart, in order; paths below a listed one are left out. Secrets are not
+/// compared, because they are always read again. The URL of a store is compared, because its printed form hides
+/// too much to see a difference.
 pub fn restart_to_apply(old: &ReloadInput<'_>, new: &ReloadInput<'_>) -> Vec<String> {
     let json = |held: &ReloadInput<'_>| serde_json::to_value(held.config).unwrap_or_default();
     let mut changed = Vec::new();
@@ -35,7 +35,7 @@ pub fn restart_to_apply(old: &ReloadInput<'_>, new: &ReloadInput<'_>) -> Vec<Str
     changed
 }
 
-/// Where the URL of the store stands.
+/// Path of the URL of the store.
 const STORE_URL: &str = "store.url";
 
 /// A configuration, and the URL of the store's server as it was when the configuration was read.

@@ -14,36 +14,36 @@ use std::io::Read as _;
 use std::path::Path;
 use sutler_broker::CatalogFile;
 
-/// Longest configuration file, in bytes. A catalog inside may be large.
+/// Maximum length of a configuration file, in bytes. It may contain a large catalog.
 const CONFIG_BYTES_MAX: u64 = sutler_yaml::YAML_BYTES_MAX as u64;
 
-/// What is offered where nothing is said.
+/// The default catalog.
 const DEMO_CATALOG: &str = include_str!("../demo-catalog.yaml");
 
 /// A configuration that a broker can be started with.
 #[derive(Clone, Debug)]
 pub struct ResolvedConfig {
-    /// What is configured.
+    /// The values.
     pub config: BrokerConfig,
-    /// Where each value came from.
+    /// The source of each value.
     pub sources: ConfigSources,
-    /// What is offered.
+    /// The catalog.
     pub catalog: CatalogFile,
-    /// What is probably not meant.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
 /// Reads a configuration: the file, if one is given, the environment, and flags.
 ///
 /// # Errors
-/// Every fault there is: in the file, in the environment, in the catalog, in files it names.
+/// All faults: of the file, the environment, the catalog, and the files it names.
 pub fn load(file: Option<&Path>, flags: &[FlagValue]) -> Result<ResolvedConfig, ConfigError> {
     let mut input = ConfigInput {
         flags: flags.to_vec(),
         ..ConfigInput::default()
     };
     for (name, value) in std::env::vars_os() {
-        // What is no text has no name or no value of ours; values are shown nowhere.
+        // Variables that are not UTF-8 are none of the settings.
         let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else {
             continue;
         };
@@ -111,8 +111,8 @@ fn resolve(
     match (catalog, faults.is_empty()) {
         (Some(catalog), true) => {
             warnings.extend(catalog.warnings.iter().cloned());
-            take_over(&mut config, &sources, &catalog);
-            // Whoever names a registry wants its bundles, however little else is said of them.
+            apply_catalog_settings(&mut config, &sources, &catalog);
+            // A registry implies bundles, also without a `bundles` section.
             if !config.registry.is_empty() && config.bundles.is_none() {
                 config.bundles = Some(BundlesConfig::default());
             }
@@ -149,14 +149,18 @@ fn catalog(
     }
 }
 
-/// Settings beside a catalog in a file of its own count where the configuration says nothing.
-fn take_over(config: &mut BrokerConfig, sources: &ConfigSources, catalog: &CatalogFile) {
+/// Applies the settings of a separate catalog file to keys that the configuration does not set.
+fn apply_catalog_settings(
+    config: &mut BrokerConfig,
+    sources: &ConfigSources,
+    catalog: &CatalogFile,
+) {
     if config.catalog.file.is_some() {
         let settings = &catalog.settings;
-        if !sources.says("instances") && settings.instances != Default::default() {
+        if !sources.is_set("instances") && settings.instances != Default::default() {
             config.instances = super::merge::records(&settings.instances);
         }
-        if !sources.says("bindings") && settings.bindings != Default::default() {
+        if !sources.is_set("bindings") && settings.bindings != Default::default() {
             config.bindings = super::merge::records(&settings.bindings);
         }
     }
@@ -174,7 +178,7 @@ fn accesses(config: &BrokerConfig) -> Vec<(String, AccessConfig<'_>)> {
     all
 }
 
-/// Every value that is kept for bundles, with its path.
+/// Every secret of bundles, with its path.
 fn bundle_secrets(config: &BrokerConfig) -> Vec<(String, &SecretSource)> {
     let secrets = config.bundles.iter().flat_map(|it| it.secrets.iter());
     let keys = secrets.enumerate().flat_map(|(nth, secret)| {
@@ -244,7 +248,7 @@ fn unreadable(config: &BrokerConfig, sources: &ConfigSources) -> Vec<ConfigDiagn
         .collect()
 }
 
-/// A variable of the environment.
+/// Reads a variable of the environment.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

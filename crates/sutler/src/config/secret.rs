@@ -1,7 +1,7 @@
-//! Secrets in a configuration: one way for all of them, and none that prints them.
+//! Secrets of a configuration: parsed and read in one way, never printed.
 //!
-//! A secret is written as it is, or as `${env:NAME}` or `${file:PATH}`, and is then read from there at
-//! the start and at every reload. `$${` is a plain `${`. Nothing here knows what the secret is for.
+//! A secret is written literally, or as `${env:NAME}` or `${file:PATH}`, which is read at the start and at every
+//! reload. `$${` is an escaped `${`. The purpose of a secret is not known here.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -10,13 +10,13 @@ use std::borrow::Cow;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Largest file of a secret, in bytes.
+/// Maximum size of a secret file, in bytes.
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
 
-/// What stands for a secret that is not shown.
+/// Printed in place of a secret.
 pub const HIDDEN: &str = "(hidden)";
 
-/// A secret, or where it is.
+/// A secret, or its location.
 #[derive(Clone, Debug)]
 pub enum SecretSource {
     /// The secret itself.
@@ -28,10 +28,10 @@ pub enum SecretSource {
 }
 
 impl SecretSource {
-    /// Reads what is written in a configuration.
+    /// Parses the value of a configuration.
     ///
     /// # Errors
-    /// It begins like a reference, but is none.
+    /// The value begins like a reference, but is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some(inner) = text.strip_prefix("${") else {
             let plain = match text.starts_with("$${") {
@@ -51,7 +51,7 @@ impl SecretSource {
         }
     }
 
-    /// The secret itself, from wherever it is.
+    /// Reads the secret from its location.
     ///
     /// # Errors
     /// The variable is not set, or the file cannot be read, is too large or empty.
@@ -71,7 +71,7 @@ impl SecretSource {
     }
 }
 
-/// How a variable of the environment is found.
+/// Lookup of an environment variable.
 pub type EnvLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 fn is_name(name: &str) -> bool {
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for SecretSource {
     }
 }
 
-/// Never the secret: where it is, or that it is hidden.
+/// Serializes the location, or that the value is hidden; never the secret.
 impl Serialize for SecretSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,13 +1,13 @@
-//! The configuration as it holds, with where each value came from. Secrets stay hidden.
+//! Prints the resulting configuration with the source of each value. Secrets stay hidden.
 
 use super::model::BrokerConfig;
 use super::sources::ConfigSources;
 use serde_json::{Map, Value};
 
-/// In which column the origins stand, where there is room.
+/// Column of the source comments, if the value is short enough.
 const ORIGINS_AT: usize = 48;
 
-/// YAML with a comment behind every value; it could be read again, but for what is hidden.
+/// YAML with a comment after every value; valid as input except for hidden values.
 pub fn show(config: &BrokerConfig, sources: &ConfigSources) -> String {
     let mut page = ConfigListing {
         text: String::new(),
@@ -66,7 +66,7 @@ impl ConfigListing<'_> {
         }
     }
 
-    /// The first entry of an item stands beside the dash.
+    /// The first entry of an item is on the line of the dash.
     fn item(&mut self, item: &Value, path: &str, depth: usize) {
         let indent = "  ".repeat(depth);
         let Value::Object(entries) = item else {
@@ -81,7 +81,7 @@ impl ConfigListing<'_> {
     }
 }
 
-/// A value without parts. Texts that YAML would take for something else are quoted.
+/// A scalar. Text that YAML would read as another type is quoted.
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => match is_plain(text) {

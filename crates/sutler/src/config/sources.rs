@@ -1,13 +1,13 @@
-//! Where each value came from, and faults that say it.
+//! Source of each value of a configuration, and diagnostics with it.
 
 use super::tree::nearest_to;
 use std::fmt;
 use sutler_yaml::{Node, Place, one_line};
 
-/// Where a value came from; later ones win over earlier ones.
+/// Source of a value; later variants override earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueOrigin {
-    /// Nobody said anything.
+    /// Not set.
     Default,
     /// The file, at a line.
     File(String, Place),
@@ -31,11 +31,11 @@ impl fmt::Display for ValueOrigin {
 /// One fault of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigDiagnostic {
-    /// Where: `sutler.yaml:3:7`, a variable or a flag.
+    /// The place: `sutler.yaml:3:7`, a variable or a flag.
     pub at: String,
-    /// About what, e.g. `users[0].name`; may be empty.
+    /// The path of the value, e.g. `users[0].name`; may be empty.
     pub path: String,
-    /// What is wrong and what to do. Quotes no value that could be a secret.
+    /// The fault and how to fix it. Never quotes a value that could be a secret.
     pub reason: String,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for ConfigDiagnostic {
     }
 }
 
-/// Everything that is wrong with a configuration.
+/// All faults of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub Vec<ConfigDiagnostic>);
 
@@ -65,7 +65,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The tree that everything was read from, and who changed it.
+/// The tree of values, and the paths that variables and flags changed.
 #[derive(Clone, Debug)]
 pub struct ConfigSources {
     pub(super) file: Option<String>,
@@ -74,7 +74,7 @@ pub struct ConfigSources {
 }
 
 impl ConfigSources {
-    /// Where the value at a path came from.
+    /// The source of the value at a path.
     pub fn origin(&self, path: &str) -> ValueOrigin {
         if let Some(origin) = self.changed_at(path) {
             return origin.clone();
@@ -87,8 +87,8 @@ impl ConfigSources {
         }
     }
 
-    /// Whether somebody said something at this path.
-    pub fn says(&self, path: &str) -> bool {
+    /// Whether a value is set at this path.
+    pub fn is_set(&self, path: &str) -> bool {
         nearest_to(&self.root, path).1
     }
 
@@ -104,13 +104,13 @@ impl ConfigSources {
             .map(|(_, origin)| origin)
     }
 
-    /// A fault at a path; its place is where the path leads, or as far as it leads.
+    /// A diagnostic for a path; its place is the node at the path, or the nearest one above it.
     pub(super) fn fault(&self, path: &str, reason: impl Into<String>) -> ConfigDiagnostic {
         let (node, _) = nearest_to(&self.root, path);
         self.fault_at(path, Some(node.place), reason)
     }
 
-    /// A fault whose place in the file is known.
+    /// A diagnostic with a known place in the file.
     pub(super) fn fault_at(
         &self,
         path: &str,

@@ -1,8 +1,7 @@
 //! The `application.yaml` of a Spring broker as a configuration file.
 //!
-//! Its catalog and its framework's settings are read where they are (`sutler-broker`,
-//! `catalog_file`). What else Spring reads from it means nothing here, and is left out with a
-//! warning. Keys of ours may stand beside them, in any document that holds under every profile.
+//! Its catalog and the settings of its framework are read by `sutler-broker` (`catalog_file`). Other keys of
+//! Spring are ignored with a warning. Keys of Sutler are allowed in every document without a profile.
 
 use super::sources::{ConfigDiagnostic, at};
 use sutler_yaml::{Kind, Node, plain, values_at};
@@ -10,7 +9,7 @@ use sutler_yaml::{Kind, Node, plain, values_at};
 /// Roots whose contents are read: the catalog, and the settings of the framework.
 const READ: [&str; 2] = ["spring", "com"];
 
-/// Roots that mean something to Spring only.
+/// Roots that only Spring uses.
 const IGNORED: [&str; 8] = [
     "server",
     "management",
@@ -22,13 +21,13 @@ const IGNORED: [&str; 8] = [
     "trace",
 ];
 
-/// A document with one of these holds only under some profile.
+/// Keys of documents that apply to one profile only.
 const PROFILES: [&[&str]; 2] = [
     &["spring", "config", "activate", "on-profile"],
     &["spring", "profiles"],
 ];
 
-/// Where a catalog may stand in a configuration file.
+/// Paths of a catalog in a configuration file.
 const CATALOGS: [&[&str]; 3] = [
     &[
         "spring",
@@ -41,21 +40,21 @@ const CATALOGS: [&[&str]; 3] = [
     &["catalog", "services"],
 ];
 
-/// A file, taken apart.
+/// The sections of a file.
 #[derive(Debug)]
 pub(super) struct FileSections {
-    /// Our own keys, of all documents.
+    /// Keys of Sutler, of all documents.
     pub(super) own: Node,
     /// Whether there is a catalog in the file.
     pub(super) catalog: bool,
-    /// Whether there is anything of Spring's.
+    /// Whether the file has sections of Spring.
     pub(super) spring: bool,
     pub(super) warnings: Vec<String>,
     pub(super) faults: Vec<ConfigDiagnostic>,
 }
 
-/// Takes the documents of a file apart.
-pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> FileSections {
+/// Splits the documents of a file into sections.
+pub(super) fn split_documents(documents: Vec<Node>, name: &str) -> FileSections {
     let conditional = |document: &Node| {
         let mut profiles = PROFILES.iter().flat_map(|path| values_at(document, path));
         profiles.any(|profile| profile.entries().is_none())
@@ -97,7 +96,7 @@ pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> FileSections {
             parts.own.place = place;
         }
         for (key, value) in entries {
-            parts.sort_out(key, value, name, &mut own);
+            parts.add_entry(key, value, name, &mut own);
         }
     }
     parts.own.kind = Kind::Mapping(own);
@@ -105,7 +104,7 @@ pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> FileSections {
 }
 
 impl FileSections {
-    fn sort_out(&mut self, key: String, value: Node, name: &str, own: &mut Vec<(String, Node)>) {
+    fn add_entry(&mut self, key: String, value: Node, name: &str, own: &mut Vec<(String, Node)>) {
         let first = root(&key);
         if READ.contains(&first.as_str()) {
             return;

@@ -1,4 +1,4 @@
-//! What configurations say, and what is said about faulty ones.
+//! Tests of merging and checking configurations; fixtures of its submodules.
 
 mod faulty;
 mod layers;
@@ -49,7 +49,7 @@ fn faults(input: &ConfigInput) -> ConfigError {
     }
 }
 
-/// Compares with what is kept; writes it anew when SUTLER_TEST_WRITE is set.
+/// Compares with a stored text; writes it when SUTLER_TEST_WRITE is set.
 #[track_caller]
 fn kept(name: &str, kept: &str, told: &str) {
     if std::env::var_os("SUTLER_TEST_WRITE").is_some() {

@@ -1,4 +1,4 @@
-//! Changing a tree at a path: how variables and flags get above what a file says.
+//! Sets and finds nodes of a YAML tree by path: variables and flags override the file with it.
 
 use std::fmt;
 use sutler_yaml::{Kind, Node};
@@ -15,7 +15,7 @@ pub(super) enum PathStep {
 pub(super) struct KeyPath(pub(super) Vec<PathStep>);
 
 impl KeyPath {
-    /// Of keys with dots between them.
+    /// Parses keys separated by dots.
     pub(super) fn of_keys(dotted: &str) -> Self {
         Self(
             dotted
@@ -39,10 +39,10 @@ impl fmt::Display for KeyPath {
     }
 }
 
-/// Puts a value at a path, making what is missing on the way.
+/// Sets the value at a path, creating missing nodes.
 ///
 /// # Errors
-/// An item of a list is named that comes after one that is not there.
+/// The number of a list item is larger than the length of the list.
 pub(super) fn put(node: &mut Node, path: &[PathStep], value: Node) -> Result<(), String> {
     let Some((step, rest)) = path.split_first() else {
         *node = value;
@@ -84,7 +84,7 @@ pub(super) fn put(node: &mut Node, path: &[PathStep], value: Node) -> Result<(),
     }
 }
 
-/// The node at a printed path, or the last one on the way that is there.
+/// The node at a printed path, or the nearest existing one above it.
 pub(super) fn nearest_to<'a>(root: &'a Node, path: &str) -> (&'a Node, bool) {
     let mut node = root;
     for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {

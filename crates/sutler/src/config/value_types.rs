@@ -1,7 +1,7 @@
-//! Values with a form of their own: durations, sizes, addresses, URLs, paths, schedules.
+//! Value types with a text form: durations, sizes, addresses, URLs, paths, schedules.
 //!
-//! Each is read from text and prints as text that reads the same; what is wrong with one is a
-//! sentence that does not quote it, because nobody knows what was pasted there.
+//! Each is parsed from text and prints as equivalent text. Error texts do not quote the value, because it may be
+//! a secret that was pasted by mistake.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 use sutler_broker::Schedule;
 
-/// Longest duration: a hundred years.
+/// Maximum duration: a hundred years.
 const DAYS_MAX: u64 = 36_500;
 
-/// Makes a type that is written as text: `serde` goes through `parse` and `Display`, and the schema
-/// says the form's name.
+/// Implements a type that is written as text: `serde` uses `parse` and `Display`, and the schema has the name of
+/// the form.
 macro_rules! written {
     ($name:ident, $form:literal, $example:literal) => {
         impl TryFrom<String> for $name {
@@ -43,7 +43,7 @@ macro_rules! written {
     };
 }
 
-/// How long: `500ms`, `30s`, `5m`, `2h`, `10d`.
+/// A duration: `500ms`, `30s`, `5m`, `2h`, `10d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DurationText(pub Duration);
@@ -51,7 +51,7 @@ pub struct DurationText(pub Duration);
 written!(DurationText, "duration", "30s");
 
 impl DurationText {
-    /// So many seconds.
+    /// A duration of whole seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
@@ -93,7 +93,7 @@ impl fmt::Display for DurationText {
     }
 }
 
-/// How much: `1MiB`, `64KiB`, or a number of bytes.
+/// A size: `1MiB`, `64KiB`, or a number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ByteSize(pub usize);
@@ -131,7 +131,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// Digits, then a unit.
+/// Splits digits from their unit.
 fn split(text: &str) -> Option<(u64, &str)> {
     let unit_at = text
         .find(|c: char| !c.is_ascii_digit())
@@ -151,7 +151,7 @@ impl HostPort {
     /// Reads an address.
     ///
     /// # Errors
-    /// Host or port are missing, or the port is no number.
+    /// Host or port is missing, or the port is not a number.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = "must be a host and a port such as `127.0.0.1:8080` or `[::1]:8080`";
         let (host, port) = text.rsplit_once(':').ok_or(wrong)?;
@@ -183,7 +183,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Where something is on the web: `https://…`, without a user and a password in it.
+/// An HTTP URL: `https://…`, without user and password.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HttpUrl(String);
@@ -244,7 +244,7 @@ impl fmt::Display for FilePath {
     }
 }
 
-/// When, as cron says it with seconds first: `0 0 3 * * *`; `-` is never.
+/// A cron schedule with seconds first: `0 0 3 * * *`; `-` is never.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CronText(pub Option<Schedule>);

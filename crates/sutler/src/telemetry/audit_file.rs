@@ -1,8 +1,7 @@
-//! The audit's file: one JSON object a line, only added to, readable by its owner only.
+//! The audit file: one JSON object per line, append-only, readable by its owner only.
 //!
-//! A line is written before the event returns, without a buffer of ours in between. One that cannot
-//! be written is counted (`sutler_audit_records_total{result="failed"}`) and said in the log, with
-//! everything that was in it, so that it is not lost.
+//! A line is written without buffering before the event returns. A line that cannot be written is counted
+//! (`sutler_audit_records_total{result="failed"}`) and logged with its whole content, so that it is not lost.
 
 use super::json_fields::{JsonFieldVisitor, timestamp};
 use serde_json::{Map, Value};
@@ -16,7 +15,7 @@ use sutler_broker::measure::{self, Success};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// Only the owner may read who did what.
+/// File mode: only the owner can read.
 const MODE: u32 = 0o600;
 
 /// The open file.
@@ -37,7 +36,7 @@ impl AuditSink {
         &self.path
     }
 
-    /// Goes on in the file that has the name now.
+    /// Continues in the file that has the name now.
     pub(super) fn reopen(&self) -> io::Result<()> {
         let file = open(&self.path)?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file;
@@ -59,7 +58,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether an event is one of the audit's.
+/// Whether an event belongs to the audit.
 pub(super) fn is_audit(metadata: &Metadata<'_>) -> bool {
     metadata.target() == AUDIT_TARGET
 }

@@ -1,13 +1,13 @@
-//! Fields of spans and events as JSON.
+//! Converts fields of spans and events into JSON.
 
 use serde_json::{Map, Value};
 use std::fmt;
 use tracing::field::{Field, Visit};
 
-/// Longest text of one field, in characters; the rest is cut.
+/// Maximum length of one field, in characters; the rest is cut.
 const FIELD_CHARS_MAX: usize = 8 * 1024;
 
-/// Gathers fields into a JSON object. What tells a tracer what to do is left out.
+/// Collects fields into a JSON object, without the fields for the tracer.
 pub(super) struct JsonFieldVisitor<'a>(pub(super) &'a mut Map<String, Value>);
 
 impl JsonFieldVisitor<'_> {
@@ -62,7 +62,7 @@ impl Visit for JsonFieldVisitor<'_> {
     }
 }
 
-/// Now, as RFC 3339 writes it, in UTC.
+/// The current time in UTC, in the format of RFC 3339.
 pub(super) fn timestamp() -> String {
     use tracing_subscriber::fmt::format::Writer;
     use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};

@@ -1,7 +1,7 @@
-//! The log as JSON: one object a line, flat, with the ids of the request and the operation in it.
+//! The log as JSON: one flat object per line, with the ids of the request and the operation.
 //!
-//! Fields of the spans around an event stand beside its own, the inner over the outer, so that one
-//! filter on `operation.id` finds everything. Text for people is made by `tracing-subscriber`.
+//! An object has the fields of its event and of the spans around it; inner ones override outer ones. One filter
+//! on `operation.id` finds everything. Text lines are written by `tracing-subscriber`.
 
 use super::json_fields::{JsonFieldVisitor, timestamp};
 use serde_json::{Map, Value};
@@ -61,7 +61,7 @@ where
         event.record(&mut JsonFieldVisitor(&mut line));
         let mut text = Value::Object(line).to_string();
         text.push('\n');
-        // Nobody is left to be told if standard error is gone.
+        // If standard error is closed, the error cannot be reported.
         let _ = (self.0)().write_all(text.as_bytes());
     }
 }

@@ -1,27 +1,27 @@
-//! Metrics for Prometheus: the recorder of the process, and the page that is scraped.
+//! Metrics for Prometheus: the recorder of the process, and the scraped page.
 
 use super::TelemetryError;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::time::Duration;
 use sutler_broker::measure;
 
-/// From half a millisecond to ten minutes: a poll is quick, a database takes its time.
+/// Buckets of durations, from half a millisecond (polls) to ten minutes (databases).
 const SECONDS: [f64; 18] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 300.0, 600.0,
 ];
-/// How many writes share one sync.
+/// Buckets of commits per sync.
 const GROUPS: [f64; 11] = [
     1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0,
 ];
-/// Samples of histograms are gathered this often; until then they take memory.
+/// Interval at which histogram samples are aggregated; they use memory until then.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// The recorder.
 pub(super) struct MetricsRecorder(PrometheusHandle);
 
 impl MetricsRecorder {
-    /// Installs the recorder; must come before the broker starts.
+    /// Installs the recorder; must be called before the broker starts.
     pub(super) fn install() -> Result<Self, TelemetryError> {
         let suffix = |text: &str| Matcher::Suffix(text.to_owned());
         let handle = PrometheusBuilder::new()

@@ -1,8 +1,8 @@
-//! Traces for OpenTelemetry, as the usual `OTEL_` variables say.
+//! Traces for OpenTelemetry, configured by the standard `OTEL_` variables.
 //!
 //! Off unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set. Spans are
-//! sent by a thread of their own in batches, over HTTP; a collector that is gone slows nothing, and
-//! what cannot be sent is dropped. Which spans there are is decided in `sutler-broker`.
+//! sent in batches by a separate thread, over HTTP; a collector that is down does not slow requests, and spans
+//! that cannot be sent are dropped. The spans themselves are defined in `sutler-broker`.
 
 use super::{BoxedLayer, TelemetryError};
 use opentelemetry::trace::{
@@ -18,14 +18,14 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 
-/// Where traces go, by the variable for traces and by the one for everything.
+/// Variables with the endpoint: the one for traces first, then the general one.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
-/// The last batch may take this long; then the program ends without it.
+/// Timeout of the last batch at shutdown.
 const FINISH_WITHIN: Duration = Duration::from_secs(3);
-/// Crates that send traces must not trace that: it would never end.
+/// Crates that send traces are not traced: that would create traces without end.
 const SILENT: [&str; 7] = [
     "opentelemetry",
     "hyper",
@@ -36,7 +36,7 @@ const SILENT: [&str; 7] = [
     "tonic",
 ];
 
-/// Whether, and why, traces are sent.
+/// Whether traces are sent.
 #[derive(Debug, PartialEq, Eq)]
 enum TraceExport {
     Off,
@@ -62,17 +62,17 @@ fn export_mode(variable: impl Fn(&str) -> Option<String>) -> TraceExport {
     }
 }
 
-/// The sender of traces.
+/// Sends traces to a collector.
 pub(super) struct TraceSender(SdkTracerProvider);
 
 impl TraceSender {
-    /// Sets up what the environment asks for; `None` if that is nothing.
+    /// Sets up what the environment configures; `None` if traces are off.
     pub(super) fn from_environment() -> Result<Option<(Self, BoxedLayer)>, TelemetryError> {
         match export_mode(|name| std::env::var(name).ok()) {
             TraceExport::Off => return Ok(None),
             TraceExport::UnsupportedProtocol(protocol) => {
                 let sentence = format!(
-                    "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and only http/protobuf is spoken here"
+                    "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and only http/protobuf is supported"
                 );
                 return Err(TelemetryError::Traces(sentence.into()));
             }
@@ -91,7 +91,7 @@ impl TraceSender {
             .with_location(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
-            // A span that was entered could not be given the name of its route any more.
+            // The name of a span cannot be changed after it was entered.
             .with_context_activation(false)
             .with_tracer(provider.tracer("sutler"))
             .with_filter(filter_fn(is_traced).with_max_level_hint(LevelFilter::INFO));
@@ -99,7 +99,7 @@ impl TraceSender {
         Ok(Some((Self(provider), layer.boxed())))
     }
 
-    /// Sends the last batch, if the collector takes it in time.
+    /// Sends the last batch, within a timeout.
     pub(super) async fn finish(&self) {
         let provider = self.0.clone();
         let sending =
@@ -112,7 +112,7 @@ impl TraceSender {
     }
 }
 
-/// Who we are: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, else our own name.
+/// The service name: from `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES`, else `sutler`.
 fn resource() -> Resource {
     let named = std::env::var("OTEL_SERVICE_NAME").is_ok_and(|it| !it.is_empty())
         || std::env::var("OTEL_RESOURCE_ATTRIBUTES").is_ok_and(|it| it.contains("service.name="));
@@ -136,14 +136,14 @@ fn is_traced(metadata: &Metadata<'_>) -> bool {
         && !SILENT.iter().any(|name| target.starts_with(name))
 }
 
-/// Joins spans with the contexts that W3C describes.
+/// Connects spans by W3C trace contexts.
 struct W3cPropagation;
 
 impl Propagation for W3cPropagation {
     fn join(&self, span: &Span, parent: &TraceParent) {
         if let Some(context) = remote(parent.as_str()) {
             let parent = opentelemetry::Context::new().with_remote_span_context(context);
-            // Only a span that has begun cannot be joined, and none of ours has.
+            // Fails only for a span that has begun; the spans of requests have not.
             let _ = span.set_parent(parent);
         }
     }

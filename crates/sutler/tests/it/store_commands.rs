@@ -73,17 +73,17 @@ fn refusals_say_what_to_do() {
         (
             &["check", "--url", "sqlite:none.db"],
             2,
-            "sutler: none.db is not there; name the file of a store\n",
+            "sutler: none.db does not exist; name the file of a store\n",
         ),
         (
             &["copy", "--from", "sqlite:none.db", "--to", "sqlite:two.db"],
             1,
-            "sutler: none.db is not there; name the file of a store\n",
+            "sutler: none.db does not exist; name the file of a store\n",
         ),
         (
             &["migrate", "--url", "memory:"],
             1,
-            "sutler: memory: ends with the process that has it; name a store that lasts\n",
+            "sutler: memory: ends with its process; name a persistent store\n",
         ),
     ] {
         let said = store(folder.path(), arguments);
@@ -154,7 +154,7 @@ async fn what_does_not_hold_is_told_and_what_holds_is_not() {
     }
     std::fs::remove_file(folder.path().join("one.key")).unwrap();
     let said = store(folder.path(), &check);
-    let sentence = "sutler: the key file one.key is not there; name it with --key-file\n";
+    let sentence = "sutler: the key file one.key does not exist; name it with --key-file\n";
     assert_eq!((said.stderr.as_str(), said.code), (sentence, Some(2)));
     let sealed = ["check", "--url", "sqlite:one.db", "--sealed", "-o", "json"];
     let said = store(folder.path(), &sealed);

@@ -1,4 +1,4 @@
-//! Orders: retry, cancel, abandon, purge; drain and resume. What destroys asks first.
+//! Actions of operators: retry, cancel, abandon, purge; drain and resume. A purge asks for confirmation.
 
 use super::client::AdminClient;
 use super::error::AdminError;
@@ -9,13 +9,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-/// Why, and whether to ask.
+/// The reason of an action, and whether to confirm it.
 #[derive(Args)]
 pub(super) struct ReasonArgs {
-    /// Why: kept in the audit trail, and told to platforms where an operation is ended
+    /// The reason: stored in the audit trail, and returned to platforms if an operation is ended
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Does not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -26,7 +26,7 @@ impl ReasonArgs {
     }
 }
 
-/// An order for an instance.
+/// An action on an instance.
 #[derive(Args)]
 pub(super) struct InstanceActionArgs {
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(super) struct InstanceActionArgs {
     pub why: ReasonArgs,
 }
 
-/// An order for a binding.
+/// An action on a binding.
 #[derive(Args)]
 pub(super) struct BindingActionArgs {
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(super) struct BindingActionArgs {
     pub why: ReasonArgs,
 }
 
-/// Gives an order for a resource, and says what came of it.
+/// Sends an action on a resource, and prints its result.
 pub(super) async fn give(
     client: &AdminClient,
     output: AdminOutput,
@@ -63,7 +63,7 @@ pub(super) async fn give(
     say(&sentence(verb, id, &answer))
 }
 
-/// Gives an order for the broker as a whole.
+/// Sends an action on the broker as a whole.
 pub(super) async fn broker(
     client: &AdminClient,
     output: AdminOutput,
@@ -94,19 +94,19 @@ fn sentence(verb: &str, id: &str, answer: &Value) -> String {
     format!("{verb} {id}: {came}; it is {lifecycle} now.")
 }
 
-/// Has the id typed; without somebody to type it, refuses.
+/// Asks the user to type the id; fails if standard input is not a terminal.
 fn confirm(id: &str) -> Result<(), AdminError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(AdminError::Unconfirmed(
-            "purge forgets a resource for ever and nobody is there to confirm it; add --yes"
+            "purge removes a resource permanently and there is no terminal to confirm it; add --yes"
                 .to_owned(),
         ));
     }
     let mut err = anstream::stderr();
     let _ = write!(
         err,
-        "This forgets {id} without calling its service; what is left there is yours to remove.\nType its id to go on: "
+        "This removes {id} from the broker without calling its service; remove what is left there yourself.\nType its id to continue: "
     );
     let _ = err.flush();
     let mut typed = String::new();
@@ -115,6 +115,6 @@ fn confirm(id: &str) -> Result<(), AdminError> {
         return Ok(());
     }
     Err(AdminError::Unconfirmed(
-        "that is not its id, so nothing was done".to_owned(),
+        "the id does not match; nothing was done".to_owned(),
     ))
 }

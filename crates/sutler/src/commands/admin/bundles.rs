@@ -1,4 +1,4 @@
-//! `sutler admin bundles`: what is offered in which version, and why something is not.
+//! `sutler admin bundles`: the offered bundles with their versions, and the faults of the others.
 
 use super::AdminOutput;
 use super::client::AdminClient;
@@ -30,7 +30,7 @@ pub(super) async fn run(client: &AdminClient, output: AdminOutput) -> Result<(),
     }
 }
 
-/// A table, and below it every fault in full: a line that is cut off helps nobody.
+/// A table, and below it every fault in full.
 fn text(answer: &Value) -> String {
     let mut text = table::rows(&BUNDLES, items(answer));
     for item in items(answer) {

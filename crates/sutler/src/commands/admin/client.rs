@@ -1,4 +1,4 @@
-//! The connection to a broker's administration: requests out, JSON or a sentence back.
+//! HTTP client of a broker's administration API.
 
 use super::ConnectionArgs;
 use super::error::AdminError;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How long a connection may take to come about.
+/// Timeout of a connect.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long the broker may say nothing.
+/// Timeout between two reads of a response.
 const SILENT_AT_MOST: Duration = Duration::from_secs(120);
-/// Longest answer that is read whole, in bytes.
+/// Maximum length of a response that is read whole, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A broker's administration.
+/// Client of one broker.
 pub(super) struct AdminClient {
     http: reqwest::Client,
     /// Without a slash at the end.
@@ -76,7 +76,7 @@ impl AdminClient {
         })
     }
 
-    /// A request that was not sent yet.
+    /// Builds a request without sending it.
     pub(super) fn ask(
         &self,
         method: Method,
@@ -93,7 +93,7 @@ impl AdminClient {
         request.query(query)
     }
 
-    /// Sends a request; an answer that is no success is a failure with its sentence.
+    /// Sends a request; a response other than success is an error with the description of the broker.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, AdminError> {
         let response = request.send().await.map_err(|error| {
             let sentence = format!(
@@ -117,7 +117,7 @@ impl AdminClient {
         ))
     }
 
-    /// Sends a request and reads a JSON answer.
+    /// Sends a request and reads its JSON response.
     pub(super) async fn json(&self, request: RequestBuilder) -> Result<Value, AdminError> {
         let bytes = read(self.send(request).await?).await?;
         serde_json::from_slice(&bytes).map_err(|error| {
@@ -149,13 +149,13 @@ async fn read(mut response: Response) -> Result<Vec<u8>, AdminError> {
     Ok(bytes)
 }
 
-/// The answer broke off.
+/// Error of a response that broke off.
 pub(super) fn broken(error: reqwest::Error) -> AdminError {
     unusable("the broker's answer broke off; repeat the command", error)
 }
 
 fn unusable(sentence: &str, error: reqwest::Error) -> AdminError {
-    // The address is in the sentence; an error would show it again, with everything in it.
+    // The sentence has the address; the text of the error would repeat it with user and query.
     AdminError::Failed(sentence.to_owned(), Some(error.without_url().into()))
 }
 
@@ -169,7 +169,7 @@ fn sentence(status: StatusCode, body: &Value) -> String {
     }
 }
 
-/// An id as a segment of a path.
+/// Encodes an id as a path segment.
 pub(super) fn segment(id: &str) -> String {
     id.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {

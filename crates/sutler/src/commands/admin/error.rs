@@ -1,22 +1,22 @@
-//! What can go wrong with `sutler admin`, and the exit code of each.
+//! Errors of `sutler admin`, with their exit codes.
 
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Why a command did not do what it should.
+/// Error of an admin command.
 #[derive(Debug)]
 pub(super) enum AdminError {
-    /// It did not work.
+    /// The command failed.
     Failed(String, Option<Box<dyn Error + Send + Sync>>),
-    /// It was called in a way that makes no sense.
+    /// Wrong usage.
     Usage(String),
-    /// The broker knows no such thing.
+    /// The resource is unknown to the broker.
     NotFound(String),
-    /// The broker will not do it, or not now.
+    /// The broker refused the request.
     Refused(String),
-    /// Nobody said yes.
+    /// The action was not confirmed.
     Unconfirmed(String),
 }
 
@@ -40,7 +40,7 @@ impl AdminError {
         Self::Failed(sentence, Some(error.into()))
     }
 
-    /// What an answer that is no success means.
+    /// Error for a response other than success.
     pub(super) fn answered(status: u16, sentence: String) -> Self {
         match status {
             400 | 405 | 413 => Self::Usage(sentence),

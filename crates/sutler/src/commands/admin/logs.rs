@@ -1,4 +1,4 @@
-//! `logs`: what the work of an operation said, from the beginning, and on demand for as long as it goes on.
+//! `logs`: prints the log of an operation from its beginning, and follows it on demand.
 
 use super::AdminOutput;
 use super::client::{AdminClient, segment};
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
-/// Pause between two looks for more.
+/// Pause between two requests while following.
 const LOOK: Duration = Duration::from_millis(500);
-/// Pieces asked for at a time.
+/// Number of log chunks per request.
 const PIECES: usize = 100;
 
-/// Which log.
+/// Arguments of `logs`.
 #[derive(Args)]
 pub(super) struct LogArgs {
     /// The operation's id
     #[arg(value_name = "OPERATION")]
     operation: String,
-    /// Goes on until the operation has ended
+    /// Follow the log until the operation has ended
     #[arg(long, short)]
     follow: bool,
 }
@@ -59,12 +59,12 @@ fn print(text: &str) -> Result<(), AdminError> {
     written.map_err(|error| AdminError::Failed("cannot print".to_owned(), Some(error.into())))
 }
 
-/// How far each attempt's output was printed: pieces may overlap where two workers wrote.
+/// Printed length per attempt: chunks may overlap if two workers wrote.
 #[derive(Default)]
 struct PrintedLines(BTreeMap<u64, u64>);
 
 impl PrintedLines {
-    /// What of a piece is new, with a heading where another attempt begins.
+    /// The unprinted part of a chunk, with a heading at the beginning of each attempt.
     fn fresh(&mut self, item: &Value) -> String {
         let attempt = item["attempt"].as_u64().unwrap_or(1);
         let from = item["from"].as_u64().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `sutler registry`: what registries have, what would change, and asking them now.
+//! `sutler registry`: lists registries and their bundles, refreshes them, shows what a refresh would change.
 
 use super::client::{AdminClient, segment};
 use super::error::AdminError;
@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often it is looked whether a refresh is over.
+/// Interval between two checks whether a refresh is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// How long it is waited for.
+/// Maximum wait for a refresh.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 
-/// See which bundles registries have, and ask them now.
+/// List the bundles of registries, and refresh them.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by the broker."
@@ -33,20 +33,20 @@ pub(crate) struct RegistryArgs {
 
 #[derive(Subcommand)]
 enum RegistryCommand {
-    /// List registries, and how asking them stands
+    /// List registries, and the state of their last refresh
     List,
     /// Show the bundles of one registry, offered or not, and why
     Show {
         /// Its name
         name: String,
     },
-    /// Ask all registries now
+    /// Refresh all registries now
     Refresh {
-        /// Wait until they have answered and what they have is written down
+        /// Wait until the refresh is over and its result is stored
         #[arg(long)]
         wait: bool,
     },
-    /// Say what would change if registries were asked now, and change nothing
+    /// Show what a refresh would change now, without changing anything
     Plan,
 }
 
@@ -127,7 +127,7 @@ fn show(
     }
 }
 
-/// Which registries there are, for whoever asked for another.
+/// Error text for an unknown registry, with the known names.
 async fn unknown(client: &AdminClient, name: &str) -> Result<AdminError, AdminError> {
     let answer = client.get(REGISTRIES.path, &[]).await?;
     let names = items(&answer, "registries").iter();
@@ -177,7 +177,7 @@ async fn refresh(client: &AdminClient, output: AdminOutput, wait: bool) -> Resul
     }
 }
 
-/// A table, how the refresh stands, and every fault in full.
+/// A table, the state of the refresh, and every fault in full.
 fn all_text(answer: &Value) -> String {
     let mut text = table::rows(&REGISTRIES, items(answer, "registries"));
     let refresh = &answer["refresh"];

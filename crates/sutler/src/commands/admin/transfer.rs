@@ -1,6 +1,6 @@
 //! `export`, `import` and `backup`: whole realms and databases, from and to files.
 //!
-//! What is written gets its name only when it is whole. On a terminal a bar says how far it is.
+//! A file gets its name only when it is complete. A terminal shows a progress bar.
 
 use super::client::{AdminClient, broken};
 use super::error::AdminError;
@@ -14,26 +14,26 @@ use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Where an export goes.
+/// Target of an export.
 #[derive(Args)]
 pub(super) struct ExportArgs {
-    /// The file to write; must not be there yet
+    /// The file to write; must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
-/// What is imported.
+/// Source of an import.
 #[derive(Args)]
 pub(super) struct ImportArgs {
-    /// A file that `export` has written
+    /// A file written by `export`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
-/// Where a copy goes.
+/// Target of a backup.
 #[derive(Args)]
 pub(super) struct BackupArgs {
-    /// The file to write; must not be there yet
+    /// The file to write; must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(super) async fn import(
     shown(output, &done)
 }
 
-/// Writes an answer to a file that was not there; gives its length.
+/// Writes a response to a new file; returns its length.
 async fn save(
     client: &AdminClient,
     request: RequestBuilder,
@@ -110,7 +110,7 @@ async fn save(
     written.map(|()| bytes)
 }
 
-/// A new file that only its owner reads.
+/// Creates a file that only its owner can read.
 fn private(path: &Path) -> Result<File, AdminError> {
     use std::os::unix::fs::OpenOptionsExt as _;
     OpenOptions::new()
@@ -130,7 +130,7 @@ fn bar() -> ProgressBar {
     ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }
 
-/// The end of a file, from its last line on.
+/// Reads the last line of a file.
 fn last_line(path: &Path) -> Result<String, AdminError> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let read = || -> std::io::Result<String> {

@@ -44,7 +44,7 @@ pub(super) async fn broker(
     }
     if let (Some(admin), Some(operators)) = (&config.admin, operators) {
         let mut admin = Admin::at(admin.path()).auth(operators);
-        // Where there are registries, they show those of folders, too.
+        // With registries, their page has the bundles of folders too.
         if let Some(bundles) = bundles.filter(|it| it.registries.is_none()) {
             let shown = bundles.shown.clone();
             admin = admin.shows("bundles", move || shown.page());
@@ -70,7 +70,7 @@ pub(super) async fn broker(
     Ok(broker.shared_store(persistent.store, persistent.keys))
 }
 
-/// The realm of a platform; none for the one at `/` that the top of the configuration makes.
+/// The realm of a platform; `None` for the one at `/` that is configured at the top level.
 fn realm_of<'a>(config: &'a BrokerConfig, prefix: &str) -> Option<&'a str> {
     let mut platforms = config.platforms.iter();
     let platform = platforms.find(|platform| platform.prefix == prefix)?;

@@ -1,6 +1,6 @@
-//! BundlesRuntime behind `sutler broker`: opened from the configuration, looked at again and again, tended.
+//! Bundles of `sutler broker`: opened from the configuration, folders watched, versions and runs cleaned up.
 //!
-//! What operators are shown of them is in `bundles/admin_page.rs`.
+//! The administration page is in `bundles/admin_page.rs`, registries are in `bundles/registries.rs`.
 
 mod admin_page;
 mod registries;
@@ -24,10 +24,10 @@ use sutler_osb::Catalog;
 
 /// How long a bundle must be missing before it is withdrawn: editors and checkouts put it back sooner.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(3);
-/// How often versions that nobody needs are looked for.
+/// Interval between two sweeps of unused versions.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// BundlesRuntime as they are configured.
+/// The configured bundles, and everything that runs them.
 pub(super) struct BundlesRuntime {
     pub(super) service: Arc<BundleService>,
     folders: Folders,
@@ -35,18 +35,18 @@ pub(super) struct BundlesRuntime {
     pub(super) shown: FolderBundlesPage,
     every: Duration,
     shared: bool,
-    /// Where versions are.
+    /// Store of bundle versions.
     shelf: Arc<Shelf>,
     pub(super) registries: Option<Registries>,
-    /// What is offered of registries too, once the broker runs.
+    /// Publishes the bundles of registries; set once the broker runs.
     shop: Option<Arc<Shop>>,
     /// Whether the paths of Automation Broker are served.
     compatible: bool,
-    /// Held for as long as the broker runs.
+    /// Working directory; locked for as long as the broker runs.
     work: Work,
 }
 
-/// Opens what is configured, and looks at it for the first time.
+/// Opens the configured bundles, and reads their folders for the first time.
 pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxError> {
     let Some(configured) = &config.bundles else {
         return Ok(None);
@@ -95,14 +95,14 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
 }
 
 impl BundlesRuntime {
-    /// What is offered at the start.
+    /// The catalog at the start.
     pub(super) fn catalog(&self) -> Result<Catalog, BoxError> {
         let faults = |it: sutler_osb::CatalogFaults| it.to_string();
         Ok(self.offered.catalog().map_err(faults)?)
     }
 
-    /// Registries that are not configured any more may have left something behind: it is looked after, and their
-    /// instances are served.
+    /// Opens registries that are no longer configured but still have records in the store, so that their instances
+    /// are served and their records are cleaned up.
     pub(super) async fn load_unconfigured_registries(
         &mut self,
         config: &BrokerConfig,
@@ -121,12 +121,12 @@ impl BundlesRuntime {
         Ok(())
     }
 
-    /// This host, where others share the store: runs are found where they were started.
+    /// The name of this host if replicas share the store: a run is continued on the host that started it.
     pub(super) fn host(&self) -> Option<String> {
         self.shared.then(|| self.work.host().to_owned())
     }
 
-    /// Offers what is known of registries, before the first request comes.
+    /// Publishes the bundles of registries; called before the first request.
     pub(super) async fn start_publishing(&mut self, running: &Running) -> Result<(), BoxError> {
         if let Some(registries) = &self.registries {
             let (shelf, service) = (self.shelf.clone(), self.service.clone());
@@ -140,7 +140,7 @@ impl BundlesRuntime {
         Ok(())
     }
 
-    /// Looks at the folders again and again, and removes what runs leave, for as long as the broker runs.
+    /// Watches folders, follows registries and cleans up after runs, for as long as the broker runs.
     pub(super) async fn run_background(self, running: Running) {
         let service = self.service.clone();
         let fates = Arc::new(running.clone());
@@ -164,7 +164,7 @@ impl BundlesRuntime {
                 let snapshot = self.folders.look();
                 (self.folders, snapshot)
             });
-            // A look never panics: only the end of the process cuts it short.
+            // Reading folders does not panic: only the end of the process interrupts it.
             let Ok((folders, snapshot)) = looked.await else {
                 return;
             };
@@ -180,16 +180,16 @@ impl BundlesRuntime {
             }
             let offered = offer(&running, &self.service, self.shop.as_ref(), &self.offered);
             let offered = offered.await;
-            // A store that does not answer now may do so next time.
+            // Retried at the next interval: the store may answer then.
             due = offered.is_err();
             if let Err(error) = offered {
-                tracing::error!(%error, "the bundles cannot be offered, what was offered stays");
+                tracing::error!(%error, "the bundles cannot be offered, the previous catalog stays");
             }
         }
     }
 }
 
-/// Offers other bundles of folders, beside those of registries where there are any.
+/// Publishes the bundles of folders, together with those of registries.
 async fn offer(
     running: &Running,
     service: &BundleService,
@@ -207,13 +207,13 @@ async fn offer(
     Ok(())
 }
 
-/// Removes versions of bundles that nobody needs, for as long as the process lives.
+/// Removes unused versions of bundles periodically.
 async fn sweep_versions(service: Arc<BundleService>, running: Running) {
     loop {
         match service.sweep(&running, Instant::now()).await {
             Ok(swept) => {
                 for digest in swept {
-                    tracing::info!(%digest, "a version of a bundle that nobody needs any more was removed");
+                    tracing::info!(%digest, "an unused version of a bundle was removed");
                 }
             }
             Err(error) => tracing::warn!(%error, "versions of bundles cannot be swept now"),
@@ -222,7 +222,7 @@ async fn sweep_versions(service: Arc<BundleService>, running: Running) {
     }
 }
 
-/// What is offered, and what is wrong with the rest.
+/// Logs the offered bundles and the faults of the others.
 fn tell(snapshot: &Snapshot) {
     for fault in &snapshot.faults {
         tracing::error!("bundle: {fault}");
@@ -245,7 +245,7 @@ fn user(configured: &BundlesConfig) -> RunUser {
     }
 }
 
-/// What to do about runs that have the broker's own user.
+/// Warning for runs that share the user of the broker.
 fn shared_user(user: &RunUser) -> Option<&'static str> {
     match user {
         RunUser::Own => Some(
@@ -256,7 +256,7 @@ fn shared_user(user: &RunUser) -> Option<&'static str> {
     }
 }
 
-/// Who runs images, where there is an engine.
+/// The runner of images, if an engine is configured.
 fn containers(
     configured: &BundlesConfig,
     work: &Work,

@@ -1,6 +1,6 @@
-//! `sutler bundle check`: every fault at once, for people or for machines.
+//! `sutler bundle check`: prints all faults of a bundle, as text or JSON.
 //!
-//! What is a fault is decided in `sutler-bundle`; here it is printed.
+//! The rules are in `sutler-bundle`.
 
 use super::FolderArgs;
 use crate::commands::complain;
@@ -15,19 +15,19 @@ use sutler_bundle::{Finding, Inspection, Severity};
 pub(super) struct BundleCheckArgs {
     #[command(flatten)]
     bundle: FolderArgs,
-    /// How findings are written
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t = CheckOutput::Text)]
     output: CheckOutput,
-    /// Makes warnings count as faults
+    /// Count warnings as faults
     #[arg(long)]
     strict: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CheckOutput {
-    /// A line for each finding, as editors know it
+    /// A line for each finding, in the format of compilers
     Text,
-    /// Everything, for machines
+    /// JSON with all details
     Json,
 }
 

@@ -1,7 +1,6 @@
-//! Where a bundle is run without any broker: its folder, its memory, and who runs it.
+//! Environment of a bundle that runs without a broker: its folder, its state and its runner.
 //!
-//! Folders are run as processes and images by an engine, unless somebody says otherwise. What is run is decided
-//! in `sutler-bundle`.
+//! By default folders run as processes and images run in a container engine.
 
 use clap::{Args, ValueEnum};
 use std::error::Error;
@@ -13,19 +12,19 @@ use sutler_bundle::{
     ProcessRunner, ProcessSettings, RunUser, Runner, Shelf, Work,
 };
 
-/// Where engines listen, as their packages set them up.
+/// Default sockets of container engines.
 const SOCKETS: [&str; 2] = ["/run/podman/podman.sock", "/var/run/docker.sock"];
 
-/// Who runs it.
+/// Choice of the runner.
 #[derive(Args, Clone)]
 pub(super) struct RunnerArgs {
-    /// Who runs the bundle [default: container if its manifest names an image, else process]
+    /// The runner of the bundle [default: container if its manifest names an image, else process]
     #[arg(long, value_enum, value_name = "RUNNER")]
     runner: Option<RunnerName>,
     /// The socket of the container engine [default: Podman's or Docker's, whichever is there]
     #[arg(long, value_name = "SOCKET")]
     engine: Option<PathBuf>,
-    /// What containers can reach
+    /// The network of containers
     #[arg(long, value_enum, value_name = "NETWORK", default_value_t = NetworkName::Bridge)]
     network: NetworkName,
 }
@@ -40,16 +39,16 @@ enum RunnerName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum NetworkName {
-    /// Nothing
+    /// No network
     None,
-    /// What the engine's own network reaches
+    /// The engine's own network
     Bridge,
-    /// What the host reaches
+    /// The host's network
     Host,
 }
 
 impl RunnerArgs {
-    /// Says the same to another command.
+    /// Adds the same flags to another command.
     pub(super) fn pass_on(&self, command: &mut Command) {
         let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
             value().map(|it| it.get_name().to_owned())
@@ -65,7 +64,7 @@ impl RunnerArgs {
         }
     }
 
-    /// Who runs a bundle, if nobody says otherwise.
+    /// The runner: the one of the flag, or the default of the manifest.
     fn choose(&self, manifest: &Manifest) -> Result<RunnerName, String> {
         let usual = match manifest.image {
             Some(_) => RunnerName::Container,
@@ -98,7 +97,7 @@ impl RunnerArgs {
     }
 }
 
-/// A bundle, and where its runs and its memory are.
+/// A bundle with its runner and its working directory.
 pub(super) struct BundleEnv {
     bundle: Arc<Bundle>,
     runner: Arc<dyn Runner>,
@@ -106,7 +105,7 @@ pub(super) struct BundleEnv {
 }
 
 impl BundleEnv {
-    /// Opens it: `.sutler` in the bundle's folder, unless another is given.
+    /// Opens the working directory: `state`, or `.sutler` in the folder of the bundle.
     pub(super) fn open(
         folder: &Path,
         state: Option<&Path>,
@@ -118,7 +117,7 @@ impl BundleEnv {
         let mut bundle = shelf.take_in(folder)?;
         let runner: Arc<dyn Runner> = match runner.choose(&bundle.manifest)? {
             RunnerName::Process => {
-                // What is in the folder is meant, whatever image there is of it.
+                // The files of the folder run, even if the manifest names an image.
                 let mut of_folder = Bundle::clone(&bundle);
                 of_folder.manifest.image = None;
                 bundle = Arc::new(of_folder);
@@ -149,7 +148,7 @@ impl BundleEnv {
         })
     }
 
-    /// One of its instances. Whoever gives secrets here means them for this bundle.
+    /// Opens an instance of the bundle. All given secrets are for this bundle.
     pub(super) fn instance(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
-//! `sutler bundle run`: one action of a bundle, without any broker.
+//! `sutler bundle run`: runs one action of a bundle without a broker.
 //!
-//! What is remembered lies in a folder, `.sutler` in the bundle's own unless another is given. An action
-//! that was cut off goes on when it is run again.
+//! State is stored in a folder, by default `.sutler` in the folder of the bundle. An interrupted action
+//! continues when it is run again.
 
 use super::environment::{BundleEnv, RunnerArgs};
 use super::terminal::TerminalWitness;
@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use sutler_bundle::{Action, KeptSecret, LocalRequest};
 
-/// What is run.
+/// Arguments of `bundle run`.
 #[derive(Args)]
 pub(super) struct RunArgs {
     /// provision, update, bind, unbind or deprovision
@@ -21,10 +21,10 @@ pub(super) struct RunArgs {
     /// The bundle's folder
     #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
-    /// Which instance: what was done with it is remembered
+    /// The instance; its state is stored
     #[arg(long, value_name = "NAME", default_value = "local")]
     instance: String,
-    /// Which binding
+    /// The binding
     #[arg(long, value_name = "NAME", default_value = "local")]
     binding: String,
     /// The plan; the first if none is given
@@ -36,15 +36,15 @@ pub(super) struct RunArgs {
     /// A file with secrets, as JSON: {"NAME": {"KEY": "value"}}
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
-    /// Where things are remembered [default: .sutler in the bundle's folder]
+    /// The folder for state [default: .sutler in the bundle's folder]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
     runner: RunnerArgs,
-    /// Prints the credentials that it gave
+    /// Print the credentials that the action returns
     #[arg(long)]
     show_credentials: bool,
-    /// Starts it and stays, doing nothing: to be killed by a test
+    /// Start the action and wait: to be killed by a test
     #[arg(long, hide = true)]
     only_start: bool,
 }
@@ -106,7 +106,7 @@ fn object(file: Option<&Path>) -> Result<Map<String, Value>, Box<dyn Error>> {
     };
     let shown = path.display();
     let bytes = std::fs::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    // Serde's own words may quote a value, and a value may be a secret.
+    // The message of serde may quote a value, and a value may be a secret.
     let object = serde_json::from_slice(&bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         format!("{shown}:{line}:{column}: must be a JSON object, such as {{\"size\": 1}}")

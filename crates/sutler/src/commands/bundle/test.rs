@@ -1,6 +1,6 @@
-//! `sutler bundle test`: the examples of a bundle, each through a whole life, in several rounds.
+//! `sutler bundle test`: takes each example of a bundle through its whole lifecycle, in several rounds.
 //!
-//! What is done in which round is in `test/rounds.rs`, pure; here it is done and told.
+//! The steps of each round are in `test/rounds.rs` (pure); here they are run and their results printed.
 
 mod rounds;
 
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use sutler_bundle::{Action, Example, KeptSecret, Manifest, manifest_in};
 
-/// What is tested.
+/// Arguments of `bundle test`.
 #[derive(Args)]
 pub(super) struct TestArgs {
     /// The bundle's folder
@@ -31,12 +31,12 @@ pub(super) struct TestArgs {
     secrets: Option<PathBuf>,
     #[command(flatten)]
     runner: RunnerArgs,
-    /// Leaves out the round in which owners of runs are killed
+    /// Leave out the round in which owners of runs are killed
     #[arg(long)]
     no_crash: bool,
 }
 
-/// How a step went.
+/// Result of one step.
 struct StepResult {
     example: String,
     round: TestRound,
@@ -45,7 +45,7 @@ struct StepResult {
     result: Result<&'static str, StepFailure>,
 }
 
-/// Why a step failed, and what its run said.
+/// Error of a step, with the output of its run.
 struct StepFailure {
     sentence: String,
     said: String,
@@ -92,7 +92,7 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
         failed += 1;
         if !failure.said.is_empty() {
             let (example, round, action) = (&line.example, line.round.name(), line.action);
-            let heading = format!("\nwhat the {action} of {example:?} said ({round}):");
+            let heading = format!("\noutput of the {action} of {example:?} ({round}):");
             say(&format!("{heading}\n{}", failure.said.trim_end()))?;
         }
     }
@@ -112,7 +112,7 @@ struct ExampleRun<'a> {
 }
 
 impl ExampleRun<'_> {
-    /// From provision to deprovision. A step that fails ends the walk, but what was made is removed.
+    /// Runs the steps from provision to deprovision. After a failed step only the deprovision runs.
     async fn walk(&self, manifest: &Manifest) -> Vec<StepResult> {
         let mut lines: Vec<StepResult> = Vec::new();
         for step in steps(manifest, self.example, self.round) {
@@ -138,7 +138,7 @@ impl ExampleRun<'_> {
     }
 
     async fn step(&self, step: TestStep, failed: bool) -> Result<&'static str, StepFailure> {
-        // What is left of a walk that failed is removed without ado.
+        // After a failure the clean-up runs without kills.
         if self.round == TestRound::Killed && !failed {
             self.kill_an_owner(&step)?;
         }
@@ -150,12 +150,12 @@ impl ExampleRun<'_> {
             Ok(_) => Ok("done"),
             Err(fault) => Err(StepFailure {
                 sentence: fault.to_string(),
-                said: witness.heard(),
+                said: witness.output_text(),
             }),
         }
     }
 
-    /// Starts the action in another process, and kills that: the run must be found by whoever comes next.
+    /// Starts the action in another process and kills that process: the next one must find the run.
     fn kill_an_owner(&self, step: &TestStep) -> Result<(), Box<dyn Error>> {
         let parameters = tempfile::NamedTempFile::new()?;
         serde_json::to_writer(parameters.as_file(), &step.request.parameters)?;

@@ -1,5 +1,5 @@
-//! The way to a broker: who asks, what is trusted, how long is waited. Secrets come from files and
-//! the environment, never from flags, which others could see in the list of processes.
+//! Connection to the broker under test: credentials, trusted authorities, timeouts. Secrets are read from files
+//! and the environment, never from flags, which are visible in the list of processes.
 
 use super::exit::CheckCommandError;
 use clap::Args;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use sutler::DurationText;
 use sutler_client::wire::{Connection, Unusable};
 
-/// Longest file with a secret or certificates that is read, in bytes.
+/// Maximum length of a file with a secret or certificates, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How the broker is reached.
+/// Connection flags.
 #[derive(Args)]
 pub(super) struct ConnectArgs {
     /// The platform's name, for basic authentication
@@ -24,13 +24,13 @@ pub(super) struct ConnectArgs {
         conflicts_with = "token_file"
     )]
     user: Option<String>,
-    /// Reads the password from a file; otherwise SUTLER_CHECK_PASSWORD is used
+    /// Read the password from a file; otherwise SUTLER_CHECK_PASSWORD is used
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Reads a bearer token from a file; otherwise SUTLER_CHECK_TOKEN is used if there is no --user
+    /// Read a bearer token from a file; otherwise SUTLER_CHECK_TOKEN is used if there is no --user
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Trusts the authorities in this PEM file, besides those of the system
+    /// Trust the authorities in this PEM file, besides those of the system
     #[arg(
         long,
         value_name = "FILE",
@@ -38,13 +38,13 @@ pub(super) struct ConnectArgs {
         hide_env_values = true
     )]
     ca: Option<PathBuf>,
-    /// Shows this certificate, in PEM form, to the broker
+    /// Present this certificate, in PEM form, to the broker
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// The key of the certificate, in PEM form
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// How long one answer may take
+    /// Timeout of one response
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::duration)]
     timeout: DurationText,
 }
@@ -108,7 +108,7 @@ fn variable(name: &str) -> Option<SecretString> {
     Some(SecretString::from(text))
 }
 
-/// A secret that is the one line of a file.
+/// Reads a secret from the only line of a file.
 fn line(path: &Path) -> Result<SecretString, CheckCommandError> {
     let text = read(path)?;
     let line = text.expose_secret().trim_end_matches(['\r', '\n']);

@@ -1,4 +1,4 @@
-//! How a check ends: its exit code, and why there is no report.
+//! Outcome of a check: exit codes, and errors without a report.
 
 use std::error::Error;
 use std::fmt;
@@ -8,25 +8,25 @@ use sutler_check::{Level, Report};
 
 pub(super) const EXIT_CODES: &str = "Exit codes; of several the highest: 0 no failure of the level, 1 failures, 2 wrong usage, 3 could not be checked (no answer, or no catalog), 4 something is left behind, 130 stopped by Ctrl-C or SIGTERM.";
 
-/// How a check ended. A later one counts before an earlier one.
+/// Outcome of a check. Of several, the last in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CheckOutcome {
-    /// Nothing of the level failed.
+    /// No failure of the level.
     Fine,
-    /// Something did.
+    /// Failures of the level.
     Failures,
-    /// It was called in a way that makes no sense.
+    /// Wrong usage.
     Usage,
-    /// There was nobody to check.
+    /// The broker could not be checked.
     NotChecked,
-    /// Not everything that was made could be removed.
+    /// Some resources could not be removed.
     LeftBehind,
-    /// Somebody stopped it.
+    /// Stopped by a signal.
     Stopped,
 }
 
 impl CheckOutcome {
-    /// How a report ends, by the level whose failures count.
+    /// The outcome of a report; failures below `level` do not count.
     pub(super) fn of(report: &Report, level: Level) -> Self {
         let ends = [
             (report.failures(level).next().is_some(), Self::Failures),
@@ -56,12 +56,12 @@ impl From<CheckOutcome> for ExitCode {
     }
 }
 
-/// Why there is no report.
+/// Error of the command; there is no report.
 #[derive(Debug)]
 pub(super) enum CheckCommandError {
-    /// It was called in a way that makes no sense.
+    /// Wrong usage.
     Usage(String),
-    /// Something did not work that has nothing to do with the broker.
+    /// A failure outside of the broker.
     Failed(String, Option<Box<dyn Error + Send + Sync>>),
     /// The broker could not be checked.
     NotChecked(String),

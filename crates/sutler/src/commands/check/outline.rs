@@ -1,4 +1,4 @@
-//! `--dry-run`: what a check would do, from the catalog alone.
+//! `--dry-run`: prints the steps of a check, from the catalog alone.
 
 use super::exit::{CheckCommandError, CheckOutcome};
 use super::run::not_done;

@@ -1,5 +1,4 @@
-//! Parameters that the caller gives in a file, JSON or YAML, with the place of every fault. Their
-//! values are nobody's business: they are never repeated.
+//! Parameters from a file, JSON or YAML; every fault has its place. Values are never printed.
 
 use super::exit::CheckCommandError;
 use serde::Deserialize;
@@ -9,7 +8,7 @@ use std::path::Path;
 use sutler_check::PlanParameters;
 use sutler_yaml::{Fault, Place, YAML_BYTES_MAX, one_line, parse};
 
-/// What a file says of one plan.
+/// Parameters of one plan.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanParameterSections {
@@ -37,13 +36,13 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, PlanParameters>, Chec
             .map(|it| format!("\n  {}:{it}", path.display()))
             .collect();
         CheckCommandError::Usage(format!(
-            "the parameters cannot be read; mend the file:{}",
+            "the parameters cannot be read; correct the file:{}",
             faults.concat()
         ))
     })
 }
 
-/// The parameters in a text, or every fault of it with its place.
+/// Parses parameters, or returns every fault with its place.
 fn parse_parameters(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<String>> {
     let documents =
         parse(text).map_err(|fault| vec![format!("{} {}", at(fault.place), fault.reason)])?;
@@ -71,7 +70,7 @@ fn parse_parameters(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<
         .collect())
 }
 
-/// Line and column, as editors take them.
+/// Line and column, in the format of compilers.
 fn at(place: Option<Place>) -> String {
     match place {
         Some(Place { line, column }) => format!("{line}:{column}:"),

@@ -1,5 +1,5 @@
-//! Progress on a terminal: a bar of plans, a line for each plan that is walked, and failures as they
-//! come. Where nobody looks, nothing is drawn.
+//! Progress on a terminal: a bar of plans, a line for each plan under test, and failures as they occur.
+//! Nothing is drawn if standard error is not a terminal.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use owo_colors::OwoColorize as _;
@@ -8,7 +8,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use sutler_check::{Event, Level, Subject};
 
-/// Bars that can be told of events from anywhere.
+/// Handle of the bars; takes events from any task.
 #[derive(Clone)]
 pub(super) struct CheckProgress {
     drawn: Option<Arc<ProgressBars>>,
@@ -18,7 +18,7 @@ struct ProgressBars {
     all: MultiProgress,
     plans: ProgressBar,
     walks: Mutex<BTreeMap<Subject, ProgressBar>>,
-    /// Failures of this level and stronger ones are told at once.
+    /// Failures of this level and stronger ones are printed at once.
     level: Level,
 }
 
@@ -42,13 +42,13 @@ impl CheckProgress {
         }
     }
 
-    pub(super) fn tell(&self, event: &Event) {
+    pub(super) fn on_event(&self, event: &Event) {
         if let Some(drawn) = &self.drawn {
-            drawn.tell(event);
+            drawn.on_event(event);
         }
     }
 
-    /// Says something without tearing the bars apart.
+    /// Prints something while the bars are hidden.
     pub(super) fn suspended(&self, say: impl FnOnce()) {
         match &self.drawn {
             Some(drawn) => drawn.all.suspend(say),
@@ -65,7 +65,7 @@ impl CheckProgress {
 }
 
 impl ProgressBars {
-    fn tell(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         match event {
             Event::Planned { plans } => {
                 self.plans.set_length(*plans as u64);
@@ -115,7 +115,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// A name as a terminal may show it.
+/// A name without control characters.
 fn plain(text: &str) -> String {
     sutler_yaml::one_line(text)
 }

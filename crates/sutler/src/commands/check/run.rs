@@ -1,5 +1,5 @@
-//! A check with its progress and its signals: the first Ctrl-C or SIGTERM stops the walk and cleans
-//! up, the second leaves at once.
+//! Runs a check with progress and signals: the first Ctrl-C or SIGTERM stops it and cleans up, the second
+//! exits at once.
 
 use super::exit::CheckCommandError;
 use super::progress::CheckProgress;
@@ -9,7 +9,7 @@ use sutler_client::wire::Connection;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Runs a check to its end, or until somebody wants it to stop.
+/// Runs a check to its end, or until a signal stops it.
 pub(super) async fn to_the_end(
     connection: Connection,
     options: Options,
@@ -18,10 +18,10 @@ pub(super) async fn to_the_end(
     let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
     let bars = CheckProgress::new(level);
     let watch = tokio::spawn(watch(stop.clone(), leave.clone(), bars.clone()));
-    let told = bars.clone();
+    let drawn = bars.clone();
     let outcome = Check::of(connection)
         .options(options)
-        .progress(move |event| told.tell(event))
+        .progress(move |event| drawn.on_event(event))
         .stop(stop)
         .leave(leave)
         .run()
@@ -31,7 +31,7 @@ pub(super) async fn to_the_end(
     outcome.map_err(not_done)
 }
 
-/// Why there is no report, in words for the command line.
+/// Converts an error of the check into one of the command.
 pub(super) fn not_done(why: NotChecked) -> CheckCommandError {
     match why {
         NotChecked::Unknown(unknown) => not_there(&unknown),

@@ -1,4 +1,4 @@
-//! `sutler store check`: whether a store holds together. The broker may be running meanwhile.
+//! `sutler store check`: checks the consistency of a store. The broker may run meanwhile.
 
 use super::progress_bar::progress_bar;
 use super::target_store::{self, TargetStoreArgs, URLS};
@@ -11,13 +11,13 @@ use std::process::ExitCode;
 use sutler_broker::Opener;
 use sutler_journal::examine::{Checked, Finding, Reader, Verdict, check};
 
-/// The exit code when nothing can be said about the store.
+/// Exit code if the store could not be checked.
 pub(super) const NOT_CHECKED: u8 = 2;
 
 const EXIT_CODES: &str = "Exit codes: 0 everything holds, 1 something does not, 2 it could not be checked \
 or wrong usage. Notices do not count.";
 
-/// Which store, and with which keys.
+/// Arguments of `store check`.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
 pub(crate) struct StoreCheckArgs {
@@ -26,10 +26,10 @@ pub(crate) struct StoreCheckArgs {
     /// The keys that seal the store [default: as in the configuration, or the database's name with .key]
     #[arg(long, value_name = "FILE", conflicts_with = "sealed")]
     key_file: Option<PathBuf>,
-    /// Leaves alone what is sealed, and with it what documents point to: no keys are needed
+    /// Skip sealed contents, and with them the references of documents: no keys are needed
     #[arg(long)]
     sealed: bool,
-    /// How the result is printed
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
     output: StoreOutput,
 }

@@ -1,5 +1,5 @@
-//! `sutler store copy`: one store into another, while it is in use. What happens is the journal's
-//! (`sutler_journal::copy`); here are flags, a bar, signals, and what is said at the end.
+//! `sutler store copy`: copies one store into another, while it is in use. The journal copies
+//! (`sutler_journal::copy`); here are flags, progress, signals and the final message.
 
 use super::progress_bar::progress_bar;
 use super::target_store::{self, URLS, must_exist, url};
@@ -20,31 +20,31 @@ const NOT_FINISHED: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 const EXIT_CODES: &str = "Exit codes: 0 finished, both stores hold the same; 1 failed; 2 wrong usage; 3 caught \
-up, to be finished when the source is stopped; 130 interrupted. The same command goes on where it was.";
+up, to be finished when the source is stopped; 130 interrupted. The same command continues an unfinished copy.";
 
-/// From where to where.
+/// Source and target of a copy.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
 pub(crate) struct CopyArgs {
-    /// The store that is copied; brokers may use it meanwhile
+    /// The source; brokers may use it meanwhile
     #[arg(long, value_name = "URL", env = "SUTLER_COPY_FROM", hide_env_values = true, value_parser = url)]
     from: StoreUrl,
-    /// The store that it is copied into: an empty one, or one that this copy was begun in
+    /// The target: an empty store, or one with an unfinished copy of the same source
     #[arg(long, value_name = "URL", env = "SUTLER_COPY_TO", hide_env_values = true, value_parser = url)]
     to: StoreUrl,
-    /// Finishes: the brokers on the source are stopped, and the next ones start on the target
+    /// Finish the copy: the brokers on the source are stopped, and the next ones start on the target
     #[arg(long)]
     finish: bool,
-    /// How the result is printed
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
     output: StoreOutput,
 }
 
-/// How a copy ended.
+/// Result of a copy.
 #[derive(Debug, PartialEq, Eq)]
 enum CopyResult {
     Finished(Finished),
-    /// So many workers still hold leases in the source.
+    /// Progress, and the number of workers that still hold leases in the source.
     CaughtUp(Progress, u64),
     Interrupted(Progress),
 }
@@ -67,7 +67,7 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
         _ = tokio::signal::ctrl_c() => Ok(CopyResult::Interrupted(*progress.borrow())),
     };
     drawing.abort();
-    // The bar is taken away by whoever drew it.
+    // The task clears its bar when it is dropped.
     let _ = drawing.await;
     let ended = ended?;
     match args.output {
@@ -85,7 +85,7 @@ fn unanswered(cause: StoreError) -> BoxError {
     format!("the source did not answer: {cause}").into()
 }
 
-/// Copies; finishes if it shall, or if nobody works in the source.
+/// Copies; finishes if requested, or if no worker holds a lease in the source.
 async fn work(
     copying: &mut Copying,
     source: &dyn Store,
@@ -107,7 +107,7 @@ async fn work(
     copying.finish().await.map(CopyResult::Finished)
 }
 
-/// Clears its bar when it is dropped, however that comes.
+/// Clears its bar when it is dropped.
 struct ClearOnDrop(indicatif::ProgressBar);
 
 impl Drop for ClearOnDrop {
@@ -149,7 +149,7 @@ fn text(from: &str, to: &str, ended: &CopyResult) -> String {
             progress.documents, progress.operations, progress.changes
         ),
         CopyResult::Interrupted(progress) => format!(
-            "interrupted: {} documents and {} operations are copied; the same command goes on\n",
+            "interrupted: {} documents and {} operations are copied; run the same command to continue\n",
             progress.documents, progress.operations
         ),
     }

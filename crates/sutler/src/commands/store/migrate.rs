@@ -1,5 +1,5 @@
-//! `sutler store migrate`: a store's layout, up to date. Every store does this when it is opened; here it
-//! is done by itself, before brokers of a new version start.
+//! `sutler store migrate`: migrates a store to the current layout. Every store does this when it is opened; this
+//! command does only that, before brokers of a new version start.
 
 use super::target_store::{TargetStoreArgs, URLS};
 use super::{StoreOutput, say, say_json};
@@ -9,13 +9,13 @@ use serde_json::json;
 use std::process::ExitCode;
 use sutler_journal::Layout;
 
-/// Which store.
+/// Arguments of `store migrate`.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\nExit codes: 0 the layout is up to date, 1 it is not, 2 wrong usage."))]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
     chosen: TargetStoreArgs,
-    /// How the result is printed
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
     output: StoreOutput,
 }

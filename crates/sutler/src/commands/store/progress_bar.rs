@@ -1,10 +1,10 @@
-//! Progress on a terminal: one bar. Where nobody looks, nothing is drawn.
+//! One progress bar on a terminal. Nothing is drawn if standard error is not a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-/// A bar of so many things; hidden where standard error is no terminal.
+/// A bar with the given length; hidden if standard error is not a terminal.
 pub(super) fn progress_bar(things: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! `sutler store stats`: how much of what there is.
+//! `sutler store stats`: counts documents, operations and leases of a store.
 
 use super::progress_bar::progress_bar;
 use super::target_store::{TargetStoreArgs, URLS};
@@ -12,18 +12,18 @@ use std::time::Duration;
 use sutler_journal::examine::{Census, census};
 use sutler_journal::{Stats, StoreTime, Survey};
 
-/// Which store.
+/// Arguments of `store stats`.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\nExit codes: 0 done, 1 failed, 2 wrong usage."))]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     chosen: TargetStoreArgs,
-    /// How the result is printed
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
     output: StoreOutput,
 }
 
-/// All that is told.
+/// Everything that is printed.
 struct StatsReport {
     name: String,
     census: Census,
@@ -88,7 +88,7 @@ fn table(report: &StatsReport) -> String {
     store.set_header(["STORE", ""]);
     for (name, value) in [
         ("layout", layout.now.to_string()),
-        ("size", bytes.map_or("not report".to_owned(), size)),
+        ("size", bytes.map_or("unknown".to_owned(), size)),
         ("commits in the feed", feed.to_string()),
         ("workers with a lease", leases.to_string()),
         ("leases that ran out", leases_over.to_string()),
@@ -145,7 +145,7 @@ fn value(report: &StatsReport) -> Value {
     })
 }
 
-/// How long, in the largest unit that fits twice.
+/// A duration in the largest unit that fits twice.
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -156,7 +156,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-/// How much, in the largest unit that fits ten times.
+/// A size in the largest unit that fits ten times.
 fn size(bytes: u64) -> String {
     const KIB: u64 = 1024;
     match bytes {
@@ -175,7 +175,7 @@ fn plain() -> Table {
     table
 }
 
-/// No blanks at the ends of lines; a line of its own in front; numbers of one column to the right.
+/// Removes trailing blanks, adds an empty line in front, and aligns one column to the right.
 fn trimmed(mut table: Table, numbers: usize) -> String {
     if let Some(column) = table.column_mut(numbers) {
         column.set_cell_alignment(CellAlignment::Right);

@@ -1,5 +1,5 @@
-//! Which store a command is about: a URL, a variable, or a configuration. URLs are never repeated: a store
-//! is named without its user, its password and its options.
+//! The store that a command works on: from a URL, a variable, or a configuration. URLs are never printed: the
+//! name of a store has no user, no password and no options.
 
 use crate::BoxError;
 use crate::stores::{self, OpenedStore};
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use sutler::{FilePath, StoreUrl};
 use sutler_journal::{KeyRing, Store};
 
-/// How a URL may be given, for help texts.
+/// Help text about URLs.
 pub(super) const URLS: &str =
     "URLs: sqlite:FILE, postgres://..., mysql://..., etcd://..., mongodb://...
 A URL with a password in it does not belong on a command line, where others can see it: write
 '${env:NAME}' or '${file:PATH}' in its place, or set SUTLER_STORE__URL.";
 
-/// Names one store.
+/// Flags that choose one store.
 #[derive(Args)]
 pub(super) struct TargetStoreArgs {
     /// The store; better in SUTLER_STORE__URL, '${env:NAME}' or '${file:PATH}' if it has a password
@@ -28,27 +28,27 @@ pub(super) struct TargetStoreArgs {
         value_parser = url
     )]
     url: Option<StoreUrl>,
-    /// The configuration of a broker: its store and its keys are meant, as far as nothing else is said
+    /// The configuration of a broker; its store and keys are used unless other flags name them
     #[arg(long, value_name = "FILE", env = "SUTLER_CONFIG")]
     config: Option<PathBuf>,
 }
 
-/// Reads a URL without repeating it when it is none.
+/// Parses a URL; the error does not quote it.
 pub(super) fn url(text: &str) -> Result<StoreUrl, String> {
     StoreUrl::try_from(text.to_owned())
 }
 
-/// A store that is open.
+/// An open store.
 pub(super) struct TargetStore {
     pub(super) store: Arc<dyn Store>,
-    /// What it is called, without secrets.
+    /// Name of the store, without secrets.
     pub(super) name: String,
-    /// Where the keys are, as far as the configuration says.
+    /// Path of the key file, if the configuration has one.
     pub(super) keys: Option<PathBuf>,
 }
 
 impl TargetStoreArgs {
-    /// Opens the store; it is brought up to date on the way.
+    /// Opens the store, which also migrates it.
     pub(super) async fn open(&self) -> Result<TargetStore, BoxError> {
         let config = match &self.config {
             Some(file) => Some(sutler::load(Some(file), &[])?.config.store),
@@ -67,11 +67,11 @@ impl TargetStoreArgs {
     }
 }
 
-/// Opens a store that is there, or can be made.
+/// Opens a store, creating it if it is missing.
 pub(super) async fn open(url: &StoreUrl) -> Result<(Arc<dyn Store>, String), BoxError> {
     let name = name(url)?;
     if let StoreUrl::Memory = url {
-        return Err("memory: ends with the process that has it; name a store that lasts".into());
+        return Err("memory: ends with its process; name a persistent store".into());
     }
     let store = match stores::open_url(url).await? {
         OpenedStore::Sqlite(store, _) => store as Arc<dyn Store>,
@@ -80,29 +80,29 @@ pub(super) async fn open(url: &StoreUrl) -> Result<(Arc<dyn Store>, String), Box
     Ok((store, name))
 }
 
-/// Refuses a file that is not there, where none shall be made.
+/// Fails if the file of a store is missing.
 pub(super) fn must_exist(url: &StoreUrl) -> Result<(), BoxError> {
     match url {
         StoreUrl::Sqlite(path) if !path.exists() => {
             let shown = path.display();
-            Err(format!("{shown} is not there; name the file of a store").into())
+            Err(format!("{shown} does not exist; name the file of a store").into())
         }
         StoreUrl::Sqlite(_) | StoreUrl::Memory | StoreUrl::Server(_) => Ok(()),
     }
 }
 
 impl TargetStoreArgs {
-    /// As [`must_exist`], for a store that was named here.
+    /// As [`must_exist`], for the chosen store.
     pub(super) fn must_exist(&self) -> Result<(), BoxError> {
         self.url.as_ref().map_or(Ok(()), must_exist)
     }
 }
 
-/// Reads keys that are there; none are made.
+/// Reads an existing key file.
 pub(super) fn keys(path: &Path) -> Result<KeyRing, BoxError> {
     if !path.exists() {
         let shown = path.display();
-        return Err(format!("the key file {shown} is not there; name it with --key-file").into());
+        return Err(format!("the key file {shown} does not exist; name it with --key-file").into());
     }
     Ok(KeyRing::file(path)?)
 }
@@ -122,8 +122,8 @@ fn name(url: &StoreUrl) -> Result<String, BoxError> {
     }
 }
 
-/// Scheme, servers and path of a URL: what tells stores apart and is no secret. Whatever stands before the
-/// last `@` may be part of a password.
+/// Scheme, servers and path of a URL, which are not secret. Everything before the last `@` may be part of a
+/// password.
 fn public_part(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return String::new();

@@ -1,11 +1,11 @@
-//! What operators are shown of the bundles of folders, where there is no registry: which are offered in which
-//! version, and what is wrong with the rest. Where there are registries: `registries.rs`.
+//! Administration page of bundles from folders: the offered ones with their versions, and faults of the others.
+//! Only without registries; with registries the page is in `registries.rs`.
 
 use serde_json::{Value, json};
 use std::sync::{Arc, PoisonError, RwLock};
 use sutler_bundle::{BundlesView, Snapshot};
 
-/// The last look at bundles, for whoever asks.
+/// The last snapshot of the folders.
 #[derive(Clone)]
 pub(in crate::commands::broker) struct FolderBundlesPage(Arc<RwLock<Arc<Snapshot>>>);
 
@@ -18,7 +18,7 @@ impl FolderBundlesPage {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    /// As the administration shows it.
+    /// The page as JSON.
     pub(in crate::commands::broker) fn page(&self) -> Value {
         let snapshot = self.0.read().unwrap_or_else(PoisonError::into_inner);
         json!(BundlesView::of_folders(&snapshot))

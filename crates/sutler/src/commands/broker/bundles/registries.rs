@@ -1,4 +1,4 @@
-//! Registries behind `sutler broker`: opened from the configuration, asked by chores, shown to operators.
+//! Registries of `sutler broker`: opened from the configuration, refreshed by periodic tasks, shown to operators.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use sutler_bundle::{
 };
 use sutler_registry::{Rules, TAG};
 
-/// Registries as they are configured.
+/// The configured registries and their periodic tasks.
 pub(in crate::commands::broker) struct Registries {
     sources: Arc<[Source]>,
     offers: Offers,
@@ -20,7 +20,7 @@ pub(in crate::commands::broker) struct Registries {
     deletions: Arc<Deletions>,
 }
 
-/// Opens what is configured; asks nobody. `None`: there is no registry, and developers may not push.
+/// Opens the configured registries without sending a request. `None` if there is no registry and pushes are off.
 pub(super) fn open(
     config: &BrokerConfig,
     offers: Offers,
@@ -38,7 +38,7 @@ fn pushes(config: &BrokerConfig) -> Pushes {
     }
 }
 
-/// Opens what is configured, be it nothing; asks nobody.
+/// As [`open`], but also without any registry.
 pub(super) fn open_any(
     config: &BrokerConfig,
     offers: Offers,
@@ -74,12 +74,12 @@ pub(super) fn open_any(
 }
 
 impl Registries {
-    /// What is done again and again, once across replicas.
+    /// The periodic tasks; each runs on one replica at a time.
     pub(in crate::commands::broker) fn chores(&self) -> [Arc<dyn Chore>; 2] {
         [self.refresh.clone(), self.deletions.clone()]
     }
 
-    /// Offers what is known, and has registries asked.
+    /// Publishes the stored bundles, and starts a refresh.
     pub(super) async fn start_publishing(
         &self,
         running: &Running,
@@ -102,7 +102,7 @@ impl Registries {
     }
 }
 
-/// What operators see and order.
+/// Pages and actions of the administration API.
 struct RegistryAdminPages(Arc<Shop>);
 
 const REFRESH: [&str; 2] = ["registries", "refresh"];

@@ -1,10 +1,10 @@
-//! What is done with an example in which round. Pure.
+//! Steps of each round of a bundle test. Pure.
 
 use serde_json::{Map, Value};
 use std::error::Error;
 use sutler_bundle::{Action, Example, LocalRequest, Manifest};
 
-/// One walk through the life of an example.
+/// One run through the lifecycle of an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TestRound {
     First,
@@ -30,13 +30,13 @@ impl TestRound {
                 "once more, with a second deprovision when nothing is there, as after a failure"
             }
             Self::Killed => {
-                "whoever starts an action is killed once it runs; the next one must find it"
+                "the process that starts an action is killed once it runs; the next one must find it"
             }
         }
     }
 }
 
-/// What is done, in words.
+/// Description of the rounds.
 pub(super) fn legend(examples: usize, rounds: &[TestRound]) -> String {
     let many = match examples {
         1 => "1 example".to_owned(),
@@ -56,7 +56,7 @@ pub(super) struct TestStep {
     pub(super) request: LocalRequest,
 }
 
-/// The life of an example. A bundle that cannot be bound is not, and one without an update is not changed.
+/// Steps of an example. Bind and unbind only for bindable plans, update only if the example has one.
 pub(super) fn steps(manifest: &Manifest, example: &Example, round: TestRound) -> Vec<TestStep> {
     let bindable = manifest
         .plan(&example.plan)
@@ -93,7 +93,7 @@ pub(super) fn steps(manifest: &Manifest, example: &Example, round: TestRound) ->
     steps
 }
 
-/// The examples; a bundle without any is tried with its first plan.
+/// The examples; without any, one with the first plan and no parameters.
 pub(super) fn examples(
     manifest: &Manifest,
     only: Option<&str>,
