@@ -17,14 +17,12 @@ mod pages;
 mod query;
 mod route;
 mod scan;
-mod stream;
 mod view;
 
 pub use backup::Backup;
 pub(crate) use backup::Copied;
 pub use pages::Pages;
 
-use crate::auth::{Auth, AuthFault};
 use crate::broker::BuildError;
 use crate::desk::{Desk, Given};
 use crate::front::Served;
@@ -43,6 +41,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use sutler_server::{Auth, AuthFault, Caller, Probes, RequestContext, streamed};
 
 /// Longest body of an order, in bytes.
 const ORDER_BYTES_MAX: usize = 16 * 1024;
@@ -169,29 +168,31 @@ impl Api {
         &self,
         request: Request<B>,
         at: usize,
-        probes: &crate::health::Probes,
+        context: &Arc<RequestContext>,
+        probes: &Probes,
     ) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let who = match self
+        let caller = match self
             .auth
             .admit(request.headers(), request.extensions())
             .await
         {
-            Ok(caller) => caller.name.to_string(),
+            Ok(caller) => caller,
             Err(rejection) => return http::rejected(rejection).map(Body::new),
         };
-        crate::observe::admitted(&who);
+        context.set_caller(&caller);
         if request.method() == hyper::Method::GET
             && let Some(rest) = request.uri().path().get(at..)
             && rest.trim_start_matches('/') == "metrics"
-            && let Some(page) = probes.metrics()
+            && let Some(page) = probes.metrics(context)
         {
             return page.map(Body::new);
         }
-        let answered = sutler_journal::catch_panic(self.answer(request, at, who)).await;
+        let answered =
+            sutler_journal::catch_panic(self.answer(request, at, &caller, context)).await;
         match answered {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => fault.into(),
@@ -203,12 +204,14 @@ impl Api {
         &self,
         request: Request<B>,
         at: usize,
-        who: String,
+        caller: &Caller,
+        context: &Arc<RequestContext>,
     ) -> Result<Response<Body>, Fault>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let who = caller.name.to_string();
         let (parts, body) = request.into_parts();
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let route = route::route(&parts.method, path)?;
@@ -242,7 +245,7 @@ impl Api {
             Route::Export => {
                 self.note(desk, Deed::Export, By::wordless(who), None)
                     .await?;
-                let (response, pieces) = stream::streamed("application/x-ndjson");
+                let (response, pieces) = streamed("application/x-ndjson");
                 tokio::spawn(export::write(desk.clone(), pieces));
                 Ok(response)
             }
@@ -263,7 +266,13 @@ impl Api {
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
                 let by = By { who, reason };
-                obeyed(desk, resource, &Given { command, by }).await
+                let context = context.clone();
+                let given = Given {
+                    command,
+                    by,
+                    context,
+                };
+                obeyed(desk, resource, &given).await
             }
         }
     }

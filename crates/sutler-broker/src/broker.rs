@@ -1,9 +1,8 @@
 //! Putting a broker together: catalog, services, store, authentication.
 //!
-//! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
+//! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
 
 use crate::admin::{Admin, Backup, Copied};
-use crate::auth::{Auth, AuthFault};
 use crate::canary::{CANARY, META, PROBE, prove_keys};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::chore::{self, Chore, Chores};
@@ -12,13 +11,11 @@ use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
 use crate::front::{Front, Served, router};
 use crate::handover::Handover;
-use crate::health::{self, Probes, Watched};
+use crate::health::{self, BrokerHealth, Watched};
 use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
-use crate::schema::SchemaFault;
-use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
 use crate::stock::{Stock, host_queue_of, queue_of};
@@ -27,11 +24,12 @@ use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
+    Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
+use sutler_schema::SchemaError;
+use sutler_server::{Auth, AuthFault, Places, Probes, Secured, Tls, TlsFault, Turnstile};
 use tokio_util::sync::CancellationToken;
 
 /// Why a broker does not start. Each says what to do.
@@ -45,7 +43,7 @@ pub enum BuildError {
     CatalogFile(#[from] CatalogFileError),
     /// A parameter schema cannot be used.
     #[error(transparent)]
-    Schema(#[from] SchemaFault),
+    Schema(#[from] SchemaError),
     /// An offering without a service.
     #[error(
         "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
@@ -79,7 +77,7 @@ pub enum BuildError {
     NoCredentials(&'static str),
     /// The realm's name cannot be used.
     #[error("the realm's name cannot be used: {0}")]
-    Realm(#[from] sutler_journal::InvalidKey),
+    Realm(#[from] sutler_journal::KeyError),
     /// A platform's prefix cannot be used.
     #[error("the prefix {0:?} cannot be used: {1}")]
     Prefix(String, #[source] PrefixFault),
@@ -121,7 +119,8 @@ pub struct Broker {
     copied: Option<Copied>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
-    probes: Probes,
+    metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+    public_metrics: bool,
     pub(crate) chores: Vec<Arc<dyn Chore>>,
     pub(crate) awaits_keeper: bool,
 }
@@ -147,7 +146,8 @@ impl Broker {
             copied: None,
             replaced: HashMap::new(),
             tls: None,
-            probes: Probes::default(),
+            metrics_page: None,
+            public_metrics: false,
             chores: Vec::new(),
             awaits_keeper: false,
         }
@@ -279,14 +279,14 @@ impl Broker {
     /// What the administration shows as its metrics, in the text format of Prometheus.
     #[must_use]
     pub fn metrics_page(mut self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        self.probes.metrics = Some(Arc::new(page));
+        self.metrics_page = Some(Arc::new(page));
         self
     }
 
     /// Shows the metrics to everybody who can reach the broker's port, at `/metrics`.
     #[must_use]
     pub fn public_metrics(mut self) -> Self {
-        self.probes.public_metrics = true;
+        self.public_metrics = true;
         self
     }
 
@@ -296,7 +296,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<Running, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        let observed = Arc::new(ObservedStore::new(store));
+        let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
         let mut platforms = self.platforms;
         match self.auth {
@@ -309,7 +309,7 @@ impl Broker {
             }),
         }
         let platforms = admit(platforms)?;
-        let tls = self.tls.map(Secured::new).transpose()?;
+        let tls = self.tls.map(Secured::new).transpose()?.map(Arc::new);
         platforms.iter().for_each(|it| it.auth.warm());
         let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
@@ -324,9 +324,10 @@ impl Broker {
         }
         let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
         let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
+        let health = Arc::new(BrokerHealth::default());
         if let Some(stock) = shelves.first() {
             tokio::spawn(health::watch(Watched {
-                health: self.probes.health.clone(),
+                health: health.clone(),
                 store: observed,
                 engine: engine.clone(),
                 canary: stock.records.key(META, CANARY),
@@ -334,7 +335,8 @@ impl Broker {
             }));
         }
         let replaced = Arc::new(self.replaced);
-        let places = Places::new(settings.limits.clone());
+        let draining = CancellationToken::new();
+        let places = Places::new(settings.limits.clone(), draining.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
             let engine = engine.clone();
             let http = Http {
@@ -357,9 +359,14 @@ impl Broker {
             plans,
             settings,
             tls,
-            draining: CancellationToken::new(),
+            draining,
             admin,
-            probes: self.probes,
+            probes: Probes {
+                health: health.clone(),
+                metrics: self.metrics_page,
+                public_metrics: self.public_metrics,
+            },
+            health,
             chores,
         };
         Ok(Running(Arc::new(front)))
@@ -403,16 +410,12 @@ impl Running {
 
     /// How many operations run here.
     pub fn running(&self) -> usize {
-        self.0.engine.running()
+        self.0.engine.operations_running()
     }
 
     /// Stops claiming, waits for what runs, gives the rest back.
     pub async fn shut_down(&self) {
-        self.0.engine.shut_down(self.drain()).await;
-    }
-
-    pub(crate) fn drain(&self) -> Duration {
-        self.0.settings.drain
+        self.0.engine.shut_down(self.0.settings.drain).await;
     }
 }
 

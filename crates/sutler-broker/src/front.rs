@@ -6,13 +6,10 @@
 use crate::admin::Api;
 use crate::broker::BuildError;
 use crate::chore::Chores;
-use crate::health::Probes;
-use crate::http::{self, Http, PATHS, Reply};
-use crate::measure::Route;
-use crate::observe;
+use crate::health::BrokerHealth;
+use crate::http::{self, ADMIN, Http, PATHS, Reply, request_id};
 use crate::plans::{Footings, Plans, Slot};
 use crate::platform::Prefix;
-use crate::server::Secured;
 use crate::settings::Settings;
 use crate::stock::Stock;
 use axum::body::Body;
@@ -20,6 +17,7 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
+use sutler_server::{Probes, RequestContext, Secured};
 use tokio_util::sync::CancellationToken;
 
 /// One platform as it is served.
@@ -35,11 +33,12 @@ pub(crate) struct Front {
     pub engine: Engine,
     pub plans: Arc<Plans>,
     pub settings: Arc<Settings>,
-    pub tls: Option<Secured>,
+    pub tls: Option<Arc<Secured>>,
     /// Fires when the broker is about to stop.
     pub draining: CancellationToken,
     /// Administration, where there is any.
     pub admin: Option<Api>,
+    pub health: Arc<BrokerHealth>,
     pub probes: Probes,
     /// Work of whoever builds on this broker, where there is any.
     pub chores: Option<Arc<Chores>>,
@@ -47,18 +46,23 @@ pub(crate) struct Front {
 
 impl Front {
     /// Answers one request. Never fails, never panics.
-    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    pub(crate) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let begun = observe::begin(&request);
+        let context = RequestContext::begin(&request, request_id(request.headers()));
         // Boxed once, here: what is around it is small to move, and a connection that waits keeps no
         // room for it.
-        observe::request(begun, Box::pin(self.dispatch(request))).await
+        let answered = Box::pin(self.dispatch(request, &context));
+        context.observe(answered).await
     }
 
-    async fn dispatch<B>(&self, request: Request<B>) -> Response<Body>
+    async fn dispatch<B>(
+        &self,
+        request: Request<B>,
+        context: &Arc<RequestContext>,
+    ) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -66,27 +70,27 @@ impl Front {
         if let Some(admin) = &self.admin
             && let Some(at) = admin.ends_at(request.uri().path())
         {
-            observe::routed(Route::Admin);
+            context.set_route(&ADMIN);
             // Boxed: what platforms ask for should not carry its size around.
-            return Box::pin(admin.handle(request, at, &self.probes)).await;
+            return Box::pin(admin.handle(request, at, context, &self.probes)).await;
         }
-        self.serve(request).await.map(Body::new)
+        self.serve(request, context).await.map(Body::new)
     }
 
     /// Answers a request of a platform.
-    async fn serve<B>(&self, request: Request<B>) -> Reply
+    async fn serve<B>(&self, request: Request<B>, context: &Arc<RequestContext>) -> Reply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let path = request.uri().path();
-        if let Some(reply) = self.probes.answer(request.method(), path) {
+        if let Some(reply) = self.probes.answer(request.method(), path, context) {
             return reply;
         }
         let mut platforms = self.platforms.iter();
         let found = platforms.find_map(|it| Some((it, it.prefix.ends_at(path)?)));
         match found {
-            Some((platform, at)) => platform.http.handle(request, at).await,
+            Some((platform, at)) => platform.http.handle(request, at, context).await,
             None => http::nowhere(),
         }
     }
@@ -112,7 +116,7 @@ pub(crate) fn router(front: &Arc<Front>) -> axum::Router {
     let answering = front.clone();
     let answer = move |request: axum::extract::Request| {
         let front = answering.clone();
-        async move { front.handle(request).await }
+        async move { front.answer(request).await }
     };
     let mut router = axum::Router::new();
     if let Some(admin) = &front.admin {

@@ -1,20 +1,17 @@
 //! Whether the broker lives and can work: `/healthz` and `/readyz`.
 //!
 //! A loop looks at the store and the lease once a second and keeps what it found; a probe only reads
-//! that, so nobody can load the store by asking. The same loop samples the queues for `measure.rs`.
-//! Strangers may ask, so an answer is one sentence and names nothing.
+//! that, so nobody can load the store by asking. The same loop samples the queues for `metrics.rs`.
+//! The paths are in `sutler_server::Probes`.
 
-use crate::content::Content;
-use crate::http::Reply;
-use crate::measure::{self, Route};
-use crate::observe;
+use crate::metrics;
 use bytes::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{Method, Response, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use sutler_journal::{Commit, Engine, Key, ObservedStore, Store};
+use sutler_journal::{Commit, Engine, Key, MeteredStore, Store};
+use sutler_server::metrics::ready_is;
+use sutler_server::{Health, Readiness};
 use tokio::time::{Instant, timeout};
 
 /// How often the store and the lease are looked at.
@@ -27,7 +24,7 @@ const COUNT_EVERY: Duration = Duration::from_secs(5);
 /// What the last look found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Readiness {
+enum Finding {
     Ready,
     Draining,
     NoLease,
@@ -35,7 +32,7 @@ pub(crate) enum Readiness {
     StoreReadOnly,
 }
 
-impl Readiness {
+impl Finding {
     const ALL: [Self; 5] = [
         Self::Ready,
         Self::Draining,
@@ -67,125 +64,71 @@ struct Look {
 }
 
 /// What follows from a look.
-fn judge(look: Look) -> Readiness {
+fn judge(look: Look) -> Finding {
     match look {
-        Look { stopping: true, .. } => Readiness::Draining,
-        Look { reads: false, .. } => Readiness::StoreSilent,
-        Look { writes: false, .. } => Readiness::StoreReadOnly,
-        Look { lease: false, .. } => Readiness::NoLease,
-        Look { .. } => Readiness::Ready,
+        Look { stopping: true, .. } => Finding::Draining,
+        Look { reads: false, .. } => Finding::StoreSilent,
+        Look { writes: false, .. } => Finding::StoreReadOnly,
+        Look { lease: false, .. } => Finding::NoLease,
+        Look { .. } => Finding::Ready,
     }
 }
 
 /// The last thing known. It was ready when it started: its keys were proved against the store.
-pub(crate) struct Health(AtomicU8);
+pub(crate) struct BrokerHealth(AtomicU8);
 
-impl Default for Health {
+impl Default for BrokerHealth {
     fn default() -> Self {
-        Self(AtomicU8::new(Readiness::Ready as u8))
+        Self(AtomicU8::new(Finding::Ready as u8))
     }
 }
 
-impl Health {
+impl BrokerHealth {
     /// The broker was told to stop: say so from now on.
     pub(crate) fn draining(&self) {
-        self.keep(Readiness::Draining);
+        self.keep(Finding::Draining);
     }
 
-    pub(crate) fn readiness(&self) -> Readiness {
+    fn found(&self) -> Finding {
         let kept = self.0.load(Ordering::Relaxed);
-        Readiness::ALL[usize::from(kept).min(Readiness::ALL.len() - 1)]
+        Finding::ALL[usize::from(kept).min(Finding::ALL.len() - 1)]
     }
 
-    fn keep(&self, found: Readiness) {
-        let before = self.readiness();
-        if before == found || before == Readiness::Draining {
+    fn keep(&self, found: Finding) {
+        let before = self.found();
+        if before == found || before == Finding::Draining {
             return;
         }
         self.0.store(found as u8, Ordering::Relaxed);
-        measure::ready_is(found == Readiness::Ready);
+        ready_is(found == Finding::Ready);
         match found {
-            Readiness::Ready => tracing::info!("ready again"),
-            Readiness::Draining => tracing::info!("no longer ready: stopping"),
-            Readiness::NoLease | Readiness::StoreSilent | Readiness::StoreReadOnly => {
+            Finding::Ready => tracing::info!("ready again"),
+            Finding::Draining => tracing::info!("no longer ready: stopping"),
+            Finding::NoLease | Finding::StoreSilent | Finding::StoreReadOnly => {
                 tracing::warn!(reason = found.sentence().trim_end(), "not ready");
             }
         }
     }
-
-    /// `/healthz`: the process answers, so it lives.
-    pub(crate) fn alive() -> Reply {
-        page(StatusCode::OK, "The broker lives.\n")
-    }
-
-    /// `/readyz`
-    pub(crate) fn ready(&self) -> Reply {
-        let readiness = self.readiness();
-        if readiness == Readiness::Ready {
-            return page(StatusCode::OK, readiness.sentence());
-        }
-        let mut reply = page(StatusCode::SERVICE_UNAVAILABLE, readiness.sentence());
-        let again = HeaderValue::from_static("1");
-        reply.headers_mut().insert(RETRY_AFTER, again);
-        reply
-    }
 }
 
-/// What anybody may ask: whether the broker lives, whether it is ready, and what it measures.
-#[derive(Clone, Default)]
-pub(crate) struct Probes {
-    pub health: Arc<Health>,
-    /// Makes the page of metrics.
-    pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
-    /// Whether it is shown on the broker's own port.
-    pub public_metrics: bool,
-}
-
-impl Probes {
-    /// Answers, if one of them is asked for.
-    pub(crate) fn answer(&self, method: &Method, path: &str) -> Option<Reply> {
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return None;
-        }
-        match path {
-            "/healthz" => {
-                observe::routed(Route::Health);
-                Some(Health::alive())
-            }
-            "/readyz" => {
-                observe::routed(Route::Health);
-                Some(self.health.ready())
-            }
-            "/metrics" if self.public_metrics => self.metrics(),
-            _ => None,
-        }
+impl Health for BrokerHealth {
+    fn alive(&self) -> &'static str {
+        "The broker lives.\n"
     }
 
-    /// The metrics, wherever they are shown; `None` if nobody keeps them.
-    pub(crate) fn metrics(&self) -> Option<Reply> {
-        let text = self.metrics.as_ref()?();
-        observe::routed(Route::Metrics);
-        let mut reply = page(StatusCode::OK, text);
-        let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        reply.headers_mut().insert(CONTENT_TYPE, format);
-        Some(reply)
+    fn readiness(&self) -> Readiness {
+        let found = self.found();
+        Readiness {
+            ready: found == Finding::Ready,
+            sentence: found.sentence(),
+        }
     }
-}
-
-fn page(status: StatusCode, text: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Content::of(text));
-    *reply.status_mut() = status;
-    let headers = reply.headers_mut();
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(CONTENT_TYPE, plain);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    reply
 }
 
 /// What the loop looks at.
 pub(crate) struct Watched {
-    pub health: Arc<Health>,
-    pub store: Arc<ObservedStore>,
+    pub health: Arc<BrokerHealth>,
+    pub store: Arc<MeteredStore>,
     pub engine: Engine,
     /// A document that is there, to be read.
     pub canary: Key,
@@ -195,7 +138,7 @@ pub(crate) struct Watched {
 
 /// Looks again and again, until the engine is told to stop.
 pub(crate) async fn watch(watched: Watched) {
-    measure::ready_is(true);
+    ready_is(true);
     let mut counted: Option<Instant> = None;
     loop {
         let look = watched.look().await;
@@ -243,7 +186,7 @@ impl Watched {
 
     async fn count(&self) {
         match timeout(ANSWER_WITHIN, self.store.stats()).await {
-            Ok(Ok(stats)) => measure::queues_stand(&stats, self.oldest(&stats).await),
+            Ok(Ok(stats)) => metrics::queues_stand(&stats, self.oldest(&stats).await),
             Ok(Err(error)) => tracing::debug!(%error, "the queues could not be counted"),
             Err(_) => tracing::debug!("the queues could not be counted in time"),
         }
@@ -263,8 +206,8 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
-    use super::{Health, Look, Readiness, judge};
-    use hyper::StatusCode;
+    use super::{BrokerHealth, Finding, Look, judge};
+    use sutler_server::Health as _;
 
     const WELL: Look = Look {
         stopping: false,
@@ -276,21 +219,21 @@ mod tests {
     #[test]
     fn ready_means_that_the_store_answers_the_lease_holds_and_nothing_stops() {
         let cases = [
-            (WELL, Readiness::Ready),
+            (WELL, Finding::Ready),
             (
                 Look {
                     stopping: true,
                     reads: false,
                     ..WELL
                 },
-                Readiness::Draining,
+                Finding::Draining,
             ),
             (
                 Look {
                     lease: false,
                     ..WELL
                 },
-                Readiness::NoLease,
+                Finding::NoLease,
             ),
             (
                 Look {
@@ -298,14 +241,14 @@ mod tests {
                     lease: false,
                     ..WELL
                 },
-                Readiness::StoreSilent,
+                Finding::StoreSilent,
             ),
             (
                 Look {
                     writes: false,
                     ..WELL
                 },
-                Readiness::StoreReadOnly,
+                Finding::StoreReadOnly,
             ),
         ];
         for (look, expected) in cases {
@@ -315,11 +258,10 @@ mod tests {
 
     #[test]
     fn a_broker_that_stops_is_not_ready_again() {
-        let health = Health::default();
-        assert_eq!(health.ready().status(), StatusCode::OK);
+        let health = BrokerHealth::default();
+        assert!(health.readiness().ready);
         health.draining();
-        health.keep(Readiness::Ready);
-        assert_eq!(health.ready().status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(Health::alive().status(), StatusCode::OK);
+        health.keep(Finding::Ready);
+        assert!(!health.readiness().ready);
     }
 }

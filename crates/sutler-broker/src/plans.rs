@@ -17,17 +17,18 @@ pub use offering::Offering;
 pub use swap::Slot;
 
 use crate::broker::BuildError;
-use crate::content::Content;
 use crate::keeper::{Kept as Keeping, Standing};
+use crate::plan_schemas::compile_schemas;
 use crate::records::{PLAN, RecordError, Records};
-use crate::schema::ParameterSchemas;
 use crate::service::UntypedService;
 use listing::Listing;
 use sheets::{Pad, Sheets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use sutler_journal::{Key, Place, Version};
+use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
+use sutler_schema::ParameterSchemas;
+use sutler_server::Content;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -118,7 +119,7 @@ impl Cache {
 
     fn keep(&self, pinned: PinnedPlan, digest: &str) -> Arc<OfferedPlan> {
         // What is offered was compiled before; a copy whose schemas were good once is used as it is.
-        let schemas = ParameterSchemas::compile(&pinned).unwrap_or_default();
+        let schemas = compile_schemas(&pinned).unwrap_or_default();
         let plan = Arc::new(OfferedPlan {
             pinned: Arc::new(pinned),
             digest: digest.to_owned(),
@@ -235,7 +236,8 @@ impl Plans {
                 "the copy of an instance's plan is missing in the store",
             )
         })?;
-        let (pinned, _) = records.open::<PinnedPlan>(Place::Document(&key), &document.body)?;
+        let (pinned, _) =
+            records.open::<PinnedPlan>(SealContext::Document(&key), &document.body)?;
         Ok(self.cache.keep(pinned, digest))
     }
 }

@@ -4,10 +4,10 @@
 //! the catalog and the engine and never see each other's instances. Which one a request is for is
 //! found in `front.rs`.
 
-use crate::auth::{Auth, AuthFault};
 use crate::broker::BuildError;
 use secrecy::SecretString;
 use std::fmt;
+use sutler_server::{Auth, AuthFault};
 
 /// Longest prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = 128;

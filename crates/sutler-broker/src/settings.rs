@@ -2,8 +2,8 @@
 
 use crate::catalog_file::KindSettings;
 use crate::keeper::Patience;
-use crate::server::Limits;
 use std::time::Duration;
+use sutler_server::{BodyLimits, Limits, ServerSettings};
 
 /// The choices, with their defaults.
 #[derive(Clone, Debug)]
@@ -67,6 +67,26 @@ impl Default for Settings {
             limits: Limits::default(),
             instances: KindSettings::default(),
             bindings: KindSettings::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The part that the server needs.
+    pub(crate) fn server(&self) -> ServerSettings {
+        ServerSettings {
+            headers_within: self.headers_within,
+            drain: self.drain,
+            drain_notice: self.drain_notice,
+            limits: self.limits.clone(),
+        }
+    }
+
+    /// The limits of a request body.
+    pub(crate) fn body_limits(&self) -> BodyLimits {
+        BodyLimits {
+            bytes_max: self.body_bytes_max,
+            within: self.body_within,
         }
     }
 }

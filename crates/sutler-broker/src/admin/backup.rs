@@ -4,7 +4,6 @@
 //! whatever happens, no copy is left behind. How a store copies itself is the store's business.
 
 use super::answer::Fault;
-use super::stream::{Pieces, streamed};
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sutler_journal::OperationId;
+use sutler_server::{Pieces, streamed};
 
 /// Bytes sent at a time.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -5,14 +5,14 @@
 
 use super::audit::AUDIT;
 use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
-use super::stream::Pieces;
 use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::records::{BINDING, INSTANCE, Kept, PLAN, RecordError};
 use bytes::Bytes;
 use std::io;
-use sutler_journal::{Document, Key, List, OperationId, Place, StoreError};
+use sutler_journal::{Document, Key, List, OperationId, SealContext, StoreError};
+use sutler_server::Pieces;
 
 /// Documents read at a time.
 const CHUNK: usize = 50;
@@ -111,7 +111,7 @@ async fn whole(desk: &Desk, listed: Document) -> Result<Option<DocumentLine>, St
 }
 
 fn pins(desk: &Desk, document: &Document) -> Result<Vec<OperationId>, RecordError> {
-    let (records, place) = (&desk.stock.records, Place::Document(&document.key));
+    let (records, place) = (&desk.stock.records, SealContext::Document(&document.key));
     if document.key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, &document.body)?;
         return Ok(Kept::pins(&at));

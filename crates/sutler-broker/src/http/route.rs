@@ -3,9 +3,9 @@
 //! Ids may contain anything once decoded, a slash too, so segments are split before they are decoded
 //! (B-020). Doubled slashes in front, as from a broker URL that ends in one, do no harm.
 
-use crate::server::Sort;
 use hyper::Method;
 use sutler_osb::{BindingId, InstanceId};
+use sutler_server::Sort;
 
 /// The paths as a router matches them: all below `/v2`, so that what is not there, an empty id for
 /// instance, is answered with a sentence too; also behind a URL that ends in a slash.

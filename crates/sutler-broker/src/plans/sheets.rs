@@ -5,10 +5,10 @@
 //! before it: whatever sheet comes before, the bytes stay. Knows bytes only: which offerings there are is decided
 //! in `plans/swap.rs`.
 
-use crate::content::Content;
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use sutler_server::Content;
 
 /// Most bytes of a sheet. An offering that is longer has one to itself.
 const SHEET_BYTES: usize = 64 * 1024;

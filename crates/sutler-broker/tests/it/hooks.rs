@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{Broker, BuildError, Service};
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{
     Clock, KeyRing, MemoryStore, OperationFilter, OperationList, OperationRow, Store, StoreTime,
 };
@@ -43,7 +43,7 @@ impl Clock for Together {
     }
 }
 
-type Tap = Box<dyn FnMut(&Call<'_>) -> Fate + Send>;
+type Tap = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
 
 /// A store that outlives the brokers on it.
 struct RestartableBroker {
@@ -62,18 +62,18 @@ impl RestartableBroker {
         Self {
             memory: Arc::new(MemoryStore::with_clock(clock.clone())),
             clock,
-            tap: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Fate::Through))),
+            tap: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Intercept::Pass))),
             ring: KeyRing::fresh_line("first").to_string(),
         }
     }
 
     /// From now on, calls of the store meet this fate.
-    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Fate + Send + 'static) {
+    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
         *self.tap.lock().unwrap() = Box::new(tap);
     }
 
     fn mend(&self) {
-        self.tap(|_| Fate::Through);
+        self.tap(|_| Intercept::Pass);
     }
 
     /// Lets a long time pass at once. Leases run out by it; brokers come back under a new name.
@@ -104,9 +104,9 @@ impl RestartableBroker {
     ) -> Result<Room, BuildError> {
         let cut = Arc::new(AtomicBool::new(false));
         let (tap, dead) = (self.tap.clone(), cut.clone());
-        let store = Tapped::new(self.memory.clone(), move |call| {
+        let store = InterceptingStore::new(self.memory.clone(), move |call| {
             if dead.load(Ordering::Relaxed) {
-                return Fate::Never;
+                return Intercept::CrashBefore;
             }
             tap.lock().unwrap()(call)
         });

@@ -1,7 +1,7 @@
 //! `sutler store`: maintenance of a store without a broker: layout, counts, consistency, copies into other stores.
 //!
 //! Flags and dispatch. The choice of the store is in `store/target_store.rs`, each verb has its own file. The work
-//! is done by the journal (`sutler_journal::copy`, `sutler_journal::examine`).
+//! is done by the journal (`sutler_journal::copy`, `sutler_journal::inspect`).
 
 mod check;
 mod copy;

@@ -203,7 +203,7 @@ fn registries(config: &BrokerConfig, findings: &mut CheckFindings) {
             let reason = "must be of small letters, digits and `-`, from 1 to 32 of them";
             findings.fault(&path, reason);
         }
-        if name == sutler_registry::PUSHED {
+        if name == sutler_registry::PUSHED_REGISTRY {
             let reason = "is the name of what developers push; give it another";
             findings.fault(&path, reason);
         }

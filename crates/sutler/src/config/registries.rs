@@ -9,9 +9,9 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use sutler_registry::{
-    Credentials, HUB_HOST, HUB_REGISTRY_URL, HUB_URL, ImageRegistry, ImageSettings, IndexRegistry,
-    IndexSettings, Names, OpenShiftRegistry, OpenShiftSettings, QUAY_URL, Reach, Registry, Wanted,
-    Wishes,
+    Credentials, HUB_HOST, HUB_REGISTRY_URL, HUB_URL, HttpSettings, ImageFilter, ImageRegistry,
+    ImageSelection, ImageSettings, IndexRegistry, IndexSettings, ListingMethod, OpenShiftRegistry,
+    OpenShiftSettings, QUAY_URL, Registry,
 };
 
 /// Maximum size of a file that a block names, in bytes.
@@ -41,9 +41,9 @@ pub fn open_registry(
         );
     }
     let common = RegistryOptions {
-        wanted: wanted(block)?,
+        filter: filter(block)?,
         credentials: credentials(block, variable)?,
-        reach: reach(block, variable)?,
+        http: http(block, variable)?,
     };
     match block.kind {
         RegistryKind::Oci | RegistryKind::Dockerhub | RegistryKind::Quay => images(block, common),
@@ -60,9 +60,9 @@ pub fn open_registry(
                 name: block.name.clone(),
                 url: block.url.clone().ok_or_else(|| format!("needs {api}"))?,
                 namespaces: block.namespaces.clone(),
-                wanted: common.wanted,
+                filter: common.filter,
                 credentials: common.credentials,
-                reach: common.reach,
+                http: common.http,
             })?;
             Ok(Arc::new(registry))
         }
@@ -70,9 +70,9 @@ pub fn open_registry(
             let registry = IndexRegistry::new(IndexSettings {
                 name: block.name.clone(),
                 url: needed(block.url.as_ref(), "url")?,
-                wanted: common.wanted,
+                filter: common.filter,
                 credentials: common.credentials,
-                reach: common.reach,
+                http: common.http,
             })?;
             Ok(Arc::new(registry))
         }
@@ -81,14 +81,14 @@ pub fn open_registry(
 
 /// Options of all kinds of registries.
 struct RegistryOptions {
-    wanted: Wanted,
+    filter: ImageFilter,
     credentials: Credentials,
-    reach: Reach,
+    http: HttpSettings,
 }
 
 fn images(block: &RegistryConfig, common: RegistryOptions) -> Result<Arc<dyn Registry>, String> {
     let given = |url: &Option<String>, own: &str| url.clone().unwrap_or_else(|| own.to_owned());
-    let listed = (!block.images.is_empty()).then(|| Names::Images(block.images.clone()));
+    let listed = (!block.images.is_empty()).then(|| ListingMethod::Images(block.images.clone()));
     let org = || needed(block.org.as_ref(), "org");
     let (url, pull_from, names) = match block.kind {
         RegistryKind::Dockerhub => {
@@ -101,7 +101,7 @@ fn images(block: &RegistryConfig, common: RegistryOptions) -> Result<Arc<dyn Reg
             };
             let names = match listed {
                 Some(listed) => listed,
-                None => Names::DockerHub { url, org: org()? },
+                None => ListingMethod::DockerHub { url, org: org()? },
             };
             let registry = given(&block.registry_url, HUB_REGISTRY_URL);
             (registry, Some(HUB_HOST.to_owned()), names)
@@ -111,13 +111,13 @@ fn images(block: &RegistryConfig, common: RegistryOptions) -> Result<Arc<dyn Reg
             let registry = given(&block.registry_url, &url);
             let names = match listed {
                 Some(listed) => listed,
-                None => Names::Quay { url, org: org()? },
+                None => ListingMethod::Quay { url, org: org()? },
             };
             (registry, None, names)
         }
         RegistryKind::Oci | RegistryKind::Openshift | RegistryKind::Index => {
             let org = block.org.clone();
-            let names = listed.unwrap_or(Names::Catalog { org });
+            let names = listed.unwrap_or(ListingMethod::Catalog { org });
             (needed(block.url.as_ref(), "url")?, None, names)
         }
     };
@@ -126,10 +126,10 @@ fn images(block: &RegistryConfig, common: RegistryOptions) -> Result<Arc<dyn Reg
         url,
         pull_from: block.pull_from.clone().or(pull_from),
         platform: block.platform.clone(),
-        names,
-        wanted: common.wanted,
+        listing: names,
+        filter: common.filter,
         credentials: common.credentials,
-        reach: common.reach,
+        http: common.http,
     })?;
     Ok(Arc::new(registry))
 }
@@ -139,8 +139,8 @@ fn needed(value: Option<&String>, key: &str) -> Result<String, String> {
     value.ok_or_else(|| format!("needs `{key}` for a registry of its `type`"))
 }
 
-fn wanted(block: &RegistryConfig) -> Result<Wanted, String> {
-    Wanted::new(&Wishes {
+fn filter(block: &RegistryConfig) -> Result<ImageFilter, String> {
+    ImageFilter::new(&ImageSelection {
         allow: block.white_list.clone(),
         deny: block.black_list.clone(),
         default_tag: block.tag.default.clone(),
@@ -148,19 +148,19 @@ fn wanted(block: &RegistryConfig) -> Result<Wanted, String> {
     })
 }
 
-fn reach(block: &RegistryConfig, variable: &EnvLookup<'_>) -> Result<Reach, String> {
+fn http(block: &RegistryConfig, variable: &EnvLookup<'_>) -> Result<HttpSettings, String> {
     let proxy = block.proxy.as_ref().map(|it| it.reveal(variable));
     let proxy = proxy.transpose();
-    let authorities = block
+    let ca_certificates = block
         .ca
         .as_ref()
         .map(|FilePath(path)| read(path))
         .transpose()?;
-    Ok(Reach {
-        authorities: authorities.map(String::into_bytes),
+    Ok(HttpSettings {
+        ca_certificates: ca_certificates.map(String::into_bytes),
         proxy: proxy.map_err(|why| format!("has a `proxy` that {why}"))?,
-        answer_within: block.answer_within.0,
-        ..Reach::default()
+        response_timeout: block.answer_within.0,
+        ..HttpSettings::default()
     })
 }
 

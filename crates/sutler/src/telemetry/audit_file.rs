@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use sutler_broker::AUDIT_TARGET;
-use sutler_broker::measure::{self, Success};
+use sutler_broker::metrics::{self, Success};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
@@ -84,7 +84,7 @@ impl<S: Subscriber> Layer<S> for AuditLayer {
         let mut line = Value::Object(entry).to_string();
         line.push('\n');
         let written = self.0.write(&line);
-        measure::audited(Success::from(&written));
+        metrics::audited(Success::from(&written));
         if let Err(error) = written {
             let entry = line.trim_end();
             tracing::error!(%error, entry, "an audit line could not be written; make room for it, then keep this one");

@@ -3,7 +3,7 @@
 use super::TelemetryError;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::time::Duration;
-use sutler_broker::measure;
+use sutler_broker::metrics;
 
 /// Buckets of durations, from half a millisecond (polls) to ten minutes (databases).
 const SECONDS: [f64; 18] = [
@@ -29,7 +29,7 @@ impl MetricsRecorder {
             .and_then(|it| it.set_buckets_for_metric(suffix("_group_size"), &GROUPS))
             .and_then(PrometheusBuilder::install_recorder)
             .map_err(|_| TelemetryError::Twice)?;
-        measure::describe();
+        metrics::describe();
         let upkeep = handle.clone();
         tokio::spawn(async move {
             loop {

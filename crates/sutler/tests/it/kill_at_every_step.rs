@@ -20,7 +20,7 @@ mod traced_broker;
 
 use kill_loop::{Coverage, Victim};
 use std::sync::Arc;
-use sutler_servers::say;
+use sutler_servers::print_line;
 
 /// Lives that are led at the same time.
 const WORKERS: usize = 2;
@@ -34,7 +34,7 @@ fn kill_at_every_step(victim: Victim, least: usize, lives: fn(Victim, &Arc<Cover
             scope.spawn(move || lives(victim, &coverage));
         }
     });
-    say(&coverage.report(victim));
+    print_line(&coverage.report(victim));
     for action in platform::ACTIONS {
         let kills = coverage.kills_during(action);
         assert!(kills >= least, "only {kills} kills during {action}");

@@ -5,7 +5,7 @@ use crate::process::{Broker, folder};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use sutler_servers::registry::{self, Entry, Image};
+use sutler_servers::docker_registry::{self, Image, RegistryAccess};
 use sutler_servers::{Demands, podman};
 
 const USER: &str = "me:hush-hush";
@@ -100,13 +100,13 @@ fn lives(broker: &Broker, pushed: &Value) {
 /// Regression: R22.
 #[test]
 fn what_a_developer_pushed_stays_beside_a_registry_and_runs() {
-    let Some(server) = registry::own(Demands::default(), Entry::Open) else {
+    let Some(server) = docker_registry::own(Demands::default(), RegistryAccess::Open) else {
         return;
     };
     let Some(engine) = podman::shared().filter(|it| it.is_own()) else {
         return;
     };
-    let image = engine.image(&format!("pushed-{}", server.place().port), SCRIPT);
+    let image = engine.image(&format!("pushed-{}", server.admin_url().port), SCRIPT);
     server.push(
         "org/listed-apb",
         "latest",

@@ -15,10 +15,10 @@ mod round_trips;
 mod start_latency;
 mod url_secrets;
 
-use sutler_servers::{Demands, Place, Server};
+use sutler_servers::{Demands, Server, ServerUrl};
 
 /// What is done with a place.
-type Look<'a> = &'a mut dyn FnMut(&Place);
+type Look<'a> = &'a mut dyn FnMut(&ServerUrl);
 
 /// A sort of server.
 pub(crate) struct Sort {
@@ -27,7 +27,7 @@ pub(crate) struct Sort {
     /// A server for one test.
     own: fn(Demands) -> Option<Server>,
     /// Has a server ask for a password, if it does not yet; a place that needs one.
-    guarded: fn(&Server) -> Place,
+    guarded: fn(&Server) -> ServerUrl,
     /// A wire to it.
     wire: fn(&Server) -> fixture::RunningProxy,
     /// How many round trips a provision, its repeat and a poll may take.

@@ -34,7 +34,7 @@ impl Fixture {
     /// `None`: there is no server here.
     fn new(on_lost: &str) -> Option<Self> {
         let server = sutler_servers::postgres::shared()?;
-        let url = server.fresh().url();
+        let url = server.fresh_database().url();
         let folder = folder();
         let scene = Self { folder };
         let open = |path: &Path, mode| {

@@ -5,7 +5,7 @@ use crate::fixture::test_catalog::{LARGE, SMALL};
 use serde_json::{Value, json};
 use std::time::Duration;
 use sutler_broker::{Bound, Cx, Provisioned, Result, Service};
-use sutler_journal::conformance::Fate;
+use sutler_journal::conformance::Intercept;
 
 struct Shelf;
 
@@ -66,7 +66,7 @@ async fn replacing_the_catalog_under_load_disturbs_nobody() {
     let house = RestartableBroker::new();
     let room = house.open(Shelf).await;
     // Every call of the store lets others go first, so that everything meets everything.
-    house.tap(|_| Fate::Slowly);
+    house.tap(|_| Intercept::PassSlowly);
     let lives = async {
         let mut offered = 0;
         for round in 0..25 {

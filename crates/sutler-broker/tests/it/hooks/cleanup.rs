@@ -9,7 +9,7 @@ use sutler_broker::{
     Broker, CatalogFile, CleanupSettings, Cx, Error, Policy, Provisioned, Result, Schedule,
     Service, Update, Updated,
 };
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Outcome, State, Store, Sweep};
 use sutler_osb::{OperationKind, PinnedPlan};
 
@@ -178,7 +178,7 @@ fn count_sweeps(house: &RestartableBroker) -> Arc<Mutex<usize>> {
         {
             *counted.lock().unwrap() += 1;
         }
-        Fate::Through
+        Intercept::Pass
     });
     sweeps
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{Cx, Error, Policy, Provisioned, Result, Service};
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_osb::{OperationKind, PinnedPlan};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -234,8 +234,8 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
     for _ in 0..2 {
         let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
         house.tap(|call| match call {
-            Call::Commit(commit) if commit.writes().len() == 1 => Fate::Never,
-            _ => Fate::Through,
+            Call::Commit(commit) if commit.writes().len() == 1 => Intercept::CrashBefore,
+            _ => Intercept::Pass,
         });
         let _ = tokio::time::timeout(Duration::from_secs(2), room.provision("i").send()).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -275,7 +275,7 @@ async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
         if matches!(call, Call::Commit(_)) {
             *counted.lock().unwrap() += 1;
         }
-        Fate::Through
+        Intercept::Pass
     });
     let operation = room
         .provision("i")

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use sutler_broker::{AuthorState, Bound, Cx, Error, Provisioned, Result, Service, Update, Updated};
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{KeyRing, List, Store};
 
 /// Texts that must not be found where they do not belong.
@@ -165,8 +165,8 @@ async fn live_with_secrets(house: &RestartableBroker) -> Vec<Reply> {
         errors.push(room.unbind("good", id).send().await);
         // The store is away in the middle of it.
         house.tap(|call| match call {
-            Call::Commit(_) => Fate::Refused,
-            _ => Fate::Through,
+            Call::Commit(_) => Intercept::Refuse,
+            _ => Intercept::Pass,
         });
         let update = room
             .update("good")
@@ -264,9 +264,9 @@ async fn an_operation_that_an_older_key_sealed_is_carried_on() {
         *commits += usize::from(matches!(call, Call::Commit(_)));
         // Accepted, and then nothing more.
         if *commits > 1 {
-            Fate::Never
+            Intercept::CrashBefore
         } else {
-            Fate::Through
+            Intercept::Pass
         }
     });
     let accepted = room.provision("i").accepts_incomplete().send().await;

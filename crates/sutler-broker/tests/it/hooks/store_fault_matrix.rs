@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::Broker;
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{
     Clock, KeyRing, MemoryStore, OperationFilter, OperationList, Store, StoreTime,
 };
@@ -159,12 +159,12 @@ impl Play {
             .await
     }
 
-    fn tapped(&self, crashed: Arc<Notify>) -> Tapped {
+    fn tapped(&self, crashed: Arc<Notify>) -> InterceptingStore {
         let (calls, clock, fault) = (self.calls.clone(), self.clock.clone(), self.fault);
         let dead = AtomicBool::new(false);
-        Tapped::new(self.store.clone(), move |call: &Call<'_>| {
+        InterceptingStore::new(self.store.clone(), move |call: &Call<'_>| {
             if dead.load(Ordering::Relaxed) {
-                return Fate::Never;
+                return Intercept::CrashBefore;
             }
             let n = {
                 let mut calls = calls.lock().unwrap();
@@ -173,21 +173,25 @@ impl Play {
             };
             match fault {
                 Some((there, fault)) if there == n => match fault {
-                    Fault::Refused => Fate::Refused,
-                    Fault::Lost => Fate::Lost,
-                    Fault::Unanswered => Fate::Unanswered,
+                    Fault::Refused => Intercept::Refuse,
+                    Fault::Lost => Intercept::LoseRequest,
+                    Fault::Unanswered => Intercept::LoseReply,
                     Fault::CrashBefore | Fault::CrashAfter => {
                         dead.store(true, Ordering::Relaxed);
                         crashed.notify_one();
                         let last = fault == Fault::CrashAfter;
-                        if last { Fate::Last } else { Fate::Never }
+                        if last {
+                            Intercept::CrashAfter
+                        } else {
+                            Intercept::CrashBefore
+                        }
                     }
                     Fault::Slept => {
                         clock.skip(LEASE);
-                        Fate::Through
+                        Intercept::Pass
                     }
                 },
-                _ => Fate::Through,
+                _ => Intercept::Pass,
             }
         })
     }

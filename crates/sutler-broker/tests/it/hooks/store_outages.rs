@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_broker::prelude::JsonSchema;
 use sutler_broker::{Cx, Error, Policy, Provisioned, Result, Service, Update, Updated};
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_osb::{OperationKind, PinnedPlan};
 use tokio::time::Instant;
 
@@ -82,12 +82,12 @@ async fn a_request_whose_commit_was_never_answered_is_carried_out_all_the_same()
         Call::Commit(_) => {
             commits += 1;
             if commits == 1 {
-                Fate::Unanswered
+                Intercept::LoseReply
             } else {
-                Fate::Lost
+                Intercept::LoseRequest
             }
         }
-        _ => Fate::Through,
+        _ => Intercept::Pass,
     });
     let ask = || room.provision("i").accepts_incomplete();
     ask().send().await.is(503);
@@ -113,10 +113,10 @@ async fn a_request_whose_commit_was_never_answered_is_carried_out_all_the_same()
 async fn a_refused_repeat_does_not_settle_what_became_of_the_first_try() {
     let house = RestartableBroker::new();
     let room = house.open(Plain::default()).await;
-    let mut fates = vec![Fate::Refused, Fate::Refused, Fate::Unanswered];
+    let mut fates = vec![Intercept::Refuse, Intercept::Refuse, Intercept::LoseReply];
     house.tap(move |call| match call {
-        Call::Commit(_) => fates.pop().unwrap_or(Fate::Through),
-        _ => Fate::Through,
+        Call::Commit(_) => fates.pop().unwrap_or(Intercept::Pass),
+        _ => Intercept::Pass,
     });
     room.provision("i").send().await.is(201);
     assert_eq!(house.operations().await.len(), 1);
@@ -134,8 +134,8 @@ async fn a_waiting_caller_is_not_told_of_a_failure_because_a_look_failed() {
         .await;
     room.provision("i").send().await.is(201);
     house.tap(|call| match call {
-        Call::Read("poll") => Fate::Refused,
-        _ => Fate::Through,
+        Call::Read("poll") => Intercept::Refuse,
+        _ => Intercept::Pass,
     });
     let update = room.update("i").parameters(json!({ "size": 2 })).start();
     tokio::time::sleep(Duration::from_secs(4)).await;
@@ -152,8 +152,8 @@ async fn a_request_is_taken_though_the_lease_ran_out_unnoticed() {
         let house = RestartableBroker::new();
         let room = house.open(Plain::default()).await;
         house.tap(|call| match call {
-            Call::Renew(_) => Fate::Never,
-            _ => Fate::Through,
+            Call::Renew(_) => Intercept::CrashBefore,
+            _ => Intercept::Pass,
         });
         tokio::time::sleep(AFTER_THE_LEASE).await;
         let ask = if incomplete {
@@ -199,8 +199,8 @@ async fn a_store_that_is_away_answers_503_and_nothing_is_changed() {
     let room = house.open(Plain::default()).await;
     room.provision("there").send().await.is(201);
     house.tap(|call| match call {
-        Call::Read("now") => Fate::Through,
-        _ => Fate::Refused,
+        Call::Read("now") => Intercept::Pass,
+        _ => Intercept::Refuse,
     });
     for ask in room.ten_endpoints("there", "b").into_iter().skip(1) {
         let reply = ask.send().await.is(503);

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use sutler::{FlagValue, ReloadInput, ResolveError, ResolvedConfig, restart_to_apply};
-use sutler_broker::measure::{self, Reloaded, Success};
+use sutler_broker::metrics::{self, Reloaded, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -45,7 +45,7 @@ impl ReloadTask {
             tracing::error!(%error, "the audit file cannot be reopened; the old one stays in use");
         }
         let loaded = sutler::load(self.file.as_deref(), &self.flags);
-        measure::reloaded(Reloaded::Configuration, Success::from(&loaded));
+        metrics::reloaded(Reloaded::Configuration, Success::from(&loaded));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(faults) => {
@@ -122,7 +122,7 @@ pub(super) fn store_now(loaded: &ResolvedConfig) -> Option<SecretString> {
 }
 
 fn record<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {
-    measure::reloaded(what, Success::from(&result));
+    metrics::reloaded(what, Success::from(&result));
     match result {
         Ok(()) => true,
         Err(error) => {

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use sutler_broker::Opener;
-use sutler_journal::examine::{Checked, Finding, Reader, Verdict, check};
+use sutler_journal::inspect::{CheckReport, Finding, SealedReader, Severity, check};
 
 /// Exit code if the store could not be checked.
 pub(super) const NOT_CHECKED: u8 = 2;
@@ -47,10 +47,10 @@ pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
             Some(Opener::new(target_store::keys(&path)?))
         }
     };
-    let (survey, stats) = (found.store.survey().await?, found.store.stats().await?);
+    let (survey, stats) = (found.store.info().await?, found.store.stats().await?);
     let bar = progress_bar(survey.documents + stats.live + stats.terminal);
     bar.set_message("read");
-    let reader = opener.as_ref().map(|it| it as &dyn Reader);
+    let reader = opener.as_ref().map(|it| it as &dyn SealedReader);
     let seen = |documents, operations| bar.set_position(documents + operations);
     let checked = check(&found.store, reader, &seen).await;
     bar.finish_and_clear();
@@ -65,13 +65,13 @@ pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
     })
 }
 
-fn text(name: &str, checked: &Checked) -> String {
-    let Checked {
+fn text(name: &str, checked: &CheckReport) -> String {
+    let CheckReport {
         documents,
         operations,
         findings,
     } = checked;
-    let faults = findings.iter().filter(|it| it.verdict() == Verdict::Fault);
+    let faults = findings.iter().filter(|it| it.verdict() == Severity::Fault);
     let mut text = format!("{name}: read {documents} documents and {operations} operations\n");
     for finding in findings {
         text += &format!("{}: {finding}\n", verdict(finding));
@@ -85,12 +85,12 @@ fn text(name: &str, checked: &Checked) -> String {
 
 fn verdict(finding: &Finding) -> &'static str {
     match finding.verdict() {
-        Verdict::Notice => "notice",
-        Verdict::Fault => "fault",
+        Severity::Notice => "notice",
+        Severity::Fault => "fault",
     }
 }
 
-fn value(name: &str, checked: &Checked) -> serde_json::Value {
+fn value(name: &str, checked: &CheckReport) -> serde_json::Value {
     let findings = checked.findings.iter().map(
         |it| json!({ "verdict": verdict(it), "finding": it.word(), "message": it.to_string() }),
     );

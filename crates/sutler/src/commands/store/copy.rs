@@ -10,7 +10,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use sutler::StoreUrl;
-use sutler_journal::copy::{CopyError, Copying, Finished, Progress, Step};
+use sutler_journal::copy::{CopyError, CopyProgress, CopyReport, CopyStep, StoreCopy};
 use sutler_journal::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -43,10 +43,10 @@ pub(crate) struct CopyArgs {
 /// Result of a copy.
 #[derive(Debug, PartialEq, Eq)]
 enum CopyResult {
-    Finished(Finished),
+    Finished(CopyReport),
     /// Progress, and the number of workers that still hold leases in the source.
-    CaughtUp(Progress, u64),
-    Interrupted(Progress),
+    CaughtUp(CopyProgress, u64),
+    Interrupted(CopyProgress),
 }
 
 pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
@@ -56,9 +56,9 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
     if from == to {
         return Err("--from and --to name the same store: name an empty one with --to".into());
     }
-    let survey = source.survey().await.map_err(unanswered)?;
+    let survey = source.info().await.map_err(unanswered)?;
     let stats = source.stats().await.map_err(unanswered)?;
-    let mut copying = Copying::begin(Arc::clone(&source), target, &from).await?;
+    let mut copying = StoreCopy::begin(Arc::clone(&source), target, &from).await?;
     let progress = copying.progress();
     let everything = survey.documents + stats.live + stats.terminal;
     let drawing = tokio::spawn(draw(progress.clone(), everything));
@@ -87,7 +87,7 @@ fn unanswered(cause: StoreError) -> BoxError {
 
 /// Copies; finishes if requested, or if no worker holds a lease in the source.
 async fn work(
-    copying: &mut Copying,
+    copying: &mut StoreCopy,
     source: &dyn Store,
     finish: bool,
 ) -> Result<CopyResult, CopyError> {
@@ -95,7 +95,7 @@ async fn work(
         return Ok(CopyResult::Finished(finished.clone()));
     }
     copying.catch_up().await?;
-    let survey = source.survey().await;
+    let survey = source.info().await;
     let side = sutler_journal::copy::Side::Source;
     let leases = survey
         .map_err(|cause| CopyError::Store { side, cause })?
@@ -116,16 +116,16 @@ impl Drop for ClearOnDrop {
     }
 }
 
-async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
+async fn draw(mut progress: watch::Receiver<CopyProgress>, everything: u64) {
     let bar = ClearOnDrop(progress_bar(everything));
     loop {
         let now = *progress.borrow_and_update();
         let (word, done) = match now.step {
-            Step::Beginning => ("looking for the end of the feed", 0),
-            Step::Documents => ("copied (documents)", now.documents),
-            Step::Operations => ("copied (operations)", now.documents + now.operations),
-            Step::Following => ("copied, changes followed", now.documents + now.operations),
-            Step::Comparing => ("compared", now.compared),
+            CopyStep::Beginning => ("looking for the end of the feed", 0),
+            CopyStep::Documents => ("copied (documents)", now.documents),
+            CopyStep::Operations => ("copied (operations)", now.documents + now.operations),
+            CopyStep::Following => ("copied, changes followed", now.documents + now.operations),
+            CopyStep::Comparing => ("compared", now.compared),
         };
         bar.0.set_message(word);
         bar.0.set_position(done.min(everything));
@@ -137,7 +137,7 @@ async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
 
 fn text(from: &str, to: &str, ended: &CopyResult) -> String {
     match ended {
-        CopyResult::Finished(Finished {
+        CopyResult::Finished(CopyReport {
             documents,
             operations,
             digest,

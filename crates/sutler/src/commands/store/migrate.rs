@@ -22,7 +22,7 @@ pub(crate) struct MigrateArgs {
 
 pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, BoxError> {
     let found = args.chosen.open().await?;
-    let layout = found.store.survey().await?.layout;
+    let layout = found.store.info().await?.layout;
     match args.output {
         StoreOutput::Table => say(&format!("{}\n", sentence(&found.name, layout)))?,
         StoreOutput::Json => {

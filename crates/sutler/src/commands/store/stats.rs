@@ -9,8 +9,8 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use sutler_journal::examine::{Census, census};
-use sutler_journal::{Stats, StoreTime, Survey};
+use sutler_journal::inspect::{StoreCounts, count_all};
+use sutler_journal::{Stats, StoreInfo, StoreTime};
 
 /// Arguments of `store stats`.
 #[derive(Args)]
@@ -26,9 +26,9 @@ pub(crate) struct StatsArgs {
 /// Everything that is printed.
 struct StatsReport {
     name: String,
-    census: Census,
+    counts: StoreCounts,
     stats: Stats,
-    survey: Survey,
+    survey: StoreInfo,
     now: StoreTime,
 }
 
@@ -36,15 +36,15 @@ pub(super) async fn run(args: StatsArgs) -> Result<ExitCode, BoxError> {
     args.chosen.must_exist()?;
     let found = args.chosen.open().await?;
     let store = &*found.store;
-    let (survey, stats) = (store.survey().await?, store.stats().await?);
+    let (survey, stats) = (store.info().await?, store.stats().await?);
     let bar = progress_bar(survey.documents + stats.live + stats.terminal);
     bar.set_message("counted");
     let seen = |documents, operations| bar.set_position(documents + operations);
-    let counted = census(store, &seen).await;
+    let counted = count_all(store, &seen).await;
     bar.finish_and_clear();
     let report = StatsReport {
         name: found.name,
-        census: counted?,
+        counts: counted?,
         stats,
         survey,
         now: store.now().await?,
@@ -60,13 +60,13 @@ fn table(report: &StatsReport) -> String {
     let mut text = format!("{}\n", report.name);
     let mut documents = plain();
     documents.set_header(["REALM", "KIND", "DOCUMENTS"]);
-    for ((realm, kind), count) in &report.census.documents {
+    for ((realm, kind), count) in &report.counts.documents {
         documents.add_row([realm.clone(), kind.clone(), count.to_string()]);
     }
     text += &trimmed(documents, 2);
     let mut operations = plain();
     operations.set_header(["OPERATIONS", ""]);
-    for (word, count) in &report.census.operations {
+    for (word, count) in &report.counts.operations {
         operations.add_row([(*word).to_owned(), count.to_string()]);
     }
     operations.add_row([
@@ -75,7 +75,7 @@ fn table(report: &StatsReport) -> String {
     ]);
     operations.add_row(["cleaned up".to_owned(), report.stats.cleaned.to_string()]);
     text += &trimmed(operations, 1);
-    let Survey {
+    let StoreInfo {
         layout,
         leases,
         leases_over,
@@ -101,7 +101,7 @@ fn table(report: &StatsReport) -> String {
 }
 
 fn oldest(report: &StatsReport) -> String {
-    match &report.census.oldest {
+    match &report.counts.oldest {
         Some(it) => format!(
             "{} {} of {} {}, for {}",
             it.verb,
@@ -115,10 +115,10 @@ fn oldest(report: &StatsReport) -> String {
 }
 
 fn value(report: &StatsReport) -> Value {
-    let documents = report.census.documents.iter();
+    let documents = report.counts.documents.iter();
     let documents = documents
         .map(|((realm, kind), count)| json!({ "realm": realm, "kind": kind, "documents": count }));
-    let oldest = report.census.oldest.as_ref().map(|it| {
+    let oldest = report.counts.oldest.as_ref().map(|it| {
         json!({
             "operation": it.id.to_string(),
             "verb": it.verb,
@@ -133,7 +133,7 @@ fn value(report: &StatsReport) -> Value {
         "store": report.name,
         "layout": survey.layout.now,
         "documents": documents.collect::<Vec<_>>(),
-        "operations": report.census.operations,
+        "operations": report.counts.operations,
         "accepted": report.stats.accepted,
         "cleaned": report.stats.cleaned,
         "oldest_unfinished": oldest,

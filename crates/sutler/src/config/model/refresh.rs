@@ -32,8 +32,8 @@ impl Default for RefreshConfig {
         let patience = sutler_broker::Patience::default();
         Self {
             every: DurationText::seconds(600),
-            at_once: sutler_registry::AT_ONCE,
-            grace: DurationText(sutler_registry::Rules::default().grace),
+            at_once: sutler_registry::CONCURRENT_ITEMS,
+            grace: DurationText(sutler_registry::WithdrawalRules::default().grace),
             delete_every: DurationText::seconds(3600),
             withdraw_after_failures: None,
             wait: DurationText(patience.wait),

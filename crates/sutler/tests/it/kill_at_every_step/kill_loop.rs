@@ -86,7 +86,7 @@ impl Coverage {
         let points = covered.points.len();
         if is_thorough() {
             for point in &covered.points {
-                sutler_servers::say(&format!("{point:?}"));
+                sutler_servers::print_line(&format!("{point:?}"));
             }
         }
         format!("{victim:?} killed at {points} steps; {misses} kills came late and were repeated")

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use sutler_servers::{Demands, Place, Server, programs};
+use sutler_servers::{Demands, Server, ServerUrl, find_programs};
 
 const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/usr"];
 
@@ -30,13 +30,13 @@ struct ServerCounts {
 
 /// Whether the server can be started here; if not, that is said.
 pub(super) fn is_there() -> bool {
-    programs(&["initdb", "psql"], &ROOTS).is_some()
+    find_programs(&["initdb", "psql"], &ROOTS).is_some()
         || sutler_servers::postgres::own(Demands::default()).is_some()
 }
 
 /// Where its programs are.
 fn folder_of_programs() -> PathBuf {
-    programs(&["initdb", "psql"], &ROOTS).unwrap_or_else(|| PathBuf::from("/usr/bin"))
+    find_programs(&["initdb", "psql"], &ROOTS).unwrap_or_else(|| PathBuf::from("/usr/bin"))
 }
 
 /// Leads lives of instances of the bundle.
@@ -48,7 +48,7 @@ pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
     };
     let secret = format!(
         "  secrets:\n  - name: postgresql\n    bundles: [postgresql]\n    keys: [{{key: admin_url, value: '{}'}}]\n",
-        databases.server.place().url()
+        databases.server.admin_url().url()
     );
     let hunt = KillLoop::new(victim, coverage.clone());
     let house = Fixture::new(folder, &secret, &folder_of_programs(), hunt);
@@ -109,7 +109,7 @@ impl World for Databases {
 impl Databases {
     fn count(&self) -> ServerCounts {
         let ask = |sql: &str| {
-            let said = ask(self.server.place(), sql).expect("the administrator may ask");
+            let said = ask(self.server.admin_url(), sql).expect("the administrator may ask");
             said.lines().map(str::to_owned).collect::<Vec<_>>()
         };
         let limits = ask("SELECT datconnlimit FROM pg_database WHERE datname LIKE 'sutler%'");
@@ -124,13 +124,13 @@ impl Databases {
     /// Whether credentials are good for making a table and dropping it.
     fn lets_in(&self, credentials: &Value) -> bool {
         let text = |name: &str| credentials[name].as_str().unwrap_or_default();
-        let at = self.server.place().at(text("database"));
+        let at = self.server.admin_url().at(text("database"));
         let at = at.with_user(text("username"), text("password"));
         ask(&at, "CREATE TABLE mine (n int); DROP TABLE mine").is_ok()
     }
 }
 
-fn ask(at: &Place, sql: &str) -> Result<String, String> {
+fn ask(at: &ServerUrl, sql: &str) -> Result<String, String> {
     let (user, password) = at.user.clone().unwrap_or_default();
     let ended = Command::new(folder_of_programs().join("psql"))
         .args([

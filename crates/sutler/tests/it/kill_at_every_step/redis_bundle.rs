@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_servers::podman::{self, Podman};
-use sutler_servers::{Demands, PASSWORD, Place, Server};
+use sutler_servers::{Demands, PASSWORD, Server, ServerUrl};
 
 /// How long one answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
         engine: podman::shared().expect("it was there"),
         folder: folder.path().to_owned(),
     };
-    let port = keys.server.place().port.to_string();
+    let port = keys.server.admin_url().port.to_string();
     let script = SCRIPT.replace("PORT", &port).replace("PASSWORD", PASSWORD);
     let image = keys.engine.image(&format!("counted-{port}"), &script);
     let bundle = folder.path().join("bundles/counted");
@@ -131,19 +131,19 @@ impl Keys {
     }
 
     fn ask(&self, command: &str) -> Vec<String> {
-        let said = ask(self.server.place(), "default", PASSWORD, command);
+        let said = ask(self.server.admin_url(), "default", PASSWORD, command);
         said.expect("the administrator may ask")
     }
 
     fn lets_in(&self, credentials: &Value) -> bool {
         let text = |name: &str| credentials[name].as_str().unwrap_or_default();
         let (user, password) = (text("username"), text("password"));
-        ask(self.server.place(), user, password, "PING").is_some()
+        ask(self.server.admin_url(), user, password, "PING").is_some()
     }
 }
 
 /// What a server answers: its words without their lengths; `None`: it lets nobody in so.
-fn ask(at: &Place, user: &str, password: &str, command: &str) -> Option<Vec<String>> {
+fn ask(at: &ServerUrl, user: &str, password: &str, command: &str) -> Option<Vec<String>> {
     let mut stream = TcpStream::connect((at.host.as_str(), at.port)).expect("it listens");
     stream
         .set_read_timeout(Some(ANSWERS_WITHIN))

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use sutler_servers::Missing;
+use sutler_servers::MissingServer;
 
 /// How long each step is held up.
 const HELD_UP_US: u32 = 6_000;
@@ -38,13 +38,13 @@ pub(super) fn can_trace() -> bool {
         .status();
     let can = tried.is_ok_and(|status| status.success());
     if !can {
-        let missing = Missing {
+        let missing = MissingServer {
             name: "strace",
             program: "strace",
             how: "apt-get install strace, and be allowed to trace",
             may_be: false,
         };
-        missing.tell();
+        missing.report();
     }
     can
 }

@@ -42,7 +42,7 @@ impl Fixture {
 
     /// Over a store that several brokers share. One that is not heard of for two seconds counts as dead.
     #[cfg(feature = "postgres")]
-    pub(super) fn over(self, store: &sutler_servers::Place) -> Self {
+    pub(super) fn over(self, store: &sutler_servers::ServerUrl) -> Self {
         let store = json!({ "url": store.url(), "key_file": "store.key" });
         let site = self.set("/store", store);
         site.set("/timeouts", json!({ "lease": "2s" }))

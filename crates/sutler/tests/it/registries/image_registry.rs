@@ -6,8 +6,8 @@ use super::token_registry::manifest;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use sutler_servers::docker_registry::{self, PushedImage, RegistryAccess, USER};
 use sutler_servers::podman::{self, Podman};
-use sutler_servers::registry::{self, Entry, Pushed, USER};
 use sutler_servers::{Demands, PASSWORD, Server, Tls};
 
 /// The registry, the engine, and what an author has.
@@ -28,8 +28,8 @@ pub(super) fn open() -> Option<&'static ImageRegistry> {
         };
         // All of them are looked for, so that all that are missing are told.
         let podman = podman::shared().filter(|it| it.is_own());
-        let server = registry::own(demands, Entry::Password);
-        let (podman, server, skopeo) = (podman?, server?, registry::skopeo()?);
+        let server = docker_registry::own(demands, RegistryAccess::Password);
+        let (podman, server, skopeo) = (podman?, server?, docker_registry::skopeo()?);
         Some(ImageRegistry {
             host: podman.trust(&server),
             podman,
@@ -55,7 +55,7 @@ pub(super) fn script(version: &str) -> String {
 
 impl ImageRegistry {
     /// Builds a version of a bundle and pushes it.
-    pub(super) fn push(&self, org: &str, name: &str, version: &str) -> Pushed {
+    pub(super) fn push(&self, org: &str, name: &str, version: &str) -> PushedImage {
         let (manifest, script) = (manifest(name, version), script(version));
         let to = format!("{org}/{name}:latest");
         self.podman
@@ -63,9 +63,9 @@ impl ImageRegistry {
     }
 
     /// Deletes a version.
-    pub(super) fn delete(&self, org: &str, name: &str, pushed: &Pushed) {
+    pub(super) fn delete(&self, org: &str, name: &str, pushed: &PushedImage) {
         let image = format!("{org}/{name}");
-        registry::delete(&self.skopeo, &self.server, &image, pushed);
+        docker_registry::delete(&self.skopeo, &self.server, &image, pushed);
     }
 
     /// A broker's site that looks for bundles of an organisation and has them run.

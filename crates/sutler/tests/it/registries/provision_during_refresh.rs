@@ -70,7 +70,7 @@ fn a_provision_before_the_registry_has_answered_waits_and_then_runs_in_a_contain
         in_progress(&house, "async", &ids);
         in_progress(&house, "never", &nowhere);
         assert!(!waits.is_finished() && !vain.is_finished());
-        harbour.front.mend();
+        harbour.front.reset();
         let (status, answer) = waits.join().expect("no panic");
         assert_eq!(status, 201, "{answer}");
         let (status, answer) = vain.join().expect("no panic");
@@ -112,7 +112,7 @@ fn provisions_wait_for_a_registry_no_longer_and_in_no_greater_number_than_they_m
     // Nothing was made of those that were sent away.
     house.asked(404, "GET", "second", &ids);
     house.asked(404, "GET", "sync", &ids);
-    harbour.front.mend();
+    harbour.front.reset();
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_provision_of_a_withdrawn_service_waits_for_a_refresh_that_may_bring_it_back
         let stays = scope.spawn(|| client.ask("PUT", "stays", &gone));
         in_progress(&house, "gone", &gone);
         assert!(!comes.is_finished() && !stays.is_finished());
-        harbour.front.mend();
+        harbour.front.reset();
         let (status, answer) = comes.join().expect("no panic");
         assert_eq!(status, 201, "{answer}");
         let (status, answer) = stays.join().expect("no panic");

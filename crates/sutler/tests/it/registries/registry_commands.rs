@@ -5,7 +5,7 @@ use crate::process::{Broker, folder, sutler};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
-use sutler_servers::registry::{self, Entry, Image};
+use sutler_servers::docker_registry::{self, Image, RegistryAccess};
 use sutler_servers::{Demands, Server};
 
 const PASSWORD: &str = "t0ps3cret";
@@ -65,7 +65,7 @@ fn ids(broker: &Broker, name: &str) -> (String, String) {
 
 #[test]
 fn what_a_registry_has_is_offered_withdrawn_and_served_while_it_is_down() {
-    let Some(server) = registry::own(Demands::default(), Entry::Open) else {
+    let Some(server) = docker_registry::own(Demands::default(), RegistryAccess::Open) else {
         return;
     };
     let image = |version: &str| Image::bundle(&manifest(version));

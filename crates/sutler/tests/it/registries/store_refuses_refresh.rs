@@ -21,7 +21,7 @@ fn a_refresh_that_the_store_does_not_take_is_told_as_failed_and_what_was_offered
     };
     harbour.push("hello-apb", "1.0.0");
     harbour.push("parting-apb", "1.0.0");
-    let store = server.fresh();
+    let store = server.fresh_database();
     let mut block = harbour.block("own");
     block["answer_within"] = json!("60s");
     let house = Fixture::new(&[block]).over(&store).broker();
@@ -38,8 +38,8 @@ fn a_refresh_that_the_store_does_not_take_is_told_as_failed_and_what_was_offered
     // Not in a scope: where the test fails, nobody waits for it.
     let waits = thread::spawn(move || client.run(&["registry", "refresh", "--wait"]));
     harbour.until_held();
-    postgres::tell(&store, REFUSE);
-    harbour.front.mend();
+    postgres::execute(&store, REFUSE);
+    harbour.front.reset();
     let failure = until("the failure is told", || {
         let refresh = house.listed()["refresh"].clone();
         let failure = refresh["failure"].as_str()?;
@@ -53,7 +53,7 @@ fn a_refresh_that_the_store_does_not_take_is_told_as_failed_and_what_was_offered
     let told = "refresh: failed, the store takes no write";
     assert!(table.contains(told), "{table}");
 
-    postgres::tell(&store, TAKE);
+    postgres::execute(&store, TAKE);
     let (well, said, told) = waits.join().expect("no panic");
     assert!(!well, "{said}{told}");
     let sentence = "the refresh failed: the store takes no write";

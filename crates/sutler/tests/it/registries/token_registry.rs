@@ -3,14 +3,14 @@
 
 use super::image_registry::script;
 use serde_json::{Value, json};
+use sutler_servers::docker_registry::{self, Image, PushedImage, RegistryAccess, USER};
 use sutler_servers::podman::Podman;
-use sutler_servers::registry::{self, Entry, Image, Pushed, USER};
-use sutler_servers::{Demands, Fate, Front, PASSWORD, Server, until};
+use sutler_servers::{Demands, Intercept, PASSWORD, RegistryProxy, Server, until};
 
 /// A registry and its front.
 pub(super) struct TokenRegistry {
     pub(super) server: Server,
-    pub(super) front: Front,
+    pub(super) front: RegistryProxy,
 }
 
 /// The manifest of a version of a bundle.
@@ -31,19 +31,19 @@ impl TokenRegistry {
 
     /// The same, without tokens: what is asked for is asked for once.
     pub(super) fn open_to_all() -> Option<Self> {
-        let server = registry::own(Demands::default(), Entry::Open)?;
-        let front = Front::before(server.address());
+        let server = docker_registry::own(Demands::default(), RegistryAccess::Open)?;
+        let front = RegistryProxy::in_front_of(server.address());
         Some(Self { server, front })
     }
 
     /// Pushes a version of a bundle.
-    pub(super) fn push(&self, name: &str, version: &str) -> Pushed {
+    pub(super) fn push(&self, name: &str, version: &str) -> PushedImage {
         let image = Image::bundle(&manifest(name, version));
         self.server.push(&format!("org/{name}"), "latest", &image)
     }
 
     /// Builds a version of a bundle that can be run, and pushes it.
-    pub(super) fn build(&self, podman: &Podman, name: &str, version: &str) -> Pushed {
+    pub(super) fn build(&self, podman: &Podman, name: &str, version: &str) -> PushedImage {
         let to = format!("org/{name}:latest");
         podman.push_bundle(
             &self.server,
@@ -54,7 +54,7 @@ impl TokenRegistry {
     }
 
     /// Deletes a version.
-    pub(super) fn delete(&self, name: &str, pushed: &Pushed) {
+    pub(super) fn delete(&self, name: &str, pushed: &PushedImage) {
         self.server.remove(&format!("org/{name}"), pushed);
     }
 
@@ -68,14 +68,14 @@ impl TokenRegistry {
 
     /// How often it was asked for a list of its images since the last time this was asked.
     pub(super) fn listed(&self) -> usize {
-        let asked = self.front.asked();
+        let asked = self.front.requests();
         asked.iter().filter(|it| it.contains("_catalog")).count()
     }
 
     /// Has lists of images wait from now on, until the front is mended.
     pub(super) fn hold_lists(&self) {
-        drop(self.front.asked());
-        self.front.when("_catalog", Fate::Hold);
+        drop(self.front.requests());
+        self.front.when("_catalog", Intercept::Hold);
     }
 
     /// Waits until a list of images is asked for, and waits.

@@ -28,7 +28,7 @@ fn refreshes_that_are_asked_for_at_two_brokers_are_done_one_after_the_other() {
     harbour.push("hello-apb", "1.0.0");
     let mut block = harbour.block("own");
     block["answer_within"] = json!("60s");
-    let site = Fixture::new(&[block]).over(&store.fresh());
+    let site = Fixture::new(&[block]).over(&store.fresh_database());
     let (one, two) = (site.replica("one"), site.replica("two"));
     one.refreshed();
     two.refreshed();
@@ -50,9 +50,9 @@ fn refreshes_that_are_asked_for_at_two_brokers_are_done_one_after_the_other() {
             (asked(second) == Some(before + 5)).then_some(())
         });
         assert_eq!(harbour.listed(), 0, "nobody begins while one is under way");
-        harbour.front.mend();
+        harbour.front.reset();
     });
-    let asked = harbour.front.asked();
+    let asked = harbour.front.requests();
     let count = |part: &str| asked.iter().filter(|it| it.contains(part)).count();
     assert_eq!(
         count("_catalog"),
@@ -115,7 +115,7 @@ fn is_removed_wherever(
 fn site(podman: &Podman, harbour: &TokenRegistry, store: &Server) -> Fixture {
     let mut block = harbour.block("own");
     block["answer_within"] = json!("60s");
-    let site = Fixture::new(&[block]).over(&store.fresh());
+    let site = Fixture::new(&[block]).over(&store.fresh_database());
     let site = site.set("/bundles/container", engine(podman));
     let site = site.set("/refresh/grace", json!("1ms"));
     site.set("/refresh/delete_every", json!("1s"))
@@ -149,7 +149,7 @@ fn provisions_beside_the_deletion_of_their_service_are_served_or_refused_on_two_
     let (of_first, of_second) = thread::scope(|scope| {
         let of_first = scope.spawn(|| provision(first, "a", &ids));
         let of_second = scope.spawn(|| provision(second, "b", &ids));
-        harbour.front.mend();
+        harbour.front.reset();
         (
             of_first.join().expect("no panic"),
             of_second.join().expect("no panic"),
@@ -177,7 +177,7 @@ fn a_broker_that_was_stopped_makes_nothing_of_a_service_that_was_deleted_meanwhi
         return;
     };
     let pushed = harbour.push("parting-apb", "1.0.0");
-    let site = Fixture::new(&[harbour.block("own")]).over(&store.fresh());
+    let site = Fixture::new(&[harbour.block("own")]).over(&store.fresh_database());
     let site = site.set("/refresh/grace", json!("1ms"));
     let site = site.set("/refresh/delete_every", json!("1s"));
     let (awake, stopped) = (site.replica("awake"), site.replica("stopped"));

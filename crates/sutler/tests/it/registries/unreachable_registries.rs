@@ -5,7 +5,7 @@ use super::fixture::Fixture;
 use super::token_registry::TokenRegistry;
 use crate::asked::Ask;
 use serde_json::json;
-use sutler_servers::{Fate, until};
+use sutler_servers::{Intercept, until};
 
 const NOTHING: [&str; 0] = [];
 
@@ -24,7 +24,7 @@ fn services_of_a_registry_that_is_cut_off_or_down_stay_while_others_move_on() {
 
     lost.push("lost-apb", "2.0.0");
     well.push("well-apb", "2.0.0");
-    lost.front.when("", Fate::Cut);
+    lost.front.when("", Intercept::Cut);
     let after = house.refreshed();
     assert_eq!(house.offers(), ["lost-apb 1.0.0", "well-apb 2.0.0"]);
     assert_eq!(after["registries"][0]["failures"], 1, "{after}");
@@ -35,7 +35,7 @@ fn services_of_a_registry_that_is_cut_off_or_down_stay_while_others_move_on() {
 
     // The server itself is gone, while its front has nothing against anybody.
     lost.server.kill();
-    lost.front.mend();
+    lost.front.reset();
     well.push("more-apb", "1.0.0");
     let after = house.refreshed();
     let expected = ["lost-apb 1.0.0", "more-apb 1.0.0", "well-apb 2.0.0"];
@@ -77,12 +77,12 @@ fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reaso
         .iter()
         .for_each(|name| drop(harbour.push(name, "2.0.0")));
     let front = &harbour.front;
-    front.when("HEAD /v2/org/broken-apb/manifests/", Fate::status(500));
-    let patience = Fate::status(429).with("Retry-After", "1");
+    front.when("HEAD /v2/org/broken-apb/manifests/", Intercept::status(500));
+    let patience = Intercept::status(429).with("Retry-After", "1");
     front.when("GET /v2/org/busy-apb/manifests/", patience);
-    front.when("GET /v2/org/cut-apb/blobs/", Fate::Cut);
-    front.when("GET /v2/org/held-apb/manifests/", Fate::Hold);
-    front.when("GET /v2/org/short-apb/manifests/", Fate::Truncate(40));
+    front.when("GET /v2/org/cut-apb/blobs/", Intercept::Cut);
+    front.when("GET /v2/org/held-apb/manifests/", Intercept::Hold);
+    front.when("GET /v2/org/short-apb/manifests/", Intercept::Truncate(40));
     let after = house.refreshed();
     assert_eq!(house.offers(), versions("2.0.0"));
     let own = &after["registries"][0];
@@ -103,7 +103,7 @@ fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reaso
     let faulty = "sutler_registry_faulty_items{registry=\"own\"}";
     assert_eq!(house.metric(faulty).as_deref(), Some("5"));
 
-    front.mend();
+    front.reset();
     house.refreshed();
     let all = names.iter().map(|name| format!("{name} 2.0.0"));
     assert_eq!(house.offers(), all.collect::<Vec<_>>());
@@ -117,7 +117,7 @@ fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later
         return;
     };
     harbour.push("hello-apb", "1.0.0");
-    harbour.front.when("", Fate::Cut);
+    harbour.front.when("", Intercept::Cut);
     let site = Fixture::new(&[harbour.block("own")]);
     let house = site.broker();
     let ready = || Ask::get("/readyz").send(house.broker.address()).status;
@@ -125,12 +125,12 @@ fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later
     house.refreshed();
     assert_eq!(ready(), 200);
     assert_eq!(house.offers(), NOTHING);
-    harbour.front.mend();
+    harbour.front.reset();
     house.refreshed();
     assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
     drop(house);
 
-    harbour.front.when("", Fate::Cut);
+    harbour.front.when("", Intercept::Cut);
     let house = site.broker();
     assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
     house.refreshed();
@@ -146,7 +146,7 @@ fn how_far_a_refresh_is_is_told_while_one_image_keeps_it_waiting() {
     harbour.push("slow-apb", "1.0.0");
     harbour
         .front
-        .when("HEAD /v2/org/slow-apb/manifests/", Fate::Hold);
+        .when("HEAD /v2/org/slow-apb/manifests/", Intercept::Hold);
     let mut block = harbour.block("own");
     block["answer_within"] = json!("60s");
     let house = Fixture::new(&[block]).broker();
@@ -155,7 +155,7 @@ fn how_far_a_refresh_is_is_told_while_one_image_keeps_it_waiting() {
         listed.contains("items looked at: 1").then_some(listed)
     });
     assert!(told.contains("asking own; "), "{told}");
-    harbour.front.mend();
+    harbour.front.reset();
     house.refreshed();
     assert_eq!(house.offers(), ["quick-apb 1.0.0", "slow-apb 1.0.0"]);
 }

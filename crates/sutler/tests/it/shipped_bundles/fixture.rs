@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use sutler_servers::{Missing, programs, until};
+use sutler_servers::{MissingServer, find_programs, until};
 use tempfile::TempDir;
 
 /// A bundle of this repository.
@@ -17,15 +17,15 @@ pub(super) fn of_ours(name: &str) -> PathBuf {
 
 /// Whether a program is here; that it is not is said, and a failure where everything must be.
 pub(super) fn has(program: &'static str, how: &'static str) -> bool {
-    let found = programs(&[program], &["/usr/bin"]).is_some();
+    let found = find_programs(&[program], &["/usr/bin"]).is_some();
     if !found {
-        let missing = Missing {
+        let missing = MissingServer {
             name: program,
             program,
             how,
             may_be: false,
         };
-        missing.tell();
+        missing.report();
     }
     found
 }

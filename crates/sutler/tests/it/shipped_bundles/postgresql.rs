@@ -3,7 +3,7 @@
 use super::fixture::{Fixture, of_ours, passes_its_test};
 use serde_json::{Value, json};
 use std::process::Command;
-use sutler_servers::{Demands, Place, postgres, programs};
+use sutler_servers::{Demands, ServerUrl, find_programs, postgres};
 
 /// Everything that an instance or a binding could leave.
 const THERE: &str = "SELECT 'database ' || datname FROM pg_database \
@@ -11,8 +11,8 @@ const THERE: &str = "SELECT 'database ' || datname FROM pg_database \
     UNION SELECT 'member ' || roleid::regrole || ' of ' || member::regrole FROM pg_auth_members ORDER BY 1";
 
 /// The rows of a statement, or what the server says against it.
-fn ask(at: &Place, statement: &str) -> Result<String, String> {
-    let folder = programs(&["psql"], &["/usr/lib/postgresql"]).expect("psql");
+fn ask(at: &ServerUrl, statement: &str) -> Result<String, String> {
+    let folder = find_programs(&["psql"], &["/usr/lib/postgresql"]).expect("psql");
     let (name, password) = at.user.clone().expect("a user");
     let ended = Command::new(folder.join("psql"))
         .args([
@@ -40,7 +40,7 @@ fn the_bundle_postgresql_keeps_every_rule_and_leaves_the_server_as_it_was() {
     let Some(server) = postgres::own(Demands::default()) else {
         return;
     };
-    let admin = server.place();
+    let admin = server.admin_url();
     let there = || ask(admin, THERE).expect("a list");
     let before = there();
     let postgresql = of_ours("postgresql");
@@ -55,7 +55,7 @@ fn the_bundle_postgresql_keeps_every_rule_and_leaves_the_server_as_it_was() {
 }
 
 /// What a binding makes outlives it, and its login does not.
-fn serves(shop: &Fixture, admin: &Place) {
+fn serves(shop: &Fixture, admin: &ServerUrl) {
     shop.asked(201, "PUT", "i", Value::Null);
     let login = |binding: &str, parameters: Value| {
         let path = format!("i/service_bindings/{binding}");

@@ -4,10 +4,10 @@ use super::fixture::{Fixture, has, of_ours, passes_its_test};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use sutler_servers::{Demands, Place, redis};
+use sutler_servers::{Demands, ServerUrl, redis};
 
 /// What the server answers to commands of a user, one line after the other.
-fn ask(at: &Place, commands: &[&str]) -> String {
+fn ask(at: &ServerUrl, commands: &[&str]) -> String {
     let (name, password) = at.user.clone().expect("a user");
     let mut stream = TcpStream::connect((at.host.as_str(), at.port)).expect("it listens");
     let mut text = format!("AUTH {name} {}\r\n", password.unwrap_or_default());
@@ -29,7 +29,7 @@ fn the_bundle_redis_keeps_every_rule_and_leaves_the_server_as_it_was() {
     ) else {
         return;
     };
-    let admin = server.place();
+    let admin = server.admin_url();
     let there = || ask(admin, &["ACL LIST", "KEYS *"]);
     ask(admin, &["SET somebody-elses thing"]);
     let before = there();
@@ -45,7 +45,7 @@ fn the_bundle_redis_keeps_every_rule_and_leaves_the_server_as_it_was() {
 }
 
 /// A user reaches the keys of its instance and no others, for as long as its binding is there.
-fn serves(shop: &Fixture, admin: &Place) {
+fn serves(shop: &Fixture, admin: &ServerUrl) {
     shop.asked(201, "PUT", "i", Value::Null);
     let path = "i/service_bindings/b";
     let bound = shop.asked(201, "PUT", path, Value::Null);

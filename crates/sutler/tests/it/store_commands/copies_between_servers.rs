@@ -109,7 +109,7 @@ fn a_store_moves_through_all_others_under_load_and_kills() {
     let Some(postgres) = postgres.flatten() else {
         return;
     };
-    let first = postgres.fresh().url();
+    let first = postgres.fresh_database().url();
     // A transaction of a process that was killed stays open in MongoDB until its time is over.
     let brief = || {
         let brief = ["--setParameter", "transactionLifetimeLimitSeconds=2"];
@@ -125,7 +125,12 @@ fn a_store_moves_through_all_others_under_load_and_kills() {
         cfg!(feature = "mysql").then(mariadb::shared).flatten(),
         mongodb.as_ref(),
     ];
-    stores.extend(others.into_iter().flatten().map(|it| it.fresh().url()));
+    stores.extend(
+        others
+            .into_iter()
+            .flatten()
+            .map(|it| it.fresh_database().url()),
+    );
     let last = &stores[stores.len() - 1];
     let told = leave_the_first(folder.path(), &first, &stores[1]);
     for pair in stores[1..].windows(2) {

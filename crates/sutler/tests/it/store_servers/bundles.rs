@@ -10,7 +10,7 @@ pub(super) fn a_binding_of_a_bundle_is_unbound_and_its_instance_deprovisioned(so
     let Some(server) = (sort.shared)() else {
         return;
     };
-    let place = server.fresh();
+    let place = server.fresh_database();
     bundle_lifecycle::unbinds_and_deprovisions(&format!(
         "{{url: '{}', key_file: store.key}}",
         place.url()

@@ -4,7 +4,7 @@ use super::Sort;
 use super::fixture::Fixture;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use sutler_servers::{Missing, programs};
+use sutler_servers::{MissingServer, find_programs};
 
 const LEASE: Duration = Duration::from_secs(2);
 /// A minute ahead. What only goes forward is left alone: nothing can set it.
@@ -26,20 +26,20 @@ fn ahead() -> Vec<(String, String)> {
 }
 
 pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(sort: &Sort) {
-    if programs(&["faketime"], &[]).is_none() {
-        let missing = Missing {
+    if find_programs(&["faketime"], &[]).is_none() {
+        let missing = MissingServer {
             name: "faketime",
             program: "faketime",
             how: "apt-get install faketime",
             may_be: false,
         };
-        return missing.tell();
+        return missing.report();
     }
     let Some(server) = (sort.shared)() else {
         return;
     };
     let lease = format!("timeouts: {{lease: {}s}}\n", LEASE.as_secs());
-    let scene = Fixture::over(&server.fresh(), &lease);
+    let scene = Fixture::over(&server.fresh_database(), &lease);
     let (now, ahead) = (scene.replica(), scene.replica_with(ahead()));
     // Each takes far longer than a lease lasts. By the clock of the one that is ahead, those of the other
     // ran out long ago; by that of the other, its own last a minute longer.

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::Store;
-use sutler_servers::{Place, Proxy};
+use sutler_servers::{Proxy, ServerUrl};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -32,7 +32,7 @@ pub(super) struct Fixture {
 
 impl Fixture {
     /// Replicas over this store. `more` is added to the configuration.
-    pub(super) fn over(store: &Place, more: &str) -> Self {
+    pub(super) fn over(store: &ServerUrl, more: &str) -> Self {
         let folder = folder();
         let url = store.url();
         let text = format!(
@@ -240,6 +240,6 @@ pub(super) fn opening<S: Store + 'static, E: Debug + 'static>(
 }
 
 /// The URL of a store, as those who open one want it.
-pub(super) fn secret(place: &Place) -> SecretString {
+pub(super) fn secret(place: &ServerUrl) -> SecretString {
     place.url().into()
 }

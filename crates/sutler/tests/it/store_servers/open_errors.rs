@@ -5,7 +5,7 @@ use super::Sort;
 use super::fixture::Fixture;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use sutler_servers::{Demands, PASSWORD, Place, free_port};
+use sutler_servers::{Demands, PASSWORD, ServerUrl, free_port};
 
 /// Answers that there is nothing, whatever is asked for.
 pub(super) struct ClosedPort(SocketAddr);
@@ -33,7 +33,7 @@ impl ClosedPort {
 }
 
 /// What the program says when it cannot open the store. Names and ports that a run chose are left out.
-fn said_over(place: &Place) -> String {
+fn said_over(place: &ServerUrl) -> String {
     let scene = Fixture::over(place, "");
     let mut command = scene.command();
     let ended = command
@@ -92,7 +92,7 @@ pub(super) fn each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do(s
     elsewhere.host = "no-such-host.invalid".to_owned();
     faults.push(("a host that is not there", elsewhere));
     let mut text = String::new();
-    let mut tell = |what: &str, place: &Place| {
+    let mut tell = |what: &str, place: &ServerUrl| {
         text.push_str(&format!("--- {what}\n{}\n", said_over(place)));
     };
     for (what, place) in &faults {

@@ -15,7 +15,7 @@ pub(super) fn a_lost_server_is_told_and_everything_resumes_when_it_returns(sort:
     let Some(server) = (sort.own)(Demands::default()) else {
         return;
     };
-    let scene = Fixture::over(&server.fresh(), "");
+    let scene = Fixture::over(&server.fresh_database(), "");
     let (one, other) = (scene.replica(), scene.replica());
     let before = one.provision("before", 0).operation();
     assert_eq!(one.until_it_ends("before", &before), "succeeded");

@@ -9,7 +9,7 @@ pub(super) fn two_replicas_share_one_store(sort: &Sort) {
     let Some(server) = (sort.shared)() else {
         return;
     };
-    let scene = Fixture::over(&server.fresh(), "");
+    let scene = Fixture::over(&server.fresh_database(), "");
     let (one, other) = (scene.replica(), scene.replica());
     let started = one.provision("i", 3000).operation();
     // The other one does not start it again.
@@ -41,7 +41,7 @@ pub(super) fn a_check_passes(sort: &Sort) {
     let Some(server) = (sort.shared)() else {
         return;
     };
-    let scene = Fixture::over(&server.fresh(), "");
+    let scene = Fixture::over(&server.fresh_database(), "");
     let replica = scene.replica();
     let elsewhere = folder();
     let checked = crate::process::sutler(elsewhere.path())

@@ -5,7 +5,7 @@
 
 use super::Sort;
 use super::fixture::{Fixture, ParsedResponse, Replica, RunningProxy};
-use sutler_servers::say;
+use sutler_servers::print_line;
 
 /// How often each request is made.
 const TIMES: usize = 9;
@@ -14,9 +14,9 @@ const SLOW_MS: u64 = 60_000;
 
 /// Asks, and keeps what went over the wire until the answer came.
 fn counted(wire: &RunningProxy, ask: impl FnOnce() -> ParsedResponse, status: u16) -> Vec<String> {
-    let before = wire.proxy.waits();
+    let before = wire.proxy.round_trips();
     let heard = ask();
-    let asked = wire.proxy.asked_since(before);
+    let asked = wire.proxy.messages_since(before);
     assert_eq!(heard.status, status, "{heard:?}");
     asked
 }
@@ -53,11 +53,11 @@ pub(super) fn round_trips_of_requests_are_few(sort: &Sort) {
         return;
     };
     let wire = (sort.wire)(server);
-    let place = server.fresh().through(wire.proxy.port());
+    let place = server.fresh_database().through(wire.proxy.port());
     let scene = Fixture::over(&place, "workers: 64\n");
     let replica = scene.replica();
     for ((what, asked), most) in count(&replica, &wire).into_iter().zip(sort.trips) {
-        say(&format!(
+        print_line(&format!(
             "{}: {what}: {} round trips",
             server.name(),
             asked.len()

@@ -2,7 +2,7 @@
 
 use super::fixture::{RunningProxy, opening};
 use super::{Look, Sort};
-use sutler_servers::{Place, Proxy, Server};
+use sutler_servers::{Proxy, Server, ServerUrl};
 
 /// A provision and the progress of its hook; a look and a read; one row.
 const TRIPS: [usize; 3] = [3, 2, 1];
@@ -15,18 +15,18 @@ pub(super) fn postgres() -> Sort {
         let Some(server) = postgres::shared() else {
             return;
         };
-        let mut place = server.fresh();
+        let mut place = server.fresh_database();
         let old = "CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text \
             LANGUAGE sql AS $$ SELECT CASE $1 WHEN 'server_version_num' THEN '110022' \
             WHEN 'server_version' THEN '11.22' ELSE pg_catalog.current_setting($1) END $$";
-        postgres::tell(&place, old);
+        postgres::execute(&place, old);
         place.query = format!("{}&options=-csearch_path%3Dold,pg_catalog", place.query);
         look(&place);
     }
     Sort {
         shared: postgres::shared,
         own: postgres::own,
-        guarded: Server::fresh,
+        guarded: Server::fresh_database,
         wire: |server| RunningProxy::new(Proxy::to::<PostgresDialect>(server.address())),
         trips: TRIPS,
         elsewhere_ms: 50,
@@ -46,13 +46,13 @@ pub(super) fn mariadb() -> Sort {
             ..Demands::default()
         };
         if let Some(server) = mariadb::own(demands) {
-            look(&server.fresh());
+            look(&server.fresh_database());
         }
     }
     Sort {
         shared: mariadb::shared,
         own: mariadb::own,
-        guarded: Server::fresh,
+        guarded: Server::fresh_database,
         wire: |server| RunningProxy::new(Proxy::to::<MySqlDialect>(server.address())),
         trips: TRIPS,
         elsewhere_ms: 500,
@@ -86,7 +86,10 @@ pub(super) fn etcd() -> Sort {
     /// Before 3.4 the gateway stood elsewhere: what is asked for is not there.
     fn older(look: Look<'_>) {
         let gateway = super::open_errors::ClosedPort::at_any_path();
-        look(&Place::of(&format!("etcd://{}/x", gateway.address()), 0));
+        look(&ServerUrl::of(
+            &format!("etcd://{}/x", gateway.address()),
+            0,
+        ));
     }
     Sort {
         shared: etcd::shared,

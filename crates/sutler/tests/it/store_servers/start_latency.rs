@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Commit, Due, Ended, Engine, EngineSettings, Executor, Key, Kind, Lost, NewOperation, Next,
-    OperationId, Outcome, Queue, Realm, Run, Start, Store,
+    Commit, Due, Engine, EngineSettings, Executor, Key, Kind, Lost, NewOperation, Next,
+    OperationId, Outcome, Queue, Realm, Run, RunResult, Start, Store,
 };
-use sutler_servers::say;
+use sutler_servers::print_line;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
@@ -27,11 +27,11 @@ struct NotifyOnExecute(UnboundedSender<Instant>);
 
 #[async_trait]
 impl Executor for NotifyOnExecute {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let _ = self.0.send(Instant::now());
         let done = Commit::new().advance(run.id(), Next::Done(Outcome::Succeeded), None, None);
         run.commit(done).await?.map_err(|_| Lost)?;
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 
     async fn give_up(&self, _run: Arc<Run>) -> Result<(), Lost> {
@@ -86,7 +86,7 @@ async fn measure(sort: &Sort) {
     let Some(server) = (sort.shared)() else {
         return;
     };
-    let place = server.fresh();
+    let place = server.fresh_database();
     let accepting = (sort.open)(secret(&place)).await;
     let idle = (sort.open)(secret(&place)).await;
     let (engine_there, mut there) = engine(&idle).await;
@@ -98,7 +98,7 @@ async fn measure(sort: &Sort) {
     let bound = Duration::from_millis(sort.elsewhere_ms);
     for (what, all, most) in [("here", here, HERE * ROOM), ("elsewhere", elsewhere, bound)] {
         let (median, late) = (all[TIMES / 2], all[TIMES - 2]);
-        say(&format!(
+        print_line(&format!(
             "{}: starts {what}: median {median:?}, p95 {late:?}",
             server.name()
         ));

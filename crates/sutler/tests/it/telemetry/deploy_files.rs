@@ -4,7 +4,7 @@ use super::tool;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use sutler_broker::measure::{self, Sort};
+use sutler_broker::metrics::{self, MetricKind};
 use sutler_bundle::REGISTRY_METRICS;
 
 fn folder() -> PathBuf {
@@ -23,10 +23,10 @@ fn named_in(text: &str) -> BTreeSet<String> {
 /// Every name under which a query can find a metric.
 fn known() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = REGISTRY_METRICS.iter().map(ToString::to_string).collect();
-    for metric in measure::metrics() {
+    for metric in metrics::metrics() {
         match metric.sort {
-            Sort::Counter | Sort::Gauge => drop(names.insert(metric.name.to_owned())),
-            Sort::Histogram => {
+            MetricKind::Counter | MetricKind::Gauge => drop(names.insert(metric.name.to_owned())),
+            MetricKind::Histogram => {
                 for ending in ["_bucket", "_count", "_sum"] {
                     names.insert(format!("{}{ending}", metric.name));
                 }
@@ -52,7 +52,7 @@ fn dashboard_and_alerts_ask_only_for_metrics_that_there_are() {
 fn every_metric_is_on_the_dashboard() {
     let text = std::fs::read_to_string(folder().join("grafana/sutler.json")).expect("it is there");
     serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
-    let names = measure::metrics().map(|metric| metric.name);
+    let names = metrics::metrics().map(|metric| metric.name);
     let missing: Vec<_> = names
         .chain(REGISTRY_METRICS)
         .filter(|name| !text.contains(name))

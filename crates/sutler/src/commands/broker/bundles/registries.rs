@@ -9,7 +9,7 @@ use sutler_bundle::{
     BundleService, Deletions, Offers, Pushes, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot,
     Source,
 };
-use sutler_registry::{Rules, TAG};
+use sutler_registry::{DEFAULT_TAG, WithdrawalRules};
 
 /// The configured registries and their periodic tasks.
 pub(in crate::commands::broker) struct Registries {
@@ -52,12 +52,12 @@ pub(super) fn open_any(
         let default_tag = block.tag.default.clone();
         sources.push(Source {
             registry,
-            default_tag: default_tag.unwrap_or_else(|| TAG.to_owned()),
+            default_tag: default_tag.unwrap_or_else(|| DEFAULT_TAG.to_owned()),
             at_once: config.refresh.at_once,
         });
     }
     let sources: Arc<[Source]> = sources.into();
-    let rules = Rules {
+    let rules = WithdrawalRules {
         grace: config.refresh.grace.0,
         failures_max: config.refresh.withdraw_after_failures,
     };

@@ -1,0 +1,34 @@
+//! HTTP server shared by the broker and the platform.
+//!
+//! Holds the listener and its drain ([`Server`]), TLS, limits, authentication ([`Auth`]), the
+//! [`RequestContext`] with the request log, request metrics and trace context, probes, request bodies,
+//! streamed responses and the form of error responses. It knows neither a journal nor the Open Service
+//! Broker API: a caller implements [`Handler`]. Start with `server.rs`.
+
+mod auth;
+mod body;
+mod chunked_body;
+mod error_response;
+pub mod metrics;
+mod probes;
+mod request_context;
+mod server;
+mod stream;
+mod trace;
+
+pub use auth::{
+    Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Rejection, TokenFault, Users,
+    Via, Ways, hash_password,
+};
+pub use body::{BodyError, BodyLimits, read_body};
+pub use chunked_body::Content;
+pub use error_response::{ErrorResponse, json_response};
+pub use probes::{Health, Probes, Readiness};
+pub use request_context::RequestContext;
+pub use server::{
+    AtWork, ClientCertificates, Full, Handler, Inside, Limits, LongRequest, LongRequestError,
+    PeerCertificate, Places, Rate, Room, Secured, Server, ServerSettings, Sort, Tls, TlsFault,
+    TlsTrouble, TooMuch, Turnstile, raise_descriptor_limit,
+};
+pub use stream::{Pieces, long_stream, streamed};
+pub use trace::{Propagation, TraceParent, join_trace, propagate_with};

@@ -1,0 +1,151 @@
+//! Trace contexts: which trace a request belongs to, kept with the operation it starts.
+//!
+//! The framework knows the W3C header and where spans begin; it knows no exporter. Whoever runs the
+//! program joins spans and contexts by a [`Propagation`], once, as it sets its subscriber. Without
+//! one, what came with a request is kept and nothing else happens. Spans are opened in `observe.rs`.
+
+use hyper::header::HeaderMap;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::OnceLock;
+use tracing::Span;
+
+/// The header, as W3C names it.
+const TRACEPARENT: &str = "traceparent";
+
+/// A trace, and the span in it that caused something: version 00 of the W3C header.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TraceParent(String);
+
+impl TraceParent {
+    /// Reads a header. Later versions may say more behind what we know, and are taken as ours.
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let known = text.get(..55)?;
+        let ends = bytes.len() == 55 || (bytes.get(55) == Some(&b'-') && !text.starts_with("00"));
+        let mut parts = known.split('-');
+        let (version, trace, span, flags) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let sound = ends
+            && parts.next().is_none()
+            && is_hex(version, 2)
+            && version != "ff"
+            && is_hex(trace, 32)
+            && is_hex(span, 16)
+            && is_hex(flags, 2)
+            && [trace, span].iter().all(|id| id.bytes().any(|b| b != b'0'));
+        sound.then(|| Self(format!("00-{trace}-{span}-{flags}")))
+    }
+
+    /// The header's value.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The trace, in 32 hexadecimal digits.
+    pub fn trace_id(&self) -> &str {
+        &self.0[3..35]
+    }
+
+    /// What came with a request; nonsense is as good as nothing, as W3C says.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)
+    }
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    let lower = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.len() == digits && text.bytes().all(lower)
+}
+
+impl TryFrom<String> for TraceParent {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("not a traceparent of W3C")
+    }
+}
+
+impl From<TraceParent> for String {
+    fn from(parent: TraceParent) -> Self {
+        parent.0
+    }
+}
+
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Joins spans and trace contexts.
+pub trait Propagation: Send + Sync + 'static {
+    /// Makes a span that was not entered yet a child of what a context names.
+    fn join(&self, span: &Span, parent: &TraceParent);
+
+    /// The context that names a span; `None` if it is not traced.
+    fn context_of(&self, span: &Span) -> Option<TraceParent>;
+}
+
+static PROPAGATION: OnceLock<Box<dyn Propagation>> = OnceLock::new();
+
+/// Sets how spans and contexts are joined, for the whole process. Says whether it was the first.
+pub fn propagate_with(propagation: impl Propagation) -> bool {
+    PROPAGATION.set(Box::new(propagation)).is_ok()
+}
+
+/// Makes a fresh span a child of what a context names.
+pub fn join_trace(span: &Span, parent: Option<&TraceParent>) {
+    if let (Some(propagation), Some(parent)) = (PROPAGATION.get(), parent) {
+        propagation.join(span, parent);
+    }
+}
+
+/// The context that what a span starts should carry: the span's, else the one it was given.
+pub(crate) fn onward(span: &Span, given: Option<TraceParent>) -> Option<TraceParent> {
+    let own = PROPAGATION.get().and_then(|it| it.context_of(span));
+    own.or(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TraceParent;
+
+    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_trace_parent_is_read_as_w3c_writes_it() {
+        let parsed = TraceParent::parse(GOOD).unwrap();
+        assert_eq!(parsed.as_str(), GOOD);
+        assert_eq!(parsed.trace_id(), "0af7651916cd43dd8448eb211c80319c");
+    }
+
+    #[test]
+    fn later_versions_are_taken_by_what_is_known_of_them() {
+        let later = GOOD.replacen("00", "cc", 1) + "-more";
+        assert_eq!(TraceParent::parse(&later).unwrap().as_str(), GOOD);
+    }
+
+    #[test]
+    fn nonsense_is_no_trace() {
+        let zero_trace = GOOD.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32));
+        let zero_span = GOOD.replace("b7ad6b7169203331", &"0".repeat(16));
+        let cases = [
+            "",
+            "00",
+            &GOOD[..54],
+            &format!("{GOOD}-more"),
+            &format!("{GOOD}0"),
+            &GOOD.to_uppercase(),
+            &GOOD.replacen("00", "ff", 1),
+            &GOOD.replace('-', "_"),
+            &zero_trace,
+            &zero_span,
+            &"ä".repeat(30),
+        ];
+        for text in cases {
+            assert_eq!(TraceParent::parse(text), None, "{text}");
+        }
+    }
+}
