@@ -2,18 +2,21 @@
 //!
 //! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
 
+mod error;
 mod extension;
 
+pub use error::BuildError;
+
 use crate::admin::{Admin, Backup, Copied};
-use crate::catalog_file::{CatalogFile, CatalogFileError};
+use crate::app::{App, PlatformRoute, router};
+use crate::catalog_file::CatalogFile;
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
-use crate::front::{Front, Served, router};
-use crate::health::{self, BrokerHealth, Watched};
+use crate::health::{self, BrokerHealth, HealthWatch};
 use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{CatalogError, Footings, OTHERS, Plans, Services};
-use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
+use crate::plans::{Footings, OTHERS, Plans, Services};
+use crate::platform::{Admitted, Platform, Prefix, admit};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
 use crate::stock::{Stock, host_queue_of, queue_of};
@@ -26,113 +29,12 @@ use sutler_journal::{
     CommitError, Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings,
     Realm, Store,
 };
-use sutler_osb::{Catalog, CatalogFaults};
+use sutler_osb::Catalog;
 use sutler_records::{
-    COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, VerifyKeysError,
-    verify_keys,
+    COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, verify_keys,
 };
-use sutler_schema::SchemaError;
-use sutler_server::{Auth, AuthFault, Places, Probes, Secured, Tls, TlsFault, Turnstile};
+use sutler_server::{Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
-
-/// Why a broker does not start. Each says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// The catalog breaks rules of the specification.
-    #[error("the catalog is not valid:\n{0}")]
-    Catalog(CatalogFaults),
-    /// The catalog's file cannot be used.
-    #[error(transparent)]
-    CatalogFile(#[from] CatalogFileError),
-    /// A parameter schema cannot be used.
-    #[error(transparent)]
-    Schema(#[from] SchemaError),
-    /// An offering without a service.
-    #[error(
-        "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
-    )]
-    NoService(String),
-    /// An offering that is to stay as it is offered, and is not offered.
-    #[error("the offering {0:?} is not offered now, so it cannot stay as it is: give it anew")]
-    NotOffered(String),
-    /// Asynchronous binds that nobody could fetch.
-    #[error(
-        "the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true"
-    )]
-    AsyncBindNotRetrievable(String),
-    /// No store was chosen.
-    #[error(
-        "a broker needs a store: call .store(…, keys), or .in_memory() to forget everything at the end"
-    )]
-    NoStore,
-    /// No authentication was chosen.
-    #[error(
-        "a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody"
-    )]
-    NoAuth,
-    /// Authentication cannot be set up as asked.
-    #[error(transparent)]
-    Auth(#[from] AuthFault),
-    /// Credentials from the environment are not there.
-    #[error(
-        "set {0} to serve with basic authentication; to serve everybody, call .without_auth() instead"
-    )]
-    NoCredentials(&'static str),
-    /// The realm's name cannot be used.
-    #[error("the realm's name cannot be used: {0}")]
-    Realm(#[from] sutler_journal::KeyError),
-    /// A platform's prefix cannot be used.
-    #[error("the prefix {0:?} cannot be used: {1}")]
-    Prefix(String, #[source] PrefixFault),
-    /// Two platforms would share their records.
-    #[error("two platforms have the realm {0:?}; give each its own with .realm(…)")]
-    RealmTwice(String),
-    /// A platform without authentication.
-    #[error(
-        "the platform at {0} needs authentication: call .basic_auth(user, password) on it, or .without_auth() to serve everybody"
-    )]
-    PlatformWithoutAuth(String),
-    /// The key ring does not open the store.
-    #[error("the key ring does not open this store: {0}")]
-    Keys(#[from] sutler_journal::SealError),
-    /// The store does not answer.
-    #[error("the store cannot be used: {0}")]
-    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Something of ours does not serialise; a bug.
-    #[error("the catalog cannot be written as JSON")]
-    Form(#[source] serde_json::Error),
-    /// TLS cannot be served with these files.
-    #[error(transparent)]
-    Tls(#[from] TlsFault),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(String, #[source] std::io::Error),
-}
-
-impl From<CatalogError> for BuildError {
-    fn from(error: CatalogError) -> Self {
-        match error {
-            CatalogError::Catalog(faults) => Self::Catalog(faults),
-            CatalogError::Schema(fault) => Self::Schema(fault),
-            CatalogError::NoService(name) => Self::NoService(name),
-            CatalogError::NotOffered(name) => Self::NotOffered(name),
-            CatalogError::AsyncBindNotRetrievable(name) => Self::AsyncBindNotRetrievable(name),
-            CatalogError::Form(error) => Self::Form(error),
-            CatalogError::Key(error) => Self::Realm(error),
-            CatalogError::Store(error) => Self::Store(error),
-        }
-    }
-}
-
-impl From<VerifyKeysError> for BuildError {
-    fn from(error: VerifyKeysError) -> Self {
-        match error {
-            VerifyKeysError::Keys(error) => Self::Keys(error),
-            VerifyKeysError::Read(error) => Self::Store(error.into()),
-            VerifyKeysError::Write(error) => Self::Store(error.into()),
-        }
-    }
-}
 
 /// The recipe of a broker.
 pub struct Broker {
@@ -140,7 +42,7 @@ pub struct Broker {
     services: Services,
     settings: Settings,
     store: Option<(Arc<dyn Store>, KeyRing)>,
-    auth: Option<Result<Auth, AuthFault>>,
+    auth: Option<Result<Auth, AuthConfigError>>,
     realm: String,
     platforms: Vec<Platform>,
     admin: Option<Admin>,
@@ -337,8 +239,8 @@ impl Broker {
             }),
         }
         let platforms = admit(platforms)?;
-        let tls = self.tls.map(Secured::new).transpose()?.map(Arc::new);
-        platforms.iter().for_each(|it| it.auth.warm());
+        let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
+        platforms.iter().for_each(|it| it.auth.prefetch_keys());
         let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());
@@ -354,36 +256,28 @@ impl Broker {
         let (tasks, extra) = extensions.unzip();
         shelves.extend(extra);
         let engine = engine_of(store, &shelves, &settings, tasks.clone()).await?;
-        let health = Arc::new(BrokerHealth::default());
-        if let Some(stock) = shelves.first() {
-            tokio::spawn(health::watch(Watched {
-                health: health.clone(),
-                store: observed,
-                engine: engine.clone(),
-                canary: stock.records.key_check_key(),
-                probe: stock.records.write_probe_key(),
-            }));
-        }
+        let health = watch_health(&shelves, observed, &engine);
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
-        let places = Places::new(settings.limits.clone(), draining.clone());
+        let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
             let engine = engine.clone();
             let http = Http {
                 desk: Desk { stock, engine },
                 auth: platform.auth,
                 replaced: replaced.clone(),
-                turnstile: Turnstile::new(places.clone()),
+                admission: Admission::new(shared_limits.clone()),
                 more: OnceLock::new(),
             };
             let prefix = platform.prefix;
-            Served { prefix, http }
+            PlatformRoute { prefix, http }
         };
-        let platforms: Vec<Served> = platforms.into_iter().zip(shelves).map(served).collect();
+        let platforms: Vec<PlatformRoute> =
+            platforms.into_iter().zip(shelves).map(served).collect();
         let copied = self.copied;
         let admin = self.admin.map(|admin| admin.over(&platforms, copied));
         let admin = admin.transpose()?;
-        let front = Front {
+        let app = App {
             platforms,
             engine,
             plans,
@@ -399,7 +293,7 @@ impl Broker {
             health,
             tasks,
         };
-        Ok(Running(Arc::new(front)))
+        Ok(Running(Arc::new(app)))
     }
 
     /// Starts the broker as a plain router: nest it, add layers, call it in tests.
@@ -413,7 +307,7 @@ impl Broker {
 
 /// A broker at work. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(pub(crate) Arc<Front>);
+pub struct Running(pub(crate) Arc<App>);
 
 impl Running {
     /// The broker as a router.
@@ -447,6 +341,25 @@ impl Running {
     pub async fn shut_down(&self) {
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
+}
+
+/// Starts to check the health of a broker.
+fn watch_health(
+    shelves: &[Arc<Stock>],
+    store: Arc<MeteredStore>,
+    engine: &Engine,
+) -> Arc<BrokerHealth> {
+    let health = Arc::new(BrokerHealth::default());
+    if let Some(stock) = shelves.first() {
+        tokio::spawn(health::watch(HealthWatch {
+            health: health.clone(),
+            store,
+            engine: engine.clone(),
+            canary: stock.records.key_check_key(),
+            probe: stock.records.write_probe_key(),
+        }));
+    }
+    health
 }
 
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.

@@ -5,6 +5,7 @@
 //! protocol, `records.rs` keeps everything in a journal.
 
 mod admin;
+mod app;
 mod audit;
 mod broker;
 mod catalog_file;
@@ -15,7 +16,6 @@ mod error;
 mod examine;
 mod executor;
 mod fate;
-mod front;
 mod health;
 mod http;
 mod keeper;
@@ -67,9 +67,10 @@ pub use sutler_records::{
 };
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{
-    Auth, AuthFault, Caller, Certificates, ClientCertificates, Issuer, KeySet, Limits,
-    PeerCertificate, Proofs, Propagation, Rate, Tls, TlsFault, TlsTrouble, TraceParent, Users, Via,
-    hash_password, propagate_with, raise_descriptor_limit,
+    Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,
+    Certificates, ClientCertificates, Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate,
+    Tls, TlsConfigError as TlsFault, TlsFileError as TlsTrouble, TraceParent, Users, hash_password,
+    propagate_with, raise_descriptor_limit,
 };
 
 /// What nearly every broker needs.

@@ -30,7 +30,7 @@ use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
 use sutler_records::{Documents, RecordError};
 use sutler_schema::ParameterSchemas;
-use sutler_server::Content;
+use sutler_server::ChunkedBody;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -52,7 +52,7 @@ pub(crate) type Footings = Vec<(String, (Key, Version))>;
 pub(crate) struct Offer {
     listing: Listing,
     sheets: Sheets,
-    pub content: Content,
+    pub content: ChunkedBody,
     pub etag: String,
     /// What each offering stands on; of nobody, where none stands on anything.
     standing: Box<[Option<(Key, Version)>]>,
