@@ -52,7 +52,7 @@ pub use auth::{
 };
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
-    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
+    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
 };
 pub use chore::{Chore, ChoreCx, ChoreStatus};
 pub use cron::{Schedule, ScheduleError};

@@ -12,7 +12,7 @@ use super::spring::{self, Parts};
 use super::tree::{Path, put};
 use super::words::{Span, When};
 use sutler_broker::{CatalogFileError, FileSettings, KindSettings};
-use sutler_yaml::{Kind, Node, YamlFault};
+use sutler_yaml::{Kind, Node, ParseError};
 
 /// Where a configuration comes from.
 #[derive(Debug, Default)]
@@ -118,7 +118,7 @@ fn explains(told: &str, path: &str) -> bool {
 fn parsed(name: &str, text: &str) -> Result<Parts, ConfigFaults> {
     match sutler_yaml::parse(text) {
         Ok(documents) => Ok(spring::take_apart(documents, name)),
-        Err(YamlFault { place, reason }) => Err(ConfigFaults(vec![ConfigFault {
+        Err(ParseError { place, reason }) => Err(ConfigFaults(vec![ConfigFault {
             at: at(name, place),
             path: String::new(),
             reason,

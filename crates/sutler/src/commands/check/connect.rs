@@ -7,7 +7,7 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::{Path, PathBuf};
 use sutler::Span;
-use sutler_client::wire::{Connection, Unusable};
+use sutler_client::wire::{Connection, InvalidConnectionError};
 
 /// Longest file with a secret or certificates that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -99,7 +99,7 @@ impl WayArgs {
     }
 }
 
-fn usage(path: &Path, error: &Unusable) -> NotDone {
+fn usage(path: &Path, error: &InvalidConnectionError) -> NotDone {
     NotDone::Usage(format!("{}: {error}", path.display()))
 }
 

@@ -18,9 +18,9 @@ pub(super) enum End {
     /// It was called in a way that makes no sense.
     Usage,
     /// There was nobody to check.
-    NotChecked,
+    CheckError,
     /// Not everything that was made could be removed.
-    LeftBehind,
+    LeftoverResource,
     /// Somebody stopped it.
     Stopped,
 }
@@ -30,8 +30,8 @@ impl End {
     pub(super) fn of(report: &Report, level: Level) -> Self {
         let ends = [
             (report.failures(level).next().is_some(), Self::Failures),
-            (report.not_walked.is_some(), Self::NotChecked),
-            (!report.left_behind.is_empty(), Self::LeftBehind),
+            (report.not_walked.is_some(), Self::CheckError),
+            (!report.left_behind.is_empty(), Self::LeftoverResource),
             (report.stopped, Self::Stopped),
         ];
         let so = ends.into_iter().filter(|(is_so, _)| *is_so);
@@ -43,8 +43,8 @@ impl End {
             Self::Fine => 0,
             Self::Failures => 1,
             Self::Usage => 2,
-            Self::NotChecked => 3,
-            Self::LeftBehind => 4,
+            Self::CheckError => 3,
+            Self::LeftoverResource => 4,
             Self::Stopped => 130,
         }
     }
@@ -64,7 +64,7 @@ pub(super) enum NotDone {
     /// Something did not work that has nothing to do with the broker.
     Failed(String, Option<Box<dyn Error + Send + Sync>>),
     /// The broker could not be checked.
-    NotChecked(String),
+    CheckError(String),
 }
 
 impl NotDone {
@@ -76,7 +76,7 @@ impl NotDone {
     pub(super) fn end(&self) -> End {
         match self {
             Self::Usage(_) | Self::Failed(..) => End::Usage,
-            Self::NotChecked(_) => End::NotChecked,
+            Self::CheckError(_) => End::CheckError,
         }
     }
 }
@@ -84,7 +84,7 @@ impl NotDone {
 impl fmt::Display for NotDone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(sentence) | Self::Failed(sentence, _) | Self::NotChecked(sentence) => {
+            Self::Usage(sentence) | Self::Failed(sentence, _) | Self::CheckError(sentence) => {
                 f.write_str(sentence)
             }
         }
@@ -95,7 +95,7 @@ impl Error for NotDone {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Failed(_, Some(cause)) => Some(cause.as_ref()),
-            Self::Failed(_, None) | Self::Usage(_) | Self::NotChecked(_) => None,
+            Self::Failed(_, None) | Self::Usage(_) | Self::CheckError(_) => None,
         }
     }
 }
@@ -104,7 +104,8 @@ impl Error for NotDone {
 mod tests {
     use super::End;
     use sutler_check::{
-        Finding, LeftBehind, Level, Profile, Redaction, Report, Subject, Tally, Verdict, all_cases,
+        Finding, LeftoverResource, Level, Profile, Redaction, Report, Subject, Tally, Verdict,
+        all_cases,
     };
 
     fn report(failed: Option<Level>) -> Report {
@@ -146,7 +147,7 @@ mod tests {
         let mut report = report(Some(Level::Must));
         report.not_walked = Some("no catalog".to_owned());
         assert_eq!(End::of(&report, Level::Must).code(), 3);
-        report.left_behind.push(LeftBehind {
+        report.left_behind.push(LeftoverResource {
             what: "instance i".to_owned(),
             why: "it would not go".to_owned(),
             target: "/v2".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use sutler_check::PlanParameters;
-use sutler_yaml::{Fault, Place, YAML_BYTES_MAX, one_line, parse};
+use sutler_yaml::{Diagnostic, Location, YAML_BYTES_MAX, one_line, parse};
 
 /// What a file says of one plan.
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ fn given(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<String>> {
     };
     let read = sutler_yaml::read::<BTreeMap<String, Given>>(root);
     if !read.faults.is_empty() {
-        let told = |it: &Fault| {
+        let told = |it: &Diagnostic| {
             let path = one_line(&it.path);
             format!("{} {path} {}", at(it.place), one_line(&it.reason))
         };
@@ -71,9 +71,9 @@ fn given(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<String>> {
 }
 
 /// Line and column, as editors take them.
-fn at(place: Option<Place>) -> String {
+fn at(place: Option<Location>) -> String {
     match place {
-        Some(Place { line, column }) => format!("{line}:{column}:"),
+        Some(Location { line, column }) => format!("{line}:{column}:"),
         None => String::new(),
     }
 }

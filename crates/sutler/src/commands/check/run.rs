@@ -4,7 +4,7 @@
 use super::bars::Bars;
 use super::end::NotDone;
 use super::text::say;
-use sutler_check::{Check, Level, NotChecked, Options, Report, Unknown};
+use sutler_check::{Check, CheckError, Level, Options, Report, UnknownChoiceError};
 use sutler_client::wire::Connection;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -32,14 +32,14 @@ pub(super) async fn to_the_end(
 }
 
 /// Why there is no report, in words for the command line.
-pub(super) fn not_done(why: NotChecked) -> NotDone {
+pub(super) fn not_done(why: CheckError) -> NotDone {
     match why {
-        NotChecked::Unknown(unknown) => not_there(&unknown),
-        NotChecked::NoCatalog(why) => NotDone::NotChecked(why),
+        CheckError::Unknown(unknown) => not_there(&unknown),
+        CheckError::NoCatalog(why) => NotDone::CheckError(why),
     }
 }
 
-fn not_there(unknown: &Unknown) -> NotDone {
+fn not_there(unknown: &UnknownChoiceError) -> NotDone {
     let known = unknown.known.iter().map(String::as_str);
     let advice = match sutler_yaml::nearest(&unknown.name, known) {
         Some(near) => format!("did you mean {near:?}?"),
