@@ -1,15 +1,16 @@
 //! Reading: documents, operations, the feed, counts, logs. Each is one statement.
 
-use super::{Shared, sql};
+use super::{SqlShared, sql};
 use crate::codec;
-use crate::feed::Gathered;
+use crate::error::SqlError;
+use crate::feed::FeedPage;
 use crate::rows::{self, number, one};
-use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::mysql::MySqlRow;
 use sutler_journal::{
     Changes, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, Page, Polled, Position, QueueStats, Stats, StoreError, StoreTime,
+    OperationList, OperationRow, Page, PolledOperation, Position, QueueStats, Stats, StoreError,
+    StoreTime,
 };
 use uuid::Uuid;
 
@@ -18,14 +19,14 @@ const ROWS_MAX: usize = 10_000;
 
 type Read<T> = Result<T, StoreError>;
 
-impl Shared {
+impl SqlShared {
     pub(super) async fn get(&self, key: &Key) -> Read<Option<Document>> {
         let answer = self.ask(sql::GET, &|a| a.add(key.as_bytes())).await;
         let read = answer.and_then(|found| {
             let document = |row| rows::document(key.clone(), row, 0);
             found.first().map(document).transpose()
         });
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn operation(&self, id: OperationId) -> Read<Option<Operation>> {
@@ -33,10 +34,10 @@ impl Shared {
             .ask(sql::OPERATION, &|a| a.add(&id.0.as_bytes()[..]))
             .await;
         let read = answer.and_then(|found| found.first().map(rows::operation).transpose());
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
-    pub(super) async fn poll(&self, lane: &Key, id: OperationId) -> Read<Option<Polled>> {
+    pub(super) async fn poll(&self, lane: &Key, id: OperationId) -> Read<Option<PolledOperation>> {
         let answer = self
             .ask(sql::POLL, &|a| {
                 a.add(&id.0.as_bytes()[..])?;
@@ -44,7 +45,7 @@ impl Shared {
             })
             .await;
         let read = answer.and_then(|found| found.first().map(rows::polled).transpose());
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn list(
@@ -98,7 +99,7 @@ impl Shared {
         let by_term = matches!(list, List::Term { .. });
         answer
             .and_then(|found| rows::page(&found, by_term, limit))
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn operations(&self, list: &OperationList) -> Read<Vec<OperationRow>> {
@@ -120,11 +121,11 @@ impl Shared {
             .await;
         answer
             .and_then(|found| found.iter().map(rows::operation_row).collect())
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn changes(&self, after: &Cursor, limit: usize) -> Read<Changes> {
-        let mut gathered = Gathered::dense(after, limit)?;
+        let mut gathered = FeedPage::dense(after, limit)?;
         loop {
             let (from, most) = gathered.wanted();
             let answer = self
@@ -134,7 +135,7 @@ impl Shared {
                 })
                 .await;
             let full = answer.and_then(|found| gathered.add(found.iter().map(rows::entry)));
-            if full.map_err(Trouble::into_store_error)? {
+            if full.map_err(SqlError::into_store_error)? {
                 return Ok(gathered.into_changes());
             }
         }
@@ -144,7 +145,7 @@ impl Shared {
         let answer = self.ask(sql::STATS, &|_| Ok(())).await;
         answer
             .and_then(|found| stats(&found))
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn now(&self) -> Read<StoreTime> {
@@ -152,7 +153,7 @@ impl Shared {
         answer
             .and_then(|found| one(&found))
             .map(StoreTime)
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn read_log(
@@ -171,11 +172,11 @@ impl Shared {
             .await;
         answer
             .and_then(|found| found.iter().map(rows::chunk).collect())
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 }
 
-fn stats(found: &[MySqlRow]) -> Result<Stats, Trouble> {
+fn stats(found: &[MySqlRow]) -> Result<Stats, SqlError> {
     let mut stats = Stats::default();
     for row in found {
         stats.accepted = number(row, 0)?;

@@ -2,10 +2,10 @@
 
 use crate::none;
 use std::collections::BTreeSet;
-use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
+use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("sutler-yaml", &[]),
     ("sutler-schema", &[]),
     ("sutler-osb", &[]),
@@ -13,11 +13,13 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("sutler-store-sqlite", &["sutler-journal"]),
     ("sutler-store-sql", &["sutler-journal"]),
     ("sutler-store-etcd", &["sutler-journal"]),
+    ("sutler-server", &[]),
     (
         "sutler-broker",
         &[
             "sutler-osb",
             "sutler-journal",
+            "sutler-server",
             "sutler-schema",
             "sutler-yaml",
         ],
@@ -59,9 +61,9 @@ const ALLOWED: [(&str, &[&str]); 15] = [
 /// Crates of others that only some of the product may depend on: each marks a seam.
 const RESERVED: [(&str, &[&str]); 9] = [
     ("serde-saphyr", &["sutler-yaml"]),
-    ("axum", &["sutler-broker"]),
-    ("hyper", &["sutler-broker"]),
-    ("hyper-util", &["sutler-broker"]),
+    ("axum", &["sutler-server", "sutler-broker"]),
+    ("hyper", &["sutler-server", "sutler-broker"]),
+    ("hyper-util", &["sutler-server"]),
     ("rusqlite", &["sutler-store-sqlite"]),
     ("mongodb", &["sutler-store-mongodb"]),
     ("bollard", &["sutler-bundle"]),
@@ -74,6 +76,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-sql",
             "sutler-store-etcd",
             "sutler-store-mongodb",
+            "sutler-server",
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
@@ -238,4 +241,13 @@ fn every_member_inherits_the_lints_and_the_versions_of_the_workspace() {
         }
     }
     none(&complaints);
+}
+
+#[test]
+fn the_picture_of_the_crates_is_what_cargo_knows() {
+    let (repository, workspace) = ours();
+    let text = repository.read(picture::PAGE).unwrap_or_default();
+    let drawn = picture::draw(&repository, &workspace);
+    let fresh = picture::with_picture(&text, &drawn);
+    assert_eq!(fresh.as_deref(), Ok(text.as_str()), "{}", picture::COMMAND);
 }

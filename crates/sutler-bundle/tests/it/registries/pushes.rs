@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_bundle::{Action, Pushes, REFRESH};
-use sutler_registry::PUSHED;
+use sutler_registry::PUSHED_REGISTRY;
 
 const NOTHING: [&str; 0] = [];
 
@@ -68,13 +68,13 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
     hall.refresh().await;
     hall.delete().await;
     assert_eq!(
-        hall.specs(PUSHED).await,
+        hall.specs(PUSHED_REGISTRY).await,
         ["hello: its developer deleted it"]
     );
     assert_eq!(hall.deprovision("i").await, 200);
     assert_eq!(town.ran(Action::Deprovision), "hello");
     hall.delete().await;
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await, NOTHING);
     assert_eq!(delete(&hall, &gone).await.0, 404);
 }
 
@@ -156,10 +156,10 @@ async fn pushes_at_once_are_all_written() {
     );
     let statuses = [pushes.0.0, pushes.1.0, pushes.2.0, pushes.3.0];
     assert_eq!(statuses, [200; 4]);
-    assert_eq!(hall.specs(PUSHED).await.len(), 4);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await.len(), 4);
     assert_eq!(delete(&hall, "/v2/apb").await.0, 204);
     hall.delete().await;
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await, NOTHING);
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_wri
     let form = "/v2/apb";
     let (status, refused) = hall.send("POST", form, json!({ "apbSpec": "x" })).await;
     assert_eq!(status, 400, "{refused}");
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await, NOTHING);
     assert_eq!(hall.offers().await, ["other"]);
 }
 
