@@ -39,7 +39,7 @@ pub use admin::{Admin, Backup, Pages};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
-    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
+    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
 };
 pub use cx::Cx;
 pub use error::{Error, Result};
