@@ -53,6 +53,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
+            "sutler-server",
             "sutler-yaml",
         ],
     ),

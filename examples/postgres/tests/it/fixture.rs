@@ -1,6 +1,6 @@
 //! One test's part of a server: a broker with a prefix of its own, and a look at what it left there.
 
-use crate::program::{Program, Start};
+use crate::broker_process::{Program, Start};
 use crate::sql::Session;
 use serde_json::{Value, json};
 use sutler_servers::{Demands, Server, postgres};
@@ -38,14 +38,14 @@ pub(crate) fn shared() -> Option<Held> {
     postgres::shared().map(Held::Shared)
 }
 
-pub(crate) struct Estate {
+pub(crate) struct Fixture {
     pub(crate) server: Held,
     pub(crate) folder: TempDir,
     pub(crate) prefix: &'static str,
     pub(crate) broker: Program,
 }
 
-impl Estate {
+impl Fixture {
     /// On the server that the tests share. The prefix belongs to one test.
     pub(crate) fn shared(prefix: &'static str) -> Option<Self> {
         Some(Self::on(shared()?, prefix))

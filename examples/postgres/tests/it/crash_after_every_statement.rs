@@ -1,10 +1,10 @@
 //! The broker dies after every single statement once, in the worst moment: the server has carried it
 //! out, and the broker has not heard of it. It goes on, and nothing is left at the end.
 
-use crate::estate::{self, Estate};
-use crate::program::{LOOK_EVERY, PATIENCE, Program, SERVICE, SMALL, Start};
+use crate::broker_process::{LOOK_EVERY, PATIENCE, Program, SERVICE, SMALL, Start};
+use crate::fixture::{self, Fixture};
+use crate::reply_loss_proxy::Wire;
 use crate::sql::Session;
-use crate::wire::Wire;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -107,10 +107,10 @@ async fn die_after(n: usize, wire: &Arc<Wire>, address: &str, folder: &Path, url
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_may_die_after_every_statement_and_leaves_nothing() {
-    let Some(server) = estate::own() else {
+    let Some(server) = fixture::own() else {
         return;
     };
-    let estate = Estate::on(server, PREFIX);
+    let estate = Fixture::on(server, PREFIX);
     let url = estate.server.admin_url().url();
     let (_, server) = login_and_server(&url);
     let (wire, address) = Wire::to(server.to_owned()).await;

@@ -1,6 +1,6 @@
 //! The whole life of a database: made, bound, used, rotated, unbound, removed.
 
-use crate::estate::Estate;
+use crate::fixture::Fixture;
 use crate::sql::Session;
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const WRONG_PASSWORD: &str = "28P01";
 
 #[tokio::test]
 async fn a_database_is_made_bound_used_and_removed_and_nothing_is_left() {
-    let Some(estate) = Estate::shared("life") else {
+    let Some(estate) = Fixture::shared("life") else {
         return;
     };
     assert_eq!(estate.left().await, (0, 0));
@@ -33,7 +33,7 @@ async fn a_database_is_made_bound_used_and_removed_and_nothing_is_left() {
 
 #[tokio::test]
 async fn credentials_say_the_same_in_parts_as_in_the_uri() {
-    let Some(estate) = Estate::shared("parts") else {
+    let Some(estate) = Fixture::shared("parts") else {
         return;
     };
     estate.provision("one").await;
@@ -58,7 +58,7 @@ async fn credentials_say_the_same_in_parts_as_in_the_uri() {
 
 #[tokio::test]
 async fn a_repeated_bind_gives_the_same_credentials_and_they_still_work() {
-    let Some(estate) = Estate::shared("again") else {
+    let Some(estate) = Fixture::shared("again") else {
         return;
     };
     estate.provision("one").await;
@@ -72,7 +72,7 @@ async fn a_repeated_bind_gives_the_same_credentials_and_they_still_work() {
 
 #[tokio::test]
 async fn a_rotated_binding_works_beside_its_predecessor_and_without_it() {
-    let Some(estate) = Estate::shared("rotate") else {
+    let Some(estate) = Fixture::shared("rotate") else {
         return;
     };
     estate.provision("one").await;
@@ -114,7 +114,7 @@ async fn a_rotated_binding_works_beside_its_predecessor_and_without_it() {
 
 #[tokio::test]
 async fn odd_ids_make_plain_names_and_different_ones() {
-    let Some(estate) = Estate::shared("odd") else {
+    let Some(estate) = Fixture::shared("odd") else {
         return;
     };
     // As they stand in a path: a quote, a statement, a slash, umlauts, capitals, and a long one.

@@ -1,7 +1,7 @@
-//! What a user may wish for, and what the plan allows. Pure.
+//! Parameters of users and limits of plans. Pure.
 //!
 //! Parameters are typed: their JSON Schema is derived, published in the catalog and enforced before a
-//! hook is called. What a schema cannot say (no more connections than the plan has) is said here.
+//! hook is called. Rules that a schema cannot express (no more connections than the plan allows) are here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Extension {
     }
 }
 
-/// What a plan allows.
+/// Limits of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -66,18 +66,18 @@ pub struct Limits {
     pub statement_timeout_seconds: u32,
 }
 
-/// What a database is to be like: the parameters, within the limits of the plan.
+/// Specification of a database: the parameters, within the limits of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wishes {
-    /// What the plan allows.
+pub struct DatabaseSpec {
+    /// Limits of the plan.
     pub limits: Limits,
     /// Connections at a time to the database.
     pub connections: u16,
-    /// The extensions it has.
+    /// Extensions of the database.
     pub extensions: BTreeSet<Extension>,
 }
 
-impl Wishes {
+impl DatabaseSpec {
     /// Fits parameters into the limits of a plan.
     ///
     /// # Errors
@@ -107,14 +107,14 @@ impl PlanLimits {
     /// Reads the limits from the metadata of the plans.
     ///
     /// # Errors
-    /// A plan has none.
-    pub fn of(file: &CatalogFile) -> std::result::Result<Self, PlanWithoutLimits> {
+    /// A plan has no limits.
+    pub fn of(file: &CatalogFile) -> std::result::Result<Self, MissingLimitsError> {
         let mut limits = HashMap::new();
         for plan in file.catalog.plans() {
             let plan = plan.plan();
             let written = plan.metadata.as_ref().and_then(|it| it.get("limits"));
             let read = written.and_then(|it| serde_json::from_value(it.clone()).ok());
-            let read = read.ok_or_else(|| PlanWithoutLimits(plan.name.to_string()))?;
+            let read = read.ok_or_else(|| MissingLimitsError(plan.name.to_string()))?;
             limits.insert(plan.id.as_str().to_owned(), read);
         }
         Ok(Self(limits))
@@ -128,9 +128,9 @@ impl PlanLimits {
 
 /// A plan whose limits cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanWithoutLimits(String);
+pub struct MissingLimitsError(String);
 
-impl fmt::Display for PlanWithoutLimits {
+impl fmt::Display for MissingLimitsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -141,11 +141,11 @@ impl fmt::Display for PlanWithoutLimits {
     }
 }
 
-impl std::error::Error for PlanWithoutLimits {}
+impl std::error::Error for MissingLimitsError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Extension, Limits, Parameters, PlanLimits, Wishes};
+    use super::{DatabaseSpec, Extension, Limits, Parameters, PlanLimits};
     use sutler_broker::CatalogFile;
 
     const LIMITS: Limits = Limits {
@@ -167,14 +167,14 @@ mod tests {
     #[test]
     fn who_asks_for_no_limit_gets_that_of_the_plan_and_who_asks_for_less_gets_less() {
         for (asked, given) in [(None, 5), (Some(5), 5), (Some(1), 1)] {
-            let wishes = Wishes::new(LIMITS, &asking_for(asked)).expect("it is allowed");
-            assert_eq!(wishes.connections, given);
+            let spec = DatabaseSpec::new(LIMITS, &asking_for(asked)).expect("it is allowed");
+            assert_eq!(spec.connections, given);
         }
     }
 
     #[test]
     fn who_asks_for_more_than_the_plan_allows_is_told_what_it_allows() {
-        let refused = Wishes::new(LIMITS, &asking_for(Some(6))).expect_err("too many");
+        let refused = DatabaseSpec::new(LIMITS, &asking_for(Some(6))).expect_err("too many");
         assert!(format!("{refused:?}").contains("allows 5 connections"));
     }
 

@@ -1,7 +1,7 @@
 //! Who may do what: a binding everything in its own database, and nothing elsewhere.
 
-use crate::estate::{self, Estate};
-use crate::program::Start;
+use crate::broker_process::Start;
+use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 
 /// What the server says to who may not.
@@ -9,7 +9,7 @@ const FORBIDDEN: &str = "42501";
 
 #[tokio::test]
 async fn a_binding_cannot_touch_another_instance() {
-    let Some(estate) = Estate::shared("apart") else {
+    let Some(estate) = Fixture::shared("apart") else {
         return;
     };
     estate.provision("mine").await;
@@ -42,7 +42,7 @@ async fn a_binding_cannot_touch_another_instance() {
 
 #[tokio::test]
 async fn a_binding_cannot_lift_the_limits_of_its_plan() {
-    let Some(estate) = Estate::shared("limits") else {
+    let Some(estate) = Fixture::shared("limits") else {
         return;
     };
     estate.provision("one").await;
@@ -74,7 +74,7 @@ async fn a_binding_cannot_lift_the_limits_of_its_plan() {
 
 #[tokio::test]
 async fn what_one_binding_makes_the_others_can_use_and_change() {
-    let Some(estate) = Estate::shared("together") else {
+    let Some(estate) = Fixture::shared("together") else {
         return;
     };
     estate.provision("one").await;
@@ -103,7 +103,7 @@ async fn what_one_binding_makes_the_others_can_use_and_change() {
 
 #[tokio::test]
 async fn the_broker_needs_no_superuser() {
-    let Some(server) = estate::shared() else {
+    let Some(server) = fixture::shared() else {
         return;
     };
     let mut operator = Session::open(&server.admin_url().url())
@@ -111,7 +111,7 @@ async fn the_broker_needs_no_superuser() {
         .expect("the operator");
     let role = "CREATE ROLE plain_admin LOGIN CREATEDB CREATEROLE PASSWORD 'modest'";
     operator.run(role).await.expect("it may");
-    let mut estate = Estate::on(server, "modest");
+    let mut estate = Fixture::on(server, "modest");
     let url = estate.server.admin_url().url();
     let (_, place) = url.rsplit_once('@').expect("a login and a place");
     let mut start = Start::new(&estate.server, "modest", estate.folder.path());
