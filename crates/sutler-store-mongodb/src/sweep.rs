@@ -12,7 +12,7 @@ use crate::transaction::{CommitInspection, SendGate, TransactionResult};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::Hint;
 use std::time::Duration;
-use sutler_journal::{OperationId, Sweep, TransactionResult as End};
+use sutler_journal::{OperationId, Outcome as End, Sweep};
 
 /// Most operations that go in one transaction.
 const AT_ONCE: usize = 250;
