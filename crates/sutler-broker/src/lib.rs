@@ -67,10 +67,9 @@ pub use sutler_records::{
 };
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{
-    Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,
-    Certificates, ClientCertificates, Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate,
-    Tls, TlsConfigError as TlsFault, TlsFileError as TlsTrouble, TraceParent, Users, hash_password,
-    propagate_with, raise_descriptor_limit,
+    Auth, AuthConfigError, AuthMethod, AuthMethods, Caller, Certificates, ClientCertificates,
+    Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate, Tls, TlsConfigError, TlsFileError,
+    TraceParent, Users, hash_password, propagate_with, raise_descriptor_limit,
 };
 
 /// What nearly every broker needs.
