@@ -39,7 +39,7 @@ pub use admin::{Admin, Backup, Pages};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
-    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
+    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
 };
 pub use catalog_source::{CatalogPrecondition, CatalogSource, PlanAvailability, PlanWaitLimits};
 pub use cx::Cx;
@@ -67,10 +67,9 @@ pub use sutler_records::{
 };
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{
-    Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,
-    Certificates, ClientCertificates, Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate,
-    Tls, TlsConfigError as TlsFault, TlsFileError as TlsTrouble, TraceParent, Users, hash_password,
-    propagate_with, raise_descriptor_limit,
+    Auth, AuthConfigError, AuthMethod, AuthMethods, Caller, Certificates, ClientCertificates,
+    Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate, Tls, TlsConfigError, TlsFileError,
+    TraceParent, Users, hash_password, propagate_with, raise_descriptor_limit,
 };
 
 /// What nearly every broker needs.

@@ -28,6 +28,5 @@ pub use mysql::MySqlStore;
 pub use postgres::PostgresStore;
 pub use settings::{SqlOpenError, SqlSettings};
 
-#[cfg(feature = "postgres")]
-#[doc(hidden)]
+#[cfg(all(feature = "postgres", feature = "testing"))]
 pub use postgres::faults;

@@ -17,7 +17,7 @@ mod rows;
 mod schema;
 mod sql;
 
-#[doc(hidden)]
+#[cfg(feature = "testing")]
 pub mod faults;
 
 use crate::commit_retry::{self, UnresolvedCommits};

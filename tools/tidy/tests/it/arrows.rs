@@ -55,6 +55,7 @@ const ALLOWED: [(&str, &[&str]); 17] = [
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
+            "sutler-server",
             "sutler-yaml",
         ],
     ),
