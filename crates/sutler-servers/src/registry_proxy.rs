@@ -19,7 +19,7 @@ use tokens::TokenService;
 #[derive(Clone, Debug)]
 pub enum Intercept {
     /// Respond with this, without forwarding the request.
-    Answer {
+    HttpResponse {
         /// Status.
         status: u16,
         /// Headers.

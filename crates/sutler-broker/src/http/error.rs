@@ -3,16 +3,16 @@
 //! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
 
 use super::Reply;
-use crate::desk::Problem;
 use crate::error::{Error, Kind};
 use crate::lifecycle::Verb;
-use crate::records::Detail;
 use crate::refusal::Refusal;
+use crate::requests::RequestError;
+use crate::resources::Detail;
 use crate::settings::MissingVersion;
 use hyper::StatusCode;
 use std::time::Duration;
 use sutler_osb::{ApiVersion, ErrorBody, ErrorCode};
-use sutler_server::{BodyError, ErrorResponse, Full, Rejection, TooMuch};
+use sutler_server::{BodyError, CallerLimitExceeded, ErrorResponse, QueueFull, Rejection};
 
 pub(super) use sutler_server::json_response as json;
 
@@ -97,15 +97,15 @@ impl From<Rejection> for Answer {
     }
 }
 
-impl From<Full> for Answer {
-    fn from(_: Full) -> Self {
+impl From<QueueFull> for Answer {
+    fn from(_: QueueFull) -> Self {
         Self(ErrorResponse::overloaded(SERVER))
     }
 }
 
-impl From<TooMuch> for Answer {
-    fn from(much: TooMuch) -> Self {
-        Self(ErrorResponse::caller_limited(much))
+impl From<CallerLimitExceeded> for Answer {
+    fn from(exceeded: CallerLimitExceeded) -> Self {
+        Self(ErrorResponse::caller_limited(exceeded))
     }
 }
 
@@ -149,12 +149,12 @@ impl From<Refusal> for Answer {
     }
 }
 
-impl From<Problem> for Answer {
-    fn from(problem: Problem) -> Self {
+impl From<RequestError> for Answer {
+    fn from(problem: RequestError) -> Self {
         match problem {
-            Problem::Refused(refusal) => refusal.into(),
-            Problem::Failed { verb, detail } => failed(verb, detail),
-            Problem::Overdue { verb } => {
+            RequestError::Refused(refusal) => refusal.into(),
+            RequestError::Failed { verb, detail } => failed(verb, detail),
+            RequestError::Overdue { verb } => {
                 let sentence = match verb {
                     Verb::Provision | Verb::Bind => {
                         "It did not end in time; it was cancelled and is being cleaned up. Use accepts_incomplete=true."
@@ -168,7 +168,7 @@ impl From<Problem> for Answer {
                 };
                 Self::described(StatusCode::INTERNAL_SERVER_ERROR, sentence)
             }
-            Problem::Unavailable(cause) => {
+            RequestError::Unavailable(cause) => {
                 tracing::error!(error = %chain(cause.as_ref()), "a request could not be served");
                 let sentence =
                     "The service broker cannot reach its records now; repeat the request later.";

@@ -2,10 +2,10 @@
 
 use crate::none;
 use std::collections::BTreeSet;
-use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
+use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("sutler-yaml", &[]),
     ("sutler-schema", &[]),
     ("sutler-osb", &[]),
@@ -14,11 +14,13 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("sutler-store-sql", &["sutler-journal"]),
     ("sutler-store-etcd", &["sutler-journal"]),
     ("sutler-server", &[]),
+    ("sutler-records", &["sutler-journal"]),
     (
         "sutler-broker",
         &[
             "sutler-osb",
             "sutler-journal",
+            "sutler-records",
             "sutler-server",
             "sutler-schema",
             "sutler-yaml",
@@ -53,6 +55,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
+            "sutler-server",
             "sutler-yaml",
         ],
     ),
@@ -77,6 +80,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-etcd",
             "sutler-store-mongodb",
             "sutler-server",
+            "sutler-records",
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
@@ -241,4 +245,13 @@ fn every_member_inherits_the_lints_and_the_versions_of_the_workspace() {
         }
     }
     none(&complaints);
+}
+
+#[test]
+fn the_picture_of_the_crates_is_what_cargo_knows() {
+    let (repository, workspace) = ours();
+    let text = repository.read(picture::PAGE).unwrap_or_default();
+    let drawn = picture::draw(&repository, &workspace);
+    let fresh = picture::with_picture(&text, &drawn);
+    assert_eq!(fresh.as_deref(), Ok(text.as_str()), "{}", picture::COMMAND);
 }
