@@ -160,7 +160,7 @@ impl OpenShiftRegistry {
             return Err(ItemError::Malformed {
                 digest: None,
                 sentence: format!(
-                    "{subject:?} is not NAMESPACE/STREAM:DEFAULT_TAG: use the names in OpenShift"
+                    "{subject:?} is not NAMESPACE/STREAM:TAG: use the names in OpenShift"
                 ),
             });
         };

@@ -19,7 +19,7 @@ use tokens::TokenService;
 #[derive(Clone, Debug)]
 pub enum Intercept {
     /// Respond with this, without forwarding the request.
-    HttpResponse {
+    Answer {
         /// Status.
         status: u16,
         /// Headers.
