@@ -23,9 +23,9 @@ pub use backup::Backup;
 pub(crate) use backup::Copied;
 pub use pages::Pages;
 
+use crate::app::PlatformRoute;
 use crate::broker::BuildError;
 use crate::desk::{Desk, Given};
-use crate::front::Served;
 use crate::http;
 use crate::platform::PrefixFault;
 use answer::{Fault, json};
@@ -41,7 +41,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use sutler_server::{Auth, AuthFault, Caller, Probes, RequestContext, streamed};
+use sutler_server::{Auth, AuthConfigError, Caller, Probes, RequestContext, streamed_response};
 
 /// Longest body of an order, in bytes.
 const ORDER_BYTES_MAX: usize = 16 * 1024;
@@ -53,7 +53,7 @@ const ORDER_WITHIN: Duration = Duration::from_secs(15);
 /// Where administration is served, and who may come in.
 pub struct Admin {
     prefix: String,
-    auth: Option<Result<Auth, AuthFault>>,
+    auth: Option<Result<Auth, AuthConfigError>>,
     pages: Vec<(&'static str, Page)>,
 }
 
@@ -107,7 +107,7 @@ impl Admin {
     /// The API, over the platforms of a broker. `copied`: what can be backed up.
     pub(crate) fn over(
         self,
-        platforms: &[Served],
+        platforms: &[PlatformRoute],
         copied: Option<Copied>,
     ) -> Result<Api, BuildError> {
         let prefix = self.prefix.trim_matches('/').to_owned();
@@ -245,17 +245,11 @@ impl Api {
             Route::Export => {
                 self.note(desk, Deed::Export, By::wordless(who), None)
                     .await?;
-                let (response, pieces) = streamed("application/x-ndjson");
+                let (response, pieces) = streamed_response("application/x-ndjson");
                 tokio::spawn(export::write(desk.clone(), pieces));
                 Ok(response)
             }
-            Route::Import => {
-                let done = import::read(desk, body).await?;
-                let message = format!("{} documents added", done.documents);
-                self.note(desk, Deed::Import, By::wordless(who), Some(message))
-                    .await?;
-                json(StatusCode::OK, &done)
-            }
+            Route::Import => self.import(desk, body, who).await,
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
                 let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
@@ -265,16 +259,27 @@ impl Api {
             }
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
-                let by = By { who, reason };
-                let context = context.clone();
                 let given = Given {
                     command,
-                    by,
-                    context,
+                    by: By { who, reason },
+                    context: context.clone(),
                 };
                 obeyed(desk, resource, &given).await
             }
         }
+    }
+
+    /// Adds the documents of an export.
+    async fn import<B>(&self, desk: &Desk, body: B, who: String) -> Result<Response<Body>, Fault>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let done = import::read(desk, body).await?;
+        let message = format!("{} documents added", done.documents);
+        self.note(desk, Deed::Import, By::wordless(who), Some(message))
+            .await?;
+        json(StatusCode::OK, &done)
     }
 
     /// A page of whoever builds on the framework: one that is quick to make, or one that comes later.

@@ -3,15 +3,15 @@
 //! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
 
 use crate::admin::{Admin, Backup, Copied};
+use crate::app::{App, PlatformRoute, router};
 use crate::canary::{CANARY, META, PROBE, prove_keys};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::chore::{self, Chore, Chores};
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
-use crate::front::{Front, Served, router};
 use crate::handover::Handover;
-use crate::health::{self, BrokerHealth, Watched};
+use crate::health::{self, BrokerHealth, HealthWatch};
 use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
@@ -29,7 +29,9 @@ use sutler_journal::{
 };
 use sutler_osb::{Catalog, CatalogFaults};
 use sutler_schema::SchemaError;
-use sutler_server::{Auth, AuthFault, Places, Probes, Secured, Tls, TlsFault, Turnstile};
+use sutler_server::{
+    Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor, TlsConfigError,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Why a broker does not start. Each says what to do.
@@ -69,7 +71,7 @@ pub enum BuildError {
     NoAuth,
     /// Authentication cannot be set up as asked.
     #[error(transparent)]
-    Auth(#[from] AuthFault),
+    Auth(#[from] AuthConfigError),
     /// Credentials from the environment are not there.
     #[error(
         "set {0} to serve with basic authentication; to serve everybody, call .without_auth() instead"
@@ -100,7 +102,7 @@ pub enum BuildError {
     Form(#[source] serde_json::Error),
     /// TLS cannot be served with these files.
     #[error(transparent)]
-    Tls(#[from] TlsFault),
+    Tls(#[from] TlsConfigError),
     /// The address cannot be listened on.
     #[error("cannot listen on {0}: {1}")]
     Listen(String, #[source] std::io::Error),
@@ -112,7 +114,7 @@ pub struct Broker {
     services: Services,
     settings: Settings,
     store: Option<(Arc<dyn Store>, KeyRing)>,
-    auth: Option<Result<Auth, AuthFault>>,
+    auth: Option<Result<Auth, AuthConfigError>>,
     realm: String,
     platforms: Vec<Platform>,
     admin: Option<Admin>,
@@ -309,8 +311,8 @@ impl Broker {
             }),
         }
         let platforms = admit(platforms)?;
-        let tls = self.tls.map(Secured::new).transpose()?.map(Arc::new);
-        platforms.iter().for_each(|it| it.auth.warm());
+        let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
+        platforms.iter().for_each(|it| it.auth.prefetch_keys());
         let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());
@@ -324,36 +326,28 @@ impl Broker {
         }
         let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
         let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
-        let health = Arc::new(BrokerHealth::default());
-        if let Some(stock) = shelves.first() {
-            tokio::spawn(health::watch(Watched {
-                health: health.clone(),
-                store: observed,
-                engine: engine.clone(),
-                canary: stock.records.key(META, CANARY),
-                probe: stock.records.key(META, PROBE),
-            }));
-        }
+        let health = watch_health(&shelves, observed, &engine);
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
-        let places = Places::new(settings.limits.clone(), draining.clone());
+        let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
             let engine = engine.clone();
             let http = Http {
                 desk: Desk { stock, engine },
                 auth: platform.auth,
                 replaced: replaced.clone(),
-                turnstile: Turnstile::new(places.clone()),
+                admission: Admission::new(shared_limits.clone()),
                 more: OnceLock::new(),
             };
             let prefix = platform.prefix;
-            Served { prefix, http }
+            PlatformRoute { prefix, http }
         };
-        let platforms: Vec<Served> = platforms.into_iter().zip(shelves).map(served).collect();
+        let platforms: Vec<PlatformRoute> =
+            platforms.into_iter().zip(shelves).map(served).collect();
         let copied = self.copied;
         let admin = self.admin.map(|admin| admin.over(&platforms, copied));
         let admin = admin.transpose()?;
-        let front = Front {
+        let app = App {
             platforms,
             engine,
             plans,
@@ -369,7 +363,7 @@ impl Broker {
             health,
             chores,
         };
-        Ok(Running(Arc::new(front)))
+        Ok(Running(Arc::new(app)))
     }
 
     /// Starts the broker as a plain router: nest it, add layers, call it in tests.
@@ -383,7 +377,7 @@ impl Broker {
 
 /// A broker at work. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(pub(crate) Arc<Front>);
+pub struct Running(pub(crate) Arc<App>);
 
 impl Running {
     /// The broker as a router.
@@ -417,6 +411,25 @@ impl Running {
     pub async fn shut_down(&self) {
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
+}
+
+/// Starts to check the health of a broker.
+fn watch_health(
+    shelves: &[Arc<Stock>],
+    store: Arc<MeteredStore>,
+    engine: &Engine,
+) -> Arc<BrokerHealth> {
+    let health = Arc::new(BrokerHealth::default());
+    if let Some(stock) = shelves.first() {
+        tokio::spawn(health::watch(HealthWatch {
+            health: health.clone(),
+            store,
+            engine: engine.clone(),
+            canary: stock.records.key(META, CANARY),
+            probe: stock.records.key(META, PROBE),
+        }));
+    }
+    health
 }
 
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.

@@ -1,8 +1,8 @@
-//! Whether the broker lives and can work: `/healthz` and `/readyz`.
+//! Readiness of the broker, for `/healthz` and `/readyz`.
 //!
-//! A loop looks at the store and the lease once a second and keeps what it found; a probe only reads
-//! that, so nobody can load the store by asking. The same loop samples the queues for `metrics.rs`.
-//! The paths are in `sutler_server::Probes`.
+//! A loop checks the store and the lease once a second and stores the result; a probe only reads it, so that
+//! probes put no load on the store. The same loop samples the queues for `metrics.rs`. The paths are in
+//! `sutler_server::Probes`.
 
 use crate::metrics;
 use bytes::Bytes;
@@ -14,17 +14,17 @@ use sutler_server::metrics::ready_is;
 use sutler_server::{Health, Readiness};
 use tokio::time::{Instant, timeout};
 
-/// How often the store and the lease are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the store may take to answer before the broker says it is not ready.
+/// Interval between checks of the store and the lease.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long the store may take to answer before the broker is not ready.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// How often the queues are counted: that reads every unfinished operation.
+/// Interval between counts of the queues, which read every unfinished operation.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 
-/// What the last look found.
+/// State of the broker at the last check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Finding {
+enum BrokerState {
     Ready,
     Draining,
     NoLease,
@@ -32,7 +32,7 @@ enum Finding {
     StoreReadOnly,
 }
 
-impl Finding {
+impl BrokerState {
     const ALL: [Self; 5] = [
         Self::Ready,
         Self::Draining,
@@ -54,58 +54,58 @@ impl Finding {
     }
 }
 
-/// What a look saw.
+/// Result of one check.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct HealthSample {
     stopping: bool,
     lease: bool,
     reads: bool,
     writes: bool,
 }
 
-/// What follows from a look.
-fn judge(look: Look) -> Finding {
-    match look {
-        Look { stopping: true, .. } => Finding::Draining,
-        Look { reads: false, .. } => Finding::StoreSilent,
-        Look { writes: false, .. } => Finding::StoreReadOnly,
-        Look { lease: false, .. } => Finding::NoLease,
-        Look { .. } => Finding::Ready,
+/// The state that a check means.
+fn state_of(sample: HealthSample) -> BrokerState {
+    match sample {
+        HealthSample { stopping: true, .. } => BrokerState::Draining,
+        HealthSample { reads: false, .. } => BrokerState::StoreSilent,
+        HealthSample { writes: false, .. } => BrokerState::StoreReadOnly,
+        HealthSample { lease: false, .. } => BrokerState::NoLease,
+        HealthSample { .. } => BrokerState::Ready,
     }
 }
 
-/// The last thing known. It was ready when it started: its keys were proved against the store.
+/// Last known state. A broker starts ready: its keys were verified against the store.
 pub(crate) struct BrokerHealth(AtomicU8);
 
 impl Default for BrokerHealth {
     fn default() -> Self {
-        Self(AtomicU8::new(Finding::Ready as u8))
+        Self(AtomicU8::new(BrokerState::Ready as u8))
     }
 }
 
 impl BrokerHealth {
-    /// The broker was told to stop: say so from now on.
+    /// The broker begins to drain. It is not ready again.
     pub(crate) fn draining(&self) {
-        self.keep(Finding::Draining);
+        self.set_state(BrokerState::Draining);
     }
 
-    fn found(&self) -> Finding {
+    fn state(&self) -> BrokerState {
         let kept = self.0.load(Ordering::Relaxed);
-        Finding::ALL[usize::from(kept).min(Finding::ALL.len() - 1)]
+        BrokerState::ALL[usize::from(kept).min(BrokerState::ALL.len() - 1)]
     }
 
-    fn keep(&self, found: Finding) {
-        let before = self.found();
-        if before == found || before == Finding::Draining {
+    fn set_state(&self, state: BrokerState) {
+        let before = self.state();
+        if before == state || before == BrokerState::Draining {
             return;
         }
-        self.0.store(found as u8, Ordering::Relaxed);
-        ready_is(found == Finding::Ready);
-        match found {
-            Finding::Ready => tracing::info!("ready again"),
-            Finding::Draining => tracing::info!("no longer ready: stopping"),
-            Finding::NoLease | Finding::StoreSilent | Finding::StoreReadOnly => {
-                tracing::warn!(reason = found.sentence().trim_end(), "not ready");
+        self.0.store(state as u8, Ordering::Relaxed);
+        ready_is(state == BrokerState::Ready);
+        match state {
+            BrokerState::Ready => tracing::info!("ready again"),
+            BrokerState::Draining => tracing::info!("no longer ready: stopping"),
+            BrokerState::NoLease | BrokerState::StoreSilent | BrokerState::StoreReadOnly => {
+                tracing::warn!(reason = state.sentence().trim_end(), "not ready");
             }
         }
     }
@@ -117,53 +117,53 @@ impl Health for BrokerHealth {
     }
 
     fn readiness(&self) -> Readiness {
-        let found = self.found();
+        let state = self.state();
         Readiness {
-            ready: found == Finding::Ready,
-            sentence: found.sentence(),
+            ready: state == BrokerState::Ready,
+            sentence: state.sentence(),
         }
     }
 }
 
-/// What the loop looks at.
-pub(crate) struct Watched {
+/// Inputs of the check loop.
+pub(crate) struct HealthWatch {
     pub health: Arc<BrokerHealth>,
     pub store: Arc<MeteredStore>,
     pub engine: Engine,
-    /// A document that is there, to be read.
+    /// A document that exists, to test reads.
     pub canary: Key,
-    /// One that may be written while writes fail, to see whether they still do.
+    /// A document to test writes with, while writes fail.
     pub probe: Key,
 }
 
-/// Looks again and again, until the engine is told to stop.
-pub(crate) async fn watch(watched: Watched) {
+/// Checks at every interval until the engine stops.
+pub(crate) async fn watch(watched: HealthWatch) {
     ready_is(true);
     let mut counted: Option<Instant> = None;
     loop {
-        let look = watched.look().await;
-        watched.health.keep(judge(look));
-        if look.stopping {
+        let sample = watched.sample().await;
+        watched.health.set_state(state_of(sample));
+        if sample.stopping {
             return;
         }
-        if counted.is_none_or(|at| at.elapsed() >= COUNT_EVERY) && look.reads {
+        if counted.is_none_or(|at| at.elapsed() >= COUNT_EVERY) && sample.reads {
             watched.count().await;
             counted = Some(Instant::now());
         }
         // Lets go of the store at once: whoever stopped the broker may want to open it again.
         tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(CHECK_EVERY) => {}
             () = watched.engine.stopping() => {}
         }
     }
 }
 
-impl Watched {
-    async fn look(&self) -> Look {
+impl HealthWatch {
+    async fn sample(&self) -> HealthSample {
         let read = timeout(ANSWER_WITHIN, self.store.get(&self.canary)).await;
         let reads = matches!(read, Ok(Ok(_)));
         let writes = !self.store.last_write_failed() || self.write().await;
-        Look {
+        HealthSample {
             stopping: self.engine.is_stopping(),
             lease: self.engine.holds_lease(),
             reads,
@@ -171,7 +171,7 @@ impl Watched {
         }
     }
 
-    /// Only while writes fail: one more, of a few bytes.
+    /// Tests a write of a few bytes; called only while writes fail.
     async fn write(&self) -> bool {
         let commit = match self.store.get(&self.probe).await {
             Ok(None) => Commit::new().insert(self.probe.clone(), Vec::new(), Bytes::new()),
@@ -186,13 +186,13 @@ impl Watched {
 
     async fn count(&self) {
         match timeout(ANSWER_WITHIN, self.store.stats()).await {
-            Ok(Ok(stats)) => metrics::queues_stand(&stats, self.oldest(&stats).await),
+            Ok(Ok(stats)) => metrics::set_queue_gauges(&stats, self.oldest(&stats).await),
             Ok(Err(error)) => tracing::debug!(%error, "the queues could not be counted"),
             Err(_) => tracing::debug!("the queues could not be counted in time"),
         }
     }
 
-    /// The age of the oldest operation that is not done.
+    /// Age of the oldest unfinished operation.
     async fn oldest(&self, stats: &sutler_journal::Stats) -> Duration {
         let Some(oldest) = stats.queues.iter().map(|queue| queue.oldest).min() else {
             return Duration::ZERO;
@@ -206,10 +206,10 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
-    use super::{BrokerHealth, Finding, Look, judge};
+    use super::{BrokerHealth, BrokerState, HealthSample, state_of};
     use sutler_server::Health as _;
 
-    const WELL: Look = Look {
+    const WELL: HealthSample = HealthSample {
         stopping: false,
         lease: true,
         reads: true,
@@ -219,40 +219,40 @@ mod tests {
     #[test]
     fn ready_means_that_the_store_answers_the_lease_holds_and_nothing_stops() {
         let cases = [
-            (WELL, Finding::Ready),
+            (WELL, BrokerState::Ready),
             (
-                Look {
+                HealthSample {
                     stopping: true,
                     reads: false,
                     ..WELL
                 },
-                Finding::Draining,
+                BrokerState::Draining,
             ),
             (
-                Look {
+                HealthSample {
                     lease: false,
                     ..WELL
                 },
-                Finding::NoLease,
+                BrokerState::NoLease,
             ),
             (
-                Look {
+                HealthSample {
                     reads: false,
                     lease: false,
                     ..WELL
                 },
-                Finding::StoreSilent,
+                BrokerState::StoreSilent,
             ),
             (
-                Look {
+                HealthSample {
                     writes: false,
                     ..WELL
                 },
-                Finding::StoreReadOnly,
+                BrokerState::StoreReadOnly,
             ),
         ];
-        for (look, expected) in cases {
-            assert_eq!(judge(look), expected, "{look:?}");
+        for (sample, expected) in cases {
+            assert_eq!(state_of(sample), expected, "{sample:?}");
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
         let health = BrokerHealth::default();
         assert!(health.readiness().ready);
         health.draining();
-        health.keep(Finding::Ready);
+        health.set_state(BrokerState::Ready);
         assert!(!health.readiness().ready);
     }
 }

@@ -28,13 +28,14 @@ use sutler_osb::{
     API_VERSION_HEADER, ApiVersion, ORIGINATING_IDENTITY_HEADER, OriginatingIdentity, Query,
     REQUEST_IDENTITY_HEADER, RequestIdentity,
 };
-use sutler_server::metrics::{self, Limited};
+use sutler_server::metrics::{self, LimitKind};
 use sutler_server::{
-    AtWork, Auth, Caller, Content, Rejection, RequestContext, Sort, Turnstile, read_body,
+    Admission, Auth, Caller, CallerPermit, ChunkedBody, Rejection, RequestClass, RequestContext,
+    read_body,
 };
 
 /// What the broker answers with.
-pub(crate) type Reply = Response<Content>;
+pub(crate) type Reply = Response<ChunkedBody>;
 
 /// An endpoint of the author's own in place of one of the ten. Authentication and the version
 /// header were checked before; the [`Caller`] is in the request's extensions.
@@ -49,7 +50,7 @@ pub(crate) struct Http {
     pub desk: Desk,
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
-    pub turnstile: Turnstile,
+    pub admission: Admission,
     /// Paths beside the ten endpoints, where there are any.
     pub more: OnceLock<Arc<dyn MorePaths>>,
 }
@@ -103,7 +104,7 @@ impl Http {
             return answered.unwrap_or_else(Reply::from);
         }
         let answered = match self.understand(&parts, at, context).await {
-            Ok((understood, at_work)) => self.work(understood, parts, body, &at_work).await,
+            Ok((understood, permit)) => self.work(understood, parts, body, &permit).await,
             Err(answer) => Err(answer),
         };
         answered.unwrap_or_else(Reply::from)
@@ -115,34 +116,39 @@ impl Http {
         understood: Understood,
         mut parts: hyper::http::request::Parts,
         body: B,
-        at_work: &AtWork,
+        permit: &CallerPermit,
     ) -> Result<Reply, Answer>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if matches!(understood.endpoint.sort(), Sort::Change) && self.desk.engine.is_paused() {
-            metrics::limited(Limited::Draining);
+        if matches!(understood.endpoint.class(), RequestClass::Change)
+            && self.desk.engine.is_paused()
+        {
+            metrics::limited(LimitKind::Draining);
             return Err(Answer::draining());
         }
         let takes_body = understood.endpoint.takes_body();
         let replaced = self.replaced.get(&understood.endpoint);
-        let mut room = self.turnstile.room(at_work);
+        let mut budget = self.admission.body_budget(permit);
         let bytes = if takes_body || replaced.is_some() {
             let limits = self.desk.stock.settings.body_limits();
-            read_body(body, limits, &mut room).await?
+            read_body(body, limits, &mut budget).await?
         } else {
             Bytes::new()
         };
         // Only now: who sends slowly holds no place.
-        let _place = self.turnstile.enter(understood.endpoint.sort()).await?;
+        let _slot = self
+            .admission
+            .acquire_slot(understood.endpoint.class())
+            .await?;
         if let Some(replacement) = replaced {
             let context = understood.asker.context.as_deref();
             if let Some(caller) = context.and_then(RequestContext::caller) {
                 parts.extensions.insert(caller.clone());
             }
             let answered = replacement.answer(Request::from_parts(parts, bytes)).await;
-            return Ok(answered.map(Content::of));
+            return Ok(answered.map(ChunkedBody::of));
         }
         if takes_body {
             check_content_type(&parts.headers)?;
@@ -156,7 +162,7 @@ impl Http {
         parts: &hyper::http::request::Parts,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Result<(Understood, AtWork), Answer> {
+    ) -> Result<(Understood, CallerPermit), Answer> {
         self.check_size(parts)?;
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let (endpoint, ids) = match route::route(&parts.method, path) {
@@ -173,7 +179,7 @@ impl Http {
             }
         };
         context.set_route(endpoint.label());
-        let (_, at_work) = self.admit(parts, context).await?;
+        let (_, permit) = self.admit(parts, context).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
             .map_err(|error| Answer::invalid(error.to_string()))?;
@@ -189,7 +195,7 @@ impl Http {
             query,
             asker,
         };
-        Ok((understood, at_work))
+        Ok((understood, permit))
     }
 
     /// B-010, and its caller's share of what is worked on.
@@ -197,11 +203,11 @@ impl Http {
         &self,
         parts: &hyper::http::request::Parts,
         context: &RequestContext,
-    ) -> Result<(Caller, AtWork), Answer> {
+    ) -> Result<(Caller, CallerPermit), Answer> {
         let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
         context.set_caller(&caller);
-        let at_work = self.turnstile.count(&caller.name).await?;
-        Ok((caller, at_work))
+        let permit = self.admission.admit_caller(&caller.name).await?;
+        Ok((caller, permit))
     }
 
     /// B-001, B-002, B-003: any minor version of ours will do.
@@ -223,14 +229,14 @@ impl Http {
 
     /// What is too much of, before anything is looked at.
     fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), Answer> {
-        let limits = self.turnstile.limits();
+        let limits = self.admission.limits();
         let long = |uri: &hyper::Uri| uri.path_and_query().map_or(0, |it| it.as_str().len());
         if long(&parts.uri) > limits.uri_bytes_max {
-            metrics::limited(Limited::HeaderSize);
+            metrics::limited(LimitKind::HeaderSize);
             return Err(Answer::uri_too_long(limits.uri_bytes_max));
         }
         if parts.headers.len() > limits.headers_max {
-            metrics::limited(Limited::HeaderSize);
+            metrics::limited(LimitKind::HeaderSize);
             return Err(Answer::too_many_headers(limits.headers_max));
         }
         Ok(())
@@ -251,7 +257,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
         return Ok(());
     }
     Err(Answer::invalid(
-        "Content-Type must be application/json.".to_owned(),
+        "ChunkedBody-Type must be application/json.".to_owned(),
     ))
 }
 

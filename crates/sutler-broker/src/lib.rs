@@ -5,6 +5,7 @@
 //! protocol, `records.rs` keeps everything in a journal.
 
 mod admin;
+mod app;
 mod aside;
 mod audit;
 mod broker;
@@ -19,7 +20,6 @@ mod error;
 mod examine;
 mod executor;
 mod fate;
-mod front;
 mod handover;
 mod health;
 mod http;
@@ -72,9 +72,10 @@ pub use service::{
 pub use settings::{DeletedPoll, MissingVersion, Settings};
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{
-    Auth, AuthFault, Caller, Certificates, ClientCertificates, Issuer, KeySet, Limits,
-    PeerCertificate, Proofs, Propagation, Rate, Tls, TlsFault, TlsTrouble, TraceParent, Users, Via,
-    hash_password, propagate_with, raise_descriptor_limit,
+    Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,
+    Certificates, ClientCertificates, Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate,
+    Tls, TlsConfigError as TlsFault, TlsFileError as TlsTrouble, TraceParent, Users, hash_password,
+    propagate_with, raise_descriptor_limit,
 };
 
 /// What nearly every broker needs.

@@ -9,7 +9,7 @@ mod definitions;
 mod labels;
 
 pub(crate) use labels::outcome_word;
-pub use labels::{OperationLabel, Reloaded};
+pub use labels::{OperationLabel, ReloadKind};
 pub use sutler_journal::metrics::{Metric, MetricKind};
 pub use sutler_server::metrics::Success;
 
@@ -42,10 +42,10 @@ pub fn describe() {
     metrics().for_each(|metric| metric.describe());
 }
 
-/// Something was to be replaced while running.
-pub fn reloaded(what: Reloaded, result: Success) {
-    static COUNTS: [[OnceLock<Counter>; 2]; Reloaded::COUNT] =
-        [const { [const { OnceLock::new() }; 2] }; Reloaded::COUNT];
+/// Counts an attempt to replace something at run time.
+pub fn reloaded(what: ReloadKind, result: Success) {
+    static COUNTS: [[OnceLock<Counter>; 2]; ReloadKind::COUNT] =
+        [const { [const { OnceLock::new() }; 2] }; ReloadKind::COUNT];
     COUNTS[what as usize][result as usize]
         .get_or_init(
             || counter!(definitions::RELOADS, "what" => what.word(), "result" => result.word()),
@@ -53,7 +53,7 @@ pub fn reloaded(what: Reloaded, result: Success) {
         .increment(1);
 }
 
-/// A line was to be written to the audit log.
+/// Counts an attempt to write a line of the audit log.
 pub fn audited(result: Success) {
     static COUNTS: [OnceLock<Counter>; 2] = [const { OnceLock::new() }; 2];
     COUNTS[result as usize]
@@ -61,7 +61,7 @@ pub fn audited(result: Success) {
         .increment(1);
 }
 
-/// An operation was written down.
+/// Counts an accepted operation.
 pub fn operation_accepted(kind: OperationLabel) {
     static COUNTS: [OnceLock<Counter>; OperationLabel::COUNT] =
         [const { OnceLock::new() }; OperationLabel::COUNT];
@@ -70,7 +70,7 @@ pub fn operation_accepted(kind: OperationLabel) {
         .increment(1);
 }
 
-/// An operation ended, so long after it was accepted.
+/// Counts an operation that ended. `after`: time since it was accepted.
 pub fn operation_ended(kind: OperationLabel, outcome: Outcome, after: Duration) {
     static COUNTS: [[OnceLock<Counter>; 3]; OperationLabel::COUNT] =
         [const { [const { OnceLock::new() }; 3] }; OperationLabel::COUNT];
@@ -86,8 +86,8 @@ pub fn operation_ended(kind: OperationLabel, outcome: Outcome, after: Duration) 
         .record(after.as_secs_f64());
 }
 
-/// The queues as they stand, and how old the oldest unfinished operation is.
-pub fn queues_stand(stats: &Stats, oldest: Duration) {
+/// Sets the lengths of the queues and the age of the oldest unfinished operation.
+pub fn set_queue_gauges(stats: &Stats, oldest: Duration) {
     static GAUGES: LazyLock<[Gauge; 3]> = LazyLock::new(|| {
         ["waiting", "ready", "running"].map(|s| gauge!(definitions::QUEUED, "state" => s))
     });

@@ -14,17 +14,16 @@ use sutler_server::{RequestContext, TraceParent, join_trace};
 use tracing::Span;
 use tracing::field::Empty;
 
-/// The request that an operation goes back to: kept with it, so that a run after a restart still
-/// knows.
+/// The request that started an operation. Stored with it, so that a run after a restart has it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The request's id: the platform's, else one of ours.
+    /// Id of the request: the platform's, else one of the server's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_id: String,
-    /// Who was let in.
+    /// Name of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// The trace it belongs to.
+    /// Trace context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
 }
@@ -39,7 +38,7 @@ impl From<&RequestContext> for Origin {
     }
 }
 
-/// Operations were written down.
+/// Logs and counts operations that a commit started.
 pub(crate) fn accepted(
     lane: &Key,
     effects: &[Effect],
@@ -61,7 +60,7 @@ pub(crate) fn accepted(
     }
 }
 
-/// The span of a run: a child of the request that asked for it, also after a restart.
+/// Span of a run: a child of the request that started it, also after a restart.
 pub(crate) fn operation_span(run: &Run, request: Option<&Request>) -> Span {
     let row = &run.operation().row;
     let origin = request.map(|request| &request.origin);
@@ -82,13 +81,13 @@ pub(crate) fn operation_span(run: &Run, request: Option<&Request>) -> Span {
     span
 }
 
-/// The span of the author's own code.
+/// Span of a hook.
 pub(crate) fn hook_span(run: &Run) -> Span {
     let verb = &run.operation().row.verb;
     tracing::info_span!(target: "sutler::hook", "hook", otel.name = %format_args!("hook {verb}"))
 }
 
-/// An operation ended, and that is committed.
+/// Logs and counts an operation whose end is committed.
 pub(crate) fn ended(run: &Run, verb: Verb, outcome: Outcome, request: Option<&Request>) {
     let row = &run.operation().row;
     let after = age(row.id);
@@ -131,7 +130,7 @@ fn binding_of(lane: &Key) -> Option<&str> {
     (lane.kind() == BINDING.as_str()).then(|| lane.id(1))
 }
 
-/// How long ago an operation was accepted: its id says when.
+/// Time since an operation was accepted, taken from its id.
 pub(crate) fn age(id: OperationId) -> Duration {
     let accepted = id.0.get_timestamp().map_or(Duration::ZERO, |time| {
         let (seconds, nanoseconds) = time.to_unix();

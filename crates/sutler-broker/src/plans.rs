@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
 use sutler_schema::ParameterSchemas;
-use sutler_server::Content;
+use sutler_server::ChunkedBody;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -50,7 +50,7 @@ pub(crate) type Footings = Vec<(String, (Key, Version))>;
 pub(crate) struct Offer {
     listing: Listing,
     sheets: Sheets,
-    pub content: Content,
+    pub content: ChunkedBody,
     pub etag: String,
     /// What each offering stands on; of nobody, where none stands on anything.
     standing: Box<[Option<(Key, Version)>]>,

@@ -1,16 +1,16 @@
 //! Serves a broker on a port: builds a [`Server`] around it, and ends its operations when that drains.
 //!
 //! The listener, TLS and draining are in `sutler-server`; which platform a request is for is decided in
-//! `front.rs`.
+//! `app.rs`.
 
+use crate::app::App;
 use crate::broker::{Broker, BuildError, Running};
-use crate::front::Front;
 use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use std::future::Future;
 use std::time::Duration;
-use sutler_server::{Handler, Server, Tls, TlsFault};
+use sutler_server::{Handler, Server, Tls, TlsConfigError};
 use tokio::net::TcpListener;
 
 impl Broker {
@@ -27,7 +27,7 @@ impl Broker {
     }
 }
 
-impl Handler for Front {
+impl Handler for App {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         self.answer(request).await
     }
@@ -63,10 +63,10 @@ impl Running {
         self.server().serve_or_leave(listener, stop, leave).await;
     }
 
-    fn server(&self) -> Server<Front> {
-        let front = &self.0;
-        let (settings, tls) = (front.settings.server(), front.tls.clone());
-        Server::new(front.clone(), settings, tls, front.draining.clone())
+    fn server(&self) -> Server<App> {
+        let app = &self.0;
+        let (settings, tls) = (app.settings.server(), app.tls.clone());
+        Server::new(app.clone(), settings, tls, app.draining.clone())
     }
 
     /// Whether the broker is about to stop: it should get no new work, and is not ready any more.
@@ -80,7 +80,7 @@ impl Running {
     ///
     /// # Errors
     /// A file cannot be used; what was served goes on being served.
-    pub fn reload_tls(&self) -> Result<(), TlsFault> {
+    pub fn reload_tls(&self) -> Result<(), TlsConfigError> {
         match &self.0.tls {
             Some(secured) => secured.reload(None),
             None => Ok(()),
@@ -91,7 +91,7 @@ impl Running {
     ///
     /// # Errors
     /// A file cannot be used, or the broker was started without TLS.
-    pub fn replace_tls(&self, tls: Tls) -> Result<(), TlsFault> {
+    pub fn replace_tls(&self, tls: Tls) -> Result<(), TlsConfigError> {
         match &self.0.tls {
             Some(secured) => secured.reload(Some(tls)),
             None => Err(tls.not_served()),

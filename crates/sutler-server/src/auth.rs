@@ -1,34 +1,33 @@
-//! Who may come in: answers a [`Caller`], or why not.
+//! Authentication: turns the credentials of a request into a [`Caller`], or a [`Rejection`].
 //!
-//! [`Auth`] is a handle. What stands behind it is replaced while requests come, so that a changed list
-//! of users needs no restart. Passwords are in `auth/users.rs`, tokens in `auth/tokens.rs`, client
-//! certificates in `auth/certificate.rs`. What a refusal looks like on the wire is decided in
-//! `http/error.rs`; how many requests somebody may send is not decided here.
+//! [`Auth`] is a handle whose settings are replaced while requests arrive, so that a changed list of users needs no
+//! restart. Passwords are in `auth/users.rs`, tokens in `auth/tokens.rs`, client certificates in
+//! `auth/certificate.rs`. Responses to rejections are in `error_response.rs`; limits of callers are in `server/`.
 
 mod certificate;
-mod fault;
-mod guesses;
+mod config_error;
 mod hash;
 mod header;
+mod password_cache;
+mod password_verifier;
 mod rejection;
-mod remembered;
+mod throttle;
 mod tokens;
 mod users;
-mod verifier;
 
 pub use certificate::Certificates;
-pub use fault::AuthFault;
+pub use config_error::AuthConfigError;
 pub use hash::hash_password;
 pub use tokens::{Issuer, KeySet};
 pub use users::Users;
 
-pub use rejection::{Rejection, TokenFault, Ways};
+pub use rejection::{Challenges, Rejection, TokenError};
 
 pub(crate) use rejection::scope_challenge;
 
 use crate::metrics::{self, AuthFailure};
 use crate::server::PeerCertificate;
-use header::Given;
+use header::PresentedCredentials;
 use hyper::header::HeaderMap;
 use hyper::http::Extensions;
 use secrecy::SecretString;
@@ -40,10 +39,10 @@ use tokens::Tokens;
 /// The authenticated sender of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The user, the claim of the token, or the name given to a certificate.
+    /// User name, name claim of the token, or the name assigned to a certificate.
     pub name: Arc<str>,
     /// How the caller authenticated.
-    pub via: Via,
+    pub via: AuthMethod,
     /// Id of the caller at its issuer: the token's `sub`. `None` without a token.
     pub uid: Option<Arc<str>>,
     /// Groups of the caller: the token's `groups`. Empty without a token.
@@ -55,11 +54,11 @@ pub struct Caller {
 impl Caller {
     /// A caller without groups and claims.
     #[must_use]
-    pub fn new(name: &str, via: Via) -> Self {
+    pub fn new(name: &str, via: AuthMethod) -> Self {
         Self::named(name.into(), via)
     }
 
-    fn named(name: Arc<str>, via: Via) -> Self {
+    fn named(name: Arc<str>, via: AuthMethod) -> Self {
         Self {
             name,
             via,
@@ -69,15 +68,15 @@ impl Caller {
         }
     }
 
-    /// Whoever comes to a broker that asks for nothing.
+    /// Caller of a server that asks for no credentials.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self::new("anonymous", Via::Open)
+        Self::new("anonymous", AuthMethod::Open)
     }
 }
 
 impl fmt::Debug for Caller {
-    /// Without the claims: a log must not hold them.
+    /// Omits the claims: logs must not contain them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller")
             .field("name", &self.name)
@@ -88,10 +87,10 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// How a caller proved who it is.
+/// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Via {
-    /// Not at all: nothing is asked for.
+pub enum AuthMethod {
+    /// Not at all: no credentials are asked for.
     Open,
     /// A user name and a password.
     Basic,
@@ -101,7 +100,7 @@ pub enum Via {
     Certificate,
 }
 
-impl Via {
+impl AuthMethod {
     /// One word, for logs and metrics.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -114,26 +113,25 @@ impl Via {
     }
 }
 
-/// Ways to come in; any one of them will do.
+/// Accepted ways to authenticate; any one of them is enough.
 #[derive(Debug, Default)]
-pub struct Proofs {
-    /// By name and password.
+pub struct AuthMethods {
+    /// Users with passwords.
     pub users: Users,
-    /// By a token of one of these.
+    /// Trusted issuers of tokens.
     pub issuers: Vec<Issuer>,
-    /// By a client certificate with one of these names.
+    /// Accepted names in client certificates.
     pub certificates: Certificates,
 }
 
-/// What a request must prove. Clones share what they ask for: replace it in one, and all ask for the
-/// new.
+/// The credentials that requests must present. Clones share their settings: replacing them in one changes all.
 #[derive(Clone)]
 pub struct Auth(Arc<RwLock<Arc<Checks>>>);
 
-/// What is asked for at one time.
+/// Settings at one time.
 #[derive(Default)]
 struct Checks {
-    /// Set if nothing is asked for.
+    /// Set if no credentials are asked for.
     open: Option<Caller>,
     users: Option<Users>,
     tokens: Option<Tokens>,
@@ -145,7 +143,7 @@ impl Auth {
         Self(Arc::new(RwLock::new(Arc::new(checks))))
     }
 
-    /// Lets everybody in. For tests, and behind something that authenticates.
+    /// Accepts every request. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn open() -> Self {
         Self::of(Checks {
@@ -154,12 +152,12 @@ impl Auth {
         })
     }
 
-    /// Lets in whoever proves itself in one of several ways.
+    /// Accepts callers that authenticate in one of several ways.
     ///
     /// # Errors
-    /// One of them cannot be used, or nobody could come in.
-    pub fn any_of(proofs: Proofs) -> Result<Self, AuthFault> {
-        let Proofs {
+    /// One of them cannot be used, or no caller could authenticate.
+    pub fn any_of(proofs: AuthMethods) -> Result<Self, AuthConfigError> {
+        let AuthMethods {
             users,
             issuers,
             certificates,
@@ -170,35 +168,35 @@ impl Auth {
             tokens: Tokens::of(issuers)?,
             certificates: (!certificates.is_empty()).then_some(certificates),
         };
-        let ways = checks.ways();
-        if !(ways.basic || ways.bearer || ways.certificate) {
-            return Err(AuthFault::Nobody);
+        let challenges = checks.challenges();
+        if !(challenges.basic || challenges.bearer || challenges.certificate) {
+            return Err(AuthConfigError::Nobody);
         }
         Ok(Self::of(checks))
     }
 
-    /// Lets users in by name and password.
+    /// Accepts users by name and password.
     ///
     /// # Errors
-    /// There are none.
-    pub fn users(users: Users) -> Result<Self, AuthFault> {
-        Self::any_of(Proofs {
+    /// The list of users is empty.
+    pub fn users(users: Users) -> Result<Self, AuthConfigError> {
+        Self::any_of(AuthMethods {
             users,
-            ..Proofs::default()
+            ..AuthMethods::default()
         })
     }
 
-    /// Lets one user in.
+    /// Accepts one user.
     ///
     /// # Errors
     /// The name or the password cannot be used.
-    pub fn basic(user: &str, password: &SecretString) -> Result<Self, AuthFault> {
+    pub fn basic(user: &str, password: &SecretString) -> Result<Self, AuthConfigError> {
         Self::users(Users::new().with_password(user, password)?)
     }
 
-    /// Asks for something else from now on, here and in all clones. Requests under way end as they
-    /// began. Passwords that were checked are forgotten; keys of the same token issuers are not, so
-    /// that a reload locks nobody out while an issuer is down.
+    /// Replaces the settings, here and in all clones. Requests in progress are not affected. Checked passwords are
+    /// forgotten; keys of the same token issuers are kept, so that a reload while an issuer is down locks out no
+    /// caller.
     pub fn replace(&self, with: &Self) {
         let next = with.checks();
         if let (Some(tokens), Some(before)) = (&next.tokens, &self.checks().tokens) {
@@ -207,7 +205,7 @@ impl Auth {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 
-    /// Whether nothing is asked for.
+    /// Whether no credentials are asked for.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.checks().open.is_some()
@@ -218,17 +216,17 @@ impl Auth {
         checks.clone()
     }
 
-    /// Fetches the keys of token issuers before anybody asks. Needs a runtime.
-    pub fn warm(&self) {
+    /// Fetches the keys of token issuers before the first request. Needs a runtime.
+    pub fn prefetch_keys(&self) {
         if let Some(tokens) = &self.checks().tokens {
-            tokens.warm();
+            tokens.prefetch_keys();
         }
     }
 
-    /// B-010: who sends a request with these headers, over a connection of these extensions.
+    /// Authenticates a request by its headers and the extensions of its connection.
     ///
     /// # Errors
-    /// Nobody is proved; see [`Rejection`].
+    /// The request is not authenticated; see [`Rejection`].
     pub async fn admit(
         &self,
         headers: &HeaderMap,
@@ -243,7 +241,7 @@ impl Auth {
 }
 
 impl Checks {
-    /// What is said in a header counts, and only that; without one, the certificate does.
+    /// Credentials in a header are decisive; without any, the client certificate is.
     async fn admit(
         &self,
         headers: &HeaderMap,
@@ -252,24 +250,32 @@ impl Checks {
         if let Some(caller) = &self.open {
             return Ok(caller.clone());
         }
-        let ways = self.ways();
-        match (header::given(headers), &self.users, &self.tokens) {
-            (Given::Basic(pair), Some(users), _) => users.admit(pair, ways).await,
-            (Given::Bearer(token), _, Some(tokens)) => Box::pin(tokens.admit(token, ways)).await,
-            (Given::Nothing, _, _) => {
+        let challenges = self.challenges();
+        match (header::presented(headers), &self.users, &self.tokens) {
+            (PresentedCredentials::Basic(pair), Some(users), _) => {
+                users.admit(pair, challenges).await
+            }
+            (PresentedCredentials::Bearer(token), _, Some(tokens)) => {
+                Box::pin(tokens.admit(token, challenges)).await
+            }
+            (PresentedCredentials::Nothing, _, _) => {
                 let certificate = extensions.get::<PeerCertificate>();
                 let listed = self.certificates.as_ref().zip(certificate);
                 let caller = listed.and_then(|(list, certificate)| list.admit(certificate));
-                caller.ok_or_else(|| Rejection::unproven(ways))
+                caller.ok_or_else(|| Rejection::unproven(challenges))
             }
-            (Given::Basic(_) | Given::Bearer(_) | Given::Unreadable, _, _) => {
-                Err(Rejection::unproven(ways))
-            }
+            (
+                PresentedCredentials::Basic(_)
+                | PresentedCredentials::Bearer(_)
+                | PresentedCredentials::Unreadable,
+                _,
+                _,
+            ) => Err(Rejection::unproven(challenges)),
         }
     }
 
-    fn ways(&self) -> Ways {
-        Ways {
+    fn challenges(&self) -> Challenges {
+        Challenges {
             basic: self.users.is_some(),
             bearer: self.tokens.is_some(),
             certificate: self.certificates.is_some(),
@@ -277,20 +283,20 @@ impl Checks {
     }
 }
 
-/// How a rejection is counted.
+/// The metric label of a rejection.
 fn failure(rejection: &Rejection, headers: &HeaderMap, extensions: &Extensions) -> AuthFailure {
     match rejection {
         Rejection::LacksScope(_) => AuthFailure::Scope,
         Rejection::TooManyGuesses { .. } => AuthFailure::Throttled,
         Rejection::Busy | Rejection::IssuerUnavailable => AuthFailure::Unavailable,
-        Rejection::Unproven(..) => match header::given(headers) {
-            Given::Basic(_) => AuthFailure::Credentials,
-            Given::Bearer(_) => AuthFailure::Token,
-            Given::Unreadable => AuthFailure::Malformed,
-            Given::Nothing if extensions.get::<PeerCertificate>().is_some() => {
+        Rejection::Unproven(..) => match header::presented(headers) {
+            PresentedCredentials::Basic(_) => AuthFailure::Credentials,
+            PresentedCredentials::Bearer(_) => AuthFailure::Token,
+            PresentedCredentials::Unreadable => AuthFailure::Malformed,
+            PresentedCredentials::Nothing if extensions.get::<PeerCertificate>().is_some() => {
                 AuthFailure::Certificate
             }
-            Given::Nothing => AuthFailure::Missing,
+            PresentedCredentials::Nothing => AuthFailure::Missing,
         },
     }
 }

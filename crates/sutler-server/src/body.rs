@@ -1,7 +1,7 @@
 //! Reads a request body to its end, within a size, a time, and the memory that all bodies share.
 
-use crate::metrics::{self, Limited};
-use crate::server::{Full, Room};
+use crate::metrics::{self, LimitKind};
+use crate::server::{BodyBudget, QueueFull};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
@@ -30,11 +30,11 @@ pub enum BodyError {
     Broken,
     /// There is no memory left for bodies.
     #[error("there is no room for the body")]
-    NoRoom(Full),
+    NoRoom(QueueFull),
 }
 
-impl From<Full> for BodyError {
-    fn from(full: Full) -> Self {
+impl From<QueueFull> for BodyError {
+    fn from(full: QueueFull) -> Self {
         Self::NoRoom(full)
     }
 }
@@ -46,28 +46,32 @@ impl From<Full> for BodyError {
 pub async fn read_body<B>(
     body: B,
     limits: BodyLimits,
-    room: &mut Room<'_>,
+    room: &mut BodyBudget<'_>,
 ) -> Result<Bytes, BodyError>
 where
     B: Body<Data = Bytes> + Send,
 {
     let limit = limits.bytes_max;
     if body.size_hint().lower() > limit as u64 {
-        metrics::limited(Limited::BodySize);
+        metrics::limited(LimitKind::BodySize);
         return Err(BodyError::TooLarge(limit));
     }
     let read = read_frames(body, limit, room);
     match tokio::time::timeout(limits.within, read).await {
         Ok(read) => read,
         Err(_) => {
-            metrics::limited(Limited::BodySlow);
+            metrics::limited(LimitKind::BodySlow);
             Err(BodyError::TooSlow)
         }
     }
 }
 
 /// Most bodies are one frame, and are not copied.
-async fn read_frames<B>(body: B, limit: usize, room: &mut Room<'_>) -> Result<Bytes, BodyError>
+async fn read_frames<B>(
+    body: B,
+    limit: usize,
+    room: &mut BodyBudget<'_>,
+) -> Result<Bytes, BodyError>
 where
     B: Body<Data = Bytes> + Send,
 {
@@ -80,7 +84,7 @@ where
             continue;
         };
         if room.bytes() + data.len() > limit {
-            metrics::limited(Limited::BodySize);
+            metrics::limited(LimitKind::BodySize);
             return Err(BodyError::TooLarge(limit));
         }
         room.grow(data.len())?;

@@ -1,7 +1,6 @@
-//! The content of an answer: bytes of its own, or parts that many answers share.
+//! Response body of one piece, or of chunks that many responses share.
 //!
-//! How long it is, is known before it is sent. It never waits and never fails. Who makes it of parts:
-//! `plans/sheets.rs`.
+//! Its length is known before it is sent. It never waits and never fails.
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -10,29 +9,29 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What is sent after the headers. Cheap to clone, however long it is.
+/// Response body. Cheap to clone, whatever its length.
 #[derive(Clone)]
-pub enum Content {
-    /// All of it; nothing, once it was sent.
+pub enum ChunkedBody {
+    /// One piece; empty once it was sent.
     Whole(Bytes),
-    /// The parts from `next` on, which have `left` bytes.
+    /// The chunks from `next` on, `left` bytes in total.
     Parts {
-        /// All of them.
+        /// All chunks.
         parts: Arc<[Bytes]>,
-        /// Index of the next one to send.
+        /// Index of the next chunk.
         next: usize,
         /// Bytes still to send.
         left: usize,
     },
 }
 
-impl Content {
-    /// One piece.
+impl ChunkedBody {
+    /// A body of one piece.
     pub fn of(bytes: impl Into<Bytes>) -> Self {
         Self::Whole(bytes.into())
     }
 
-    /// Parts, one behind the other. None of them is empty.
+    /// A body of several chunks, none of them empty.
     pub fn of_parts(parts: Vec<Bytes>) -> Self {
         let left = parts.iter().map(Bytes::len).sum();
         let parts = parts.into();
@@ -64,13 +63,13 @@ impl Content {
     }
 }
 
-impl Default for Content {
+impl Default for ChunkedBody {
     fn default() -> Self {
         Self::Whole(Bytes::new())
     }
 }
 
-impl Body for Content {
+impl Body for ChunkedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -92,13 +91,13 @@ impl Body for Content {
 
 #[cfg(test)]
 mod tests {
-    use super::Content;
+    use super::ChunkedBody;
     use bytes::Bytes;
     use hyper::body::Body;
 
     /// What is sent, and what was said before each piece of it was still to come.
-    fn sent(mut content: Content) -> (Vec<Bytes>, Vec<u64>) {
-        let said = |content: &Content| content.size_hint().exact().expect("it is known");
+    fn sent(mut content: ChunkedBody) -> (Vec<Bytes>, Vec<u64>) {
+        let said = |content: &ChunkedBody| content.size_hint().exact().expect("it is known");
         let (mut pieces, mut left) = (Vec::new(), vec![said(&content)]);
         while !content.is_end_stream() {
             pieces.push(content.take().expect("there is more"));
@@ -110,14 +109,14 @@ mod tests {
 
     #[test]
     fn bytes_are_sent_in_one_piece() {
-        let (pieces, left) = sent(Content::of("ab"));
+        let (pieces, left) = sent(ChunkedBody::of("ab"));
         assert_eq!((pieces, left), (vec![Bytes::from("ab")], vec![2, 0]));
     }
 
     #[test]
     fn parts_are_sent_one_behind_the_other_and_say_how_much_is_left() {
         let parts = vec![Bytes::from("a"), Bytes::from("bcd"), Bytes::from("ef")];
-        let content = Content::of_parts(parts.clone());
+        let content = ChunkedBody::of_parts(parts.clone());
         for _ in 0..2 {
             let expected = (parts.clone(), vec![6, 5, 2, 0]);
             assert_eq!(sent(content.clone()), expected);
@@ -126,6 +125,6 @@ mod tests {
 
     #[test]
     fn nothing_is_at_its_end() {
-        assert_eq!(sent(Content::default()), (vec![], vec![0]));
+        assert_eq!(sent(ChunkedBody::default()), (vec![], vec![0]));
     }
 }

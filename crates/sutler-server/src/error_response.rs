@@ -6,8 +6,8 @@
 
 use crate::auth::{Rejection, scope_challenge};
 use crate::body::BodyError;
-use crate::chunked_body::Content;
-use crate::server::{LongRequestError, TooMuch};
+use crate::chunked_body::ChunkedBody;
+use crate::server::{CallerLimitExceeded, LongRequestError};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
@@ -101,12 +101,14 @@ impl ErrorResponse {
 
     /// 429: a caller takes too much.
     #[must_use]
-    pub fn caller_limited(much: TooMuch) -> Self {
+    pub fn caller_limited(much: CallerLimitExceeded) -> Self {
         let sentence = match much {
-            TooMuch::AtATime => {
+            CallerLimitExceeded::Concurrency => {
                 "You have too many requests under way; wait for answers, then repeat the request."
             }
-            TooMuch::ASecond(_) => "You send too many requests; repeat this one a little later.",
+            CallerLimitExceeded::Rate(_) => {
+                "You send too many requests; repeat this one a little later."
+            }
         };
         // Whatever the rate, one request may come a second later.
         Self::described(StatusCode::TOO_MANY_REQUESTS, sentence).retry_after(Duration::from_secs(1))
@@ -121,7 +123,7 @@ impl ErrorResponse {
                 Self::described(StatusCode::SERVICE_UNAVAILABLE, &sentence)
                     .retry_after(Duration::from_secs(1))
             }
-            LongRequestError::Full(_) => Self::overloaded(server),
+            LongRequestError::QueueFull(_) => Self::overloaded(server),
             LongRequestError::Caller(much) => Self::caller_limited(much),
         }
     }
@@ -151,10 +153,10 @@ impl ErrorResponse {
     #[must_use]
     pub fn rejected(rejection: Rejection, server: &str) -> Self {
         match rejection {
-            Rejection::Unproven(ways, token) => {
-                let sentence = ways.sentence(server);
+            Rejection::Unproven(challenges, token) => {
+                let sentence = challenges.sentence(server);
                 Self::described(StatusCode::UNAUTHORIZED, &sentence)
-                    .with_challenges(ways.challenges(token, server))
+                    .with_challenges(challenges.headers(token, server))
             }
             Rejection::LacksScope(scopes) => {
                 let sentence = format!("The token must grant: {scopes}. Ask its issuer for that.");
@@ -179,7 +181,7 @@ impl ErrorResponse {
     }
 }
 
-impl From<ErrorResponse> for Response<Content> {
+impl From<ErrorResponse> for Response<ChunkedBody> {
     fn from(error: ErrorResponse) -> Self {
         let mut reply = json_bytes(error.0.status, error.0.body);
         for (name, value) in error.0.headers {
@@ -193,13 +195,13 @@ impl From<ErrorResponse> for Response<Content> {
 ///
 /// # Panics
 /// The body does not serialise.
-pub fn json_response<T: Serialize>(status: StatusCode, body: &T) -> Response<Content> {
+pub fn json_response<T: Serialize>(status: StatusCode, body: &T) -> Response<ChunkedBody> {
     let bytes = serde_json::to_vec(body).expect("our own bodies serialise");
     json_bytes(status, bytes)
 }
 
-fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response<Content> {
-    let mut reply = Response::new(Content::of(bytes));
+fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response<ChunkedBody> {
+    let mut reply = Response::new(ChunkedBody::of(bytes));
     *reply.status_mut() = status;
     reply
         .headers_mut()

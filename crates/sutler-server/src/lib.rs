@@ -2,7 +2,7 @@
 //!
 //! Holds the listener and its drain ([`Server`]), TLS, limits, authentication ([`Auth`]), the
 //! [`RequestContext`] with the request log, request metrics and trace context, probes, request bodies,
-//! streamed responses and the form of error responses. It knows neither a journal nor the Open Service
+//! streamed_response responses and the form of error responses. It knows neither a journal nor the Open Service
 //! Broker API: a caller implements [`Handler`]. Start with `server.rs`.
 
 mod auth;
@@ -17,18 +17,19 @@ mod stream;
 mod trace;
 
 pub use auth::{
-    Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Rejection, TokenFault, Users,
-    Via, Ways, hash_password,
+    Auth, AuthConfigError, AuthMethod, AuthMethods, Caller, Certificates, Challenges, Issuer,
+    KeySet, Rejection, TokenError, Users, hash_password,
 };
 pub use body::{BodyError, BodyLimits, read_body};
-pub use chunked_body::Content;
+pub use chunked_body::ChunkedBody;
 pub use error_response::{ErrorResponse, json_response};
 pub use probes::{Health, Probes, Readiness};
 pub use request_context::RequestContext;
 pub use server::{
-    AtWork, ClientCertificates, Full, Handler, Inside, Limits, LongRequest, LongRequestError,
-    PeerCertificate, Places, Rate, Room, Secured, Server, ServerSettings, Sort, Tls, TlsFault,
-    TlsTrouble, TooMuch, Turnstile, raise_descriptor_limit,
+    Admission, BodyBudget, CallerLimitExceeded, CallerPermit, ClientCertificates, Handler, Limits,
+    LongRequestError, LongRequestPermit, PeerCertificate, QueueFull, Rate, RequestClass, Server,
+    ServerSettings, SharedLimits, Slot, Tls, TlsAcceptor, TlsConfigError, TlsFileError,
+    raise_descriptor_limit,
 };
-pub use stream::{Pieces, long_stream, streamed};
+pub use stream::{ChunkSender, long_response, streamed_response};
 pub use trace::{Propagation, TraceParent, join_trace, propagate_with};

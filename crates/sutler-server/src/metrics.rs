@@ -10,7 +10,7 @@ mod labels;
 mod route;
 
 pub use definitions::{METRICS, Metric, MetricKind};
-pub use labels::{AuthFailure, Limited, Success};
+pub use labels::{AuthFailure, LimitKind, Success};
 pub use route::Route;
 
 pub(crate) use route::{HEALTH, METRICS_PAGE, NOWHERE};
@@ -26,14 +26,14 @@ pub fn describe() {
     METRICS.iter().for_each(Metric::describe);
 }
 
-/// A request that is being answered: counted when it ends, also if its caller goes away.
+/// A request in progress: counted when it ends, also if the caller disconnects.
 pub(crate) struct RequestTimer {
     began: Instant,
     context: Arc<RequestContext>,
     status: usize,
 }
 
-/// A request has begun.
+/// Counts a request that begins.
 pub(crate) fn request_began(context: Arc<RequestContext>) -> RequestTimer {
     IN_FLIGHT.increment(1.0);
     RequestTimer {
@@ -46,7 +46,7 @@ pub(crate) fn request_began(context: Arc<RequestContext>) -> RequestTimer {
 static IN_FLIGHT: LazyLock<Gauge> = LazyLock::new(|| gauge!(definitions::IN_FLIGHT));
 
 impl RequestTimer {
-    /// The request is answered. Returns how long that took.
+    /// Sets the status of the response. Returns the time it took.
     pub(crate) fn answered(mut self, status: u16) -> Duration {
         self.status = status_index(status);
         self.began.elapsed()
@@ -61,10 +61,10 @@ impl Drop for RequestTimer {
     }
 }
 
-/// A connection that is open until this is dropped.
+/// An open connection, uncounted when dropped.
 pub(crate) struct OpenConnection(());
 
-/// A connection was accepted.
+/// Counts an accepted connection.
 pub(crate) fn connection_opened() -> OpenConnection {
     CONNECTIONS.increment(1.0);
     OpenConnection(())
@@ -78,16 +78,16 @@ impl Drop for OpenConnection {
     }
 }
 
-/// A limit turned a request or a connection away.
-pub fn limited(reason: Limited) {
-    static COUNTS: [OnceLock<Counter>; Limited::COUNT] =
-        [const { OnceLock::new() }; Limited::COUNT];
+/// Counts a request or a connection that a limit refused.
+pub fn limited(reason: LimitKind) {
+    static COUNTS: [OnceLock<Counter>; LimitKind::COUNT] =
+        [const { OnceLock::new() }; LimitKind::COUNT];
     COUNTS[reason as usize]
         .get_or_init(|| counter!(definitions::LIMITED, "reason" => reason.word()))
         .increment(1);
 }
 
-/// A caller was not let in.
+/// Counts a request that was not authenticated.
 pub(crate) fn auth_failed(reason: AuthFailure) {
     static COUNTS: [OnceLock<Counter>; AuthFailure::COUNT] =
         [const { OnceLock::new() }; AuthFailure::COUNT];
@@ -96,7 +96,7 @@ pub(crate) fn auth_failed(reason: AuthFailure) {
         .increment(1);
 }
 
-/// The keys of a token issuer were asked for.
+/// Counts a fetch of a token issuer's keys.
 pub(crate) fn jwks_refreshed(result: Success) {
     static COUNTS: [OnceLock<Counter>; 2] = [const { OnceLock::new() }; 2];
     COUNTS[result as usize]
@@ -104,7 +104,7 @@ pub(crate) fn jwks_refreshed(result: Success) {
         .increment(1);
 }
 
-/// Whether `/readyz` says yes.
+/// Sets whether `/readyz` answers 200.
 pub fn ready_is(ready: bool) {
     static READY: LazyLock<Gauge> = LazyLock::new(|| gauge!(definitions::READY));
     READY.set(if ready { 1.0 } else { 0.0 });

@@ -3,7 +3,7 @@
 //! Whether the server is ready is asked of a [`Health`], which must answer at once from what it knows. An
 //! answer is one sentence and names nothing, because strangers may ask.
 
-use crate::chunked_body::Content;
+use crate::chunked_body::ChunkedBody;
 use crate::metrics::{HEALTH, METRICS_PAGE};
 use crate::request_context::RequestContext;
 use bytes::Bytes;
@@ -48,7 +48,7 @@ impl Probes {
         method: &Method,
         path: &str,
         context: &RequestContext,
-    ) -> Option<Response<Content>> {
+    ) -> Option<Response<ChunkedBody>> {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return None;
         }
@@ -66,11 +66,11 @@ impl Probes {
         }
     }
 
-    fn alive(&self) -> Response<Content> {
+    fn alive(&self) -> Response<ChunkedBody> {
         page(StatusCode::OK, self.health.alive())
     }
 
-    fn ready(&self) -> Response<Content> {
+    fn ready(&self) -> Response<ChunkedBody> {
         let Readiness { ready, sentence } = self.health.readiness();
         if ready {
             return page(StatusCode::OK, sentence);
@@ -83,7 +83,7 @@ impl Probes {
 
     /// The page of metrics, wherever it is shown; `None` if there is none.
     #[must_use]
-    pub fn metrics(&self, context: &RequestContext) -> Option<Response<Content>> {
+    pub fn metrics(&self, context: &RequestContext) -> Option<Response<ChunkedBody>> {
         let text = self.metrics.as_ref()?();
         context.set_route(&METRICS_PAGE);
         let mut reply = page(StatusCode::OK, text);
@@ -93,8 +93,8 @@ impl Probes {
     }
 }
 
-fn page(status: StatusCode, text: impl Into<Bytes>) -> Response<Content> {
-    let mut reply = Response::new(Content::of(text));
+fn page(status: StatusCode, text: impl Into<Bytes>) -> Response<ChunkedBody> {
+    let mut reply = Response::new(ChunkedBody::of(text));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");

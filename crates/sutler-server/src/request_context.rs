@@ -188,7 +188,7 @@ fn milliseconds(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::RequestContext;
-    use crate::auth::{Caller, Via};
+    use crate::auth::{AuthMethod, Caller};
     use hyper::Request;
 
     fn request_id(given: Option<&str>) -> String {
@@ -212,7 +212,7 @@ mod tests {
     fn a_context_knows_its_caller_once_it_is_set() {
         let context = RequestContext::begin(&Request::new(()), None);
         assert_eq!(context.caller(), None);
-        let caller = Caller::new("u", Via::Basic);
+        let caller = Caller::new("u", AuthMethod::Basic);
         context.set_caller(&caller);
         assert_eq!(context.caller(), Some(&caller));
     }

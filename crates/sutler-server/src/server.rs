@@ -1,39 +1,43 @@
-//! Listens on a port, serves connections to a [`Handler`], and drains.
+//! Listens on a context, serves connections to a [`Handler`], and drains.
 //!
 //! A drain announces itself first, then takes no new connections and no new requests, then lets the handler
 //! end its own work. One connection is `server/connection.rs`; limits are in `server/limits.rs`;
 //! certificates are in `server/tls.rs`.
 
-mod bucket;
-mod callers;
+mod admission;
+mod bounded_queue;
+mod caller_limits;
 mod connection;
+mod connection_limits;
 mod descriptors;
-mod gate;
 mod limits;
-mod peers;
-mod stop;
+mod signals;
 mod tls;
-mod turnstile;
-mod unread;
+mod token_bucket;
+mod write_timeout;
 
-pub use callers::{AtWork, TooMuch};
+pub use admission::{
+    Admission, BodyBudget, LongRequestError, LongRequestPermit, RequestClass, SharedLimits,
+};
+pub use bounded_queue::{QueueFull, Slot};
+pub use caller_limits::{CallerLimitExceeded, CallerPermit};
 pub use descriptors::raise_descriptor_limit;
-pub use gate::{Full, Inside};
 pub use limits::{Limits, Rate};
-pub use tls::{ClientCertificates, PeerCertificate, Secured, Tls, TlsFault, TlsTrouble};
-pub use turnstile::{LongRequest, LongRequestError, Places, Room, Sort, Turnstile};
+pub use tls::{
+    ClientCertificates, PeerCertificate, Tls, TlsAcceptor, TlsConfigError, TlsFileError,
+};
 
-use crate::metrics::{self, Limited};
+use crate::metrics::{self, LimitKind};
 use axum::body::Body;
-use connection::{Port, Stage};
+use connection::{ConnectionContext, ShutdownPhase};
+use connection_limits::ConnectionLimitExceeded;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
-use peers::Crowded;
+use signals::Signals;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use stop::Signals;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -42,8 +46,8 @@ use tokio_util::task::TaskTracker;
 
 /// Pause after a failed accept: out of file descriptors passes, spinning does not help.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// How often the log says that connections are turned away.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+/// Minimum time between log lines about refused connections.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Part of the drain limit that is kept for the handler's own work, once connections have ended.
 const FOR_OPERATIONS: u32 = 4;
 /// How long connections that are cut may take to notice.
@@ -89,28 +93,28 @@ impl Default for ServerSettings {
 
 /// A handler with the settings and the certificates it is served with. Serves any number of listeners.
 pub struct Server<H> {
-    shared: Arc<Shared<H>>,
+    shared: Arc<ServerParts<H>>,
 }
 
-/// What connections need of their server.
-struct Shared<H> {
+/// Parts of a server that its connections use.
+struct ServerParts<H> {
     handler: Arc<H>,
     settings: ServerSettings,
-    tls: Option<Arc<Secured>>,
+    tls: Option<Arc<TlsAcceptor>>,
     draining: CancellationToken,
 }
 
 impl<H: Handler> Server<H> {
     /// Serves a handler; without `tls`, in plain HTTP. `draining` is cancelled when the server begins to
-    /// drain: give it to [`Places::new`] too, so that long requests end then.
+    /// drain: give it to [`SharedLimits::new`] too, so that long requests end then.
     #[must_use]
     pub fn new(
         handler: Arc<H>,
         settings: ServerSettings,
-        tls: Option<Arc<Secured>>,
+        tls: Option<Arc<TlsAcceptor>>,
         draining: CancellationToken,
     ) -> Self {
-        let shared = Shared {
+        let shared = ServerParts {
             handler,
             settings,
             tls,
@@ -131,7 +135,7 @@ impl<H: Handler> Server<H> {
             }
         };
         let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
-        // Each signal is taken as it comes: two that nobody took in between are one.
+        // Each signal is received separately: two that were not received in between count as one.
         let watch = async {
             signals.next().await;
             stop.cancel();
@@ -156,11 +160,11 @@ impl<H: Handler> Server<H> {
             .local_addr()
             .map_or_else(|_| String::new(), |it: SocketAddr| it.to_string());
         tracing::info!(%address, "listening");
-        let (stage, seen) = watch::channel(Stage::Open);
-        let port = Arc::new(Port::new(self.shared.clone(), seen));
+        let (phase, seen) = watch::channel(ShutdownPhase::Open);
+        let context = Arc::new(ConnectionContext::new(self.shared.clone(), seen));
         let tasks = TaskTracker::new();
         tokio::select! {
-            () = accept(&listener, &port, &tasks) => {}
+            () = accept(&listener, &context, &tasks) => {}
             () = self.stopping(stop) => {}
         }
         drop(listener);
@@ -169,12 +173,12 @@ impl<H: Handler> Server<H> {
         let drained = async {
             let ends = Instant::now() + drain;
             let connections = ends - drain / FOR_OPERATIONS;
-            let _ = stage.send(Stage::Closing);
+            let _ = phase.send(ShutdownPhase::Closing);
             tasks.close();
             if timeout_at(connections, tasks.wait()).await.is_err() {
                 tracing::warn!(left = tasks.len(), "some connections did not end in time");
             }
-            let _ = stage.send(Stage::Over);
+            let _ = phase.send(ShutdownPhase::Over);
             let _ = timeout(CUT_WITHIN, tasks.wait()).await;
             let left = ends.saturating_duration_since(Instant::now());
             self.shared.handler.finish(left).await;
@@ -183,7 +187,7 @@ impl<H: Handler> Server<H> {
             () = drained => tracing::info!("stopped"),
             () = leave => tracing::warn!("stopped at once; what ran goes on after the next start"),
         }
-        let _ = stage.send(Stage::Over);
+        let _ = phase.send(ShutdownPhase::Over);
     }
 
     /// Waits for `stop`, announces the drain, and leaves others time to notice.
@@ -196,11 +200,15 @@ impl<H: Handler> Server<H> {
 }
 
 /// Accepts connections for as long as it is polled.
-async fn accept<H: Handler>(listener: &TcpListener, port: &Arc<Port<H>>, tasks: &TaskTracker) {
-    let mut complained: Option<Instant> = None;
-    let mut complain = |sentence: &str, detail: &str| {
-        if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
-            complained = Some(Instant::now());
+async fn accept<H: Handler>(
+    listener: &TcpListener,
+    context: &Arc<ConnectionContext<H>>,
+    tasks: &TaskTracker,
+) {
+    let mut warned: Option<Instant> = None;
+    let mut warn = |sentence: &str, detail: &str| {
+        if warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+            warned = Some(Instant::now());
             tracing::warn!(detail, "{sentence}");
         }
     };
@@ -208,24 +216,24 @@ async fn accept<H: Handler>(listener: &TcpListener, port: &Arc<Port<H>>, tasks: 
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                complain("a connection could not be accepted", &error.to_string());
+                warn("a connection could not be accepted", &error.to_string());
                 sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
-        match port.admit(peer.ip()) {
+        match context.admit(peer.ip()) {
             Ok(connected) => {
-                let port = port.clone();
-                tasks.spawn(async move { port.serve(stream, connected).await });
+                let context = context.clone();
+                tasks.spawn(async move { context.serve(stream, connected).await });
             }
-            Err(Crowded::InAll) => {
-                metrics::limited(Limited::Connections);
-                complain("too many connections, new ones are closed", "");
+            Err(ConnectionLimitExceeded::Total) => {
+                metrics::limited(LimitKind::Connections);
+                warn("too many connections, new ones are closed", "");
             }
-            Err(Crowded::ByPeer) => {
-                metrics::limited(Limited::Connections);
+            Err(ConnectionLimitExceeded::PerPeer) => {
+                metrics::limited(LimitKind::Connections);
                 let peer = peer.ip().to_string();
-                complain(
+                warn(
                     "too many connections of one address, new ones are closed",
                     &peer,
                 );

@@ -1,9 +1,9 @@
 //! Bodies that are written while they are sent: the writer waits for the reader.
 //!
-//! [`streamed`] is for an ordinary request, such as an export. [`long_stream`] is for a long request, such as
-//! server-sent events: it holds a [`LongRequest`], and ends when the server drains.
+//! [`streamed_response`] is for an ordinary request, such as an export. [`long_response`] is for a long request, such as
+//! server-sent events: it holds a [`LongRequestPermit`], and ends when the server drains.
 
-use crate::server::LongRequest;
+use crate::server::LongRequestPermit;
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::Response;
@@ -16,19 +16,19 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-/// Pieces between writer and reader, at most.
+/// ChunkSender between writer and reader, at most.
 const PIECES_MAX: usize = 8;
 
 /// Writes the pieces. An error breaks the response off, so that a half is not taken for the whole.
-pub type Pieces = mpsc::Sender<io::Result<Bytes>>;
+pub type ChunkSender = mpsc::Sender<io::Result<Bytes>>;
 
 /// Marks a response whose body keeps its connection busy while it is sent.
 #[derive(Clone, Copy)]
 pub(crate) struct LongResponse;
 
-struct PieceBody(mpsc::Receiver<io::Result<Bytes>>);
+struct ChannelBody(mpsc::Receiver<io::Result<Bytes>>);
 
-impl hyper::body::Body for PieceBody {
+impl hyper::body::Body for ChannelBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -43,9 +43,9 @@ impl hyper::body::Body for PieceBody {
 
 /// Ends when its writer or the server does.
 struct LongBody {
-    pieces: PieceBody,
+    pieces: ChannelBody,
     draining: Pin<Box<WaitForCancellationFutureOwned>>,
-    _place: LongRequest,
+    _place: LongRequestPermit,
 }
 
 impl hyper::body::Body for LongBody {
@@ -65,18 +65,21 @@ impl hyper::body::Body for LongBody {
 
 /// A response, and the writer of its body.
 #[must_use]
-pub fn streamed(media: &'static str) -> (Response<Body>, Pieces) {
+pub fn streamed_response(media: &'static str) -> (Response<Body>, ChunkSender) {
     let (pieces, written) = mpsc::channel(PIECES_MAX);
-    (response(media, Body::new(PieceBody(written))), pieces)
+    (response(media, Body::new(ChannelBody(written))), pieces)
 }
 
 /// A response to a long request, and the writer of its body. The writer fails once the client or the server
 /// has ended the stream.
 #[must_use]
-pub fn long_stream(media: &'static str, place: LongRequest) -> (Response<Body>, Pieces) {
+pub fn long_response(
+    media: &'static str,
+    place: LongRequestPermit,
+) -> (Response<Body>, ChunkSender) {
     let (pieces, written) = mpsc::channel(PIECES_MAX);
     let body = LongBody {
-        pieces: PieceBody(written),
+        pieces: ChannelBody(written),
         draining: Box::pin(place.draining().cancelled_owned()),
         _place: place,
     };

@@ -1,8 +1,8 @@
-//! Trace contexts: which trace a request belongs to, kept with the operation it starts.
+//! Trace context of requests, by the W3C header.
 //!
-//! The framework knows the W3C header and where spans begin; it knows no exporter. Whoever runs the
-//! program joins spans and contexts by a [`Propagation`], once, as it sets its subscriber. Without
-//! one, what came with a request is kept and nothing else happens. Spans are opened in `observe.rs`.
+//! This crate knows the header and where spans begin, but no exporter. The program connects spans and contexts by a
+//! [`Propagation`], once, when it sets its subscriber. Without one, the context of a request is only passed on. Spans of
+//! requests are opened in `request_context.rs`.
 
 use hyper::header::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use std::fmt;
 use std::sync::OnceLock;
 use tracing::Span;
 
-/// The header, as W3C names it.
+/// Name of the W3C header.
 const TRACEPARENT: &str = "traceparent";
 
-/// A trace, and the span in it that caused something: version 00 of the W3C header.
+/// A trace and the span in it that caused a request: version 00 of the W3C header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TraceParent(String);
 
 impl TraceParent {
-    /// Reads a header. Later versions may say more behind what we know, and are taken as ours.
+    /// Parses a header. Later versions may append fields; only the known ones are read.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let known = text.get(..55)?;
@@ -43,12 +43,12 @@ impl TraceParent {
         &self.0
     }
 
-    /// The trace, in 32 hexadecimal digits.
+    /// The trace id, 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         &self.0[3..35]
     }
 
-    /// What came with a request; nonsense is as good as nothing, as W3C says.
+    /// Context of a request; an invalid header is ignored, as W3C demands.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)
     }
@@ -79,30 +79,30 @@ impl fmt::Display for TraceParent {
     }
 }
 
-/// Joins spans and trace contexts.
+/// Connects spans and trace contexts.
 pub trait Propagation: Send + Sync + 'static {
-    /// Makes a span that was not entered yet a child of what a context names.
+    /// Makes a span that was not entered yet a child of a context.
     fn join(&self, span: &Span, parent: &TraceParent);
 
-    /// The context that names a span; `None` if it is not traced.
+    /// The context of a span; `None` if it is not traced.
     fn context_of(&self, span: &Span) -> Option<TraceParent>;
 }
 
 static PROPAGATION: OnceLock<Box<dyn Propagation>> = OnceLock::new();
 
-/// Sets how spans and contexts are joined, for the whole process. Says whether it was the first.
+/// Sets the propagation of the process. Returns whether it was the first.
 pub fn propagate_with(propagation: impl Propagation) -> bool {
     PROPAGATION.set(Box::new(propagation)).is_ok()
 }
 
-/// Makes a fresh span a child of what a context names.
+/// Makes a new span a child of a context.
 pub fn join_trace(span: &Span, parent: Option<&TraceParent>) {
     if let (Some(propagation), Some(parent)) = (PROPAGATION.get(), parent) {
         propagation.join(span, parent);
     }
 }
 
-/// The context that what a span starts should carry: the span's, else the one it was given.
+/// The context for work that a span starts: the span's own, else the given one.
 pub(crate) fn onward(span: &Span, given: Option<TraceParent>) -> Option<TraceParent> {
     let own = PROPAGATION.get().and_then(|it| it.context_of(span));
     own.or(given)

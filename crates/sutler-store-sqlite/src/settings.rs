@@ -44,7 +44,7 @@ impl fmt::Debug for SqliteSettings {
 
 /// Why a file cannot be opened as a store.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteOpenError {
     /// Somebody else owns it.
     #[error(
         "{} is in use by another process; stop that one, or give this one a file of its own",
@@ -90,7 +90,7 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
+impl SqliteOpenError {
     pub(crate) fn failed(
         path: &std::path::Path,
         doing: &'static str,

@@ -16,7 +16,7 @@ use sutler_osb::{
     AsyncBindResponse, BindingId, DeleteResponse, InstanceId, OperationToken, ProvisionResponse,
     UpdateResponse, from_json,
 };
-use sutler_server::Content;
+use sutler_server::ChunkedBody;
 
 impl Http {
     pub(super) async fn serve(
@@ -85,7 +85,7 @@ impl Http {
                 .any(|tag| tag == "*" || tag == offer.etag)
         });
         let content = if known {
-            Content::default()
+            ChunkedBody::default()
         } else {
             offer.content.clone()
         };

@@ -12,7 +12,7 @@ use crate::settings::MissingVersion;
 use hyper::StatusCode;
 use std::time::Duration;
 use sutler_osb::{ApiVersion, ErrorBody, ErrorCode};
-use sutler_server::{BodyError, ErrorResponse, Full, Rejection, TooMuch};
+use sutler_server::{BodyError, CallerLimitExceeded, ErrorResponse, QueueFull, Rejection};
 
 pub(super) use sutler_server::json_response as json;
 
@@ -97,15 +97,15 @@ impl From<Rejection> for Answer {
     }
 }
 
-impl From<Full> for Answer {
-    fn from(_: Full) -> Self {
+impl From<QueueFull> for Answer {
+    fn from(_: QueueFull) -> Self {
         Self(ErrorResponse::overloaded(SERVER))
     }
 }
 
-impl From<TooMuch> for Answer {
-    fn from(much: TooMuch) -> Self {
-        Self(ErrorResponse::caller_limited(much))
+impl From<CallerLimitExceeded> for Answer {
+    fn from(exceeded: CallerLimitExceeded) -> Self {
+        Self(ErrorResponse::caller_limited(exceeded))
     }
 }
 

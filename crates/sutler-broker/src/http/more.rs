@@ -17,8 +17,8 @@ use hyper::{Response, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
 use sutler_osb::ServiceId;
-use sutler_server::metrics::{self, Limited};
-use sutler_server::{Caller, Content, RequestContext, Sort, read_body};
+use sutler_server::metrics::{self, LimitKind};
+use sutler_server::{Caller, ChunkedBody, RequestClass, RequestContext, read_body};
 
 /// Most segments of such a path.
 const SEGMENTS_MAX: usize = 8;
@@ -111,19 +111,19 @@ impl Http {
     {
         self.check_size(&parts)?;
         context.set_route(&MORE);
-        let (caller, at_work) = self.admit(&parts, context).await?;
+        let (caller, permit) = self.admit(&parts, context).await?;
         let mut methods = found.methods.split(", ");
         if !methods.any(|it| it == parts.method.as_str()) {
             return Err(Answer::method_not_allowed(found.methods));
         }
         if self.desk.engine.is_paused() {
-            metrics::limited(Limited::Draining);
+            metrics::limited(LimitKind::Draining);
             return Err(Answer::draining());
         }
-        let mut room = self.turnstile.room(&at_work);
+        let mut budget = self.admission.body_budget(&permit);
         let limits = self.desk.stock.settings.body_limits();
-        let bytes = read_body(body, limits, &mut room).await?;
-        let _place = self.turnstile.enter(Sort::Change).await?;
+        let bytes = read_body(body, limits, &mut budget).await?;
+        let _slot = self.admission.acquire_slot(RequestClass::Change).await?;
         let content_type = parts.headers.get(CONTENT_TYPE);
         let content_type = content_type.and_then(|it| Some(it.to_str().ok()?.to_owned()));
         let request = MoreRequest {
@@ -137,7 +137,7 @@ impl Http {
         Ok(match answered.map_err(Answer::from)? {
             MoreAnswer::Json(body) => json(StatusCode::OK, &body),
             MoreAnswer::Empty => {
-                let mut reply = Response::new(Content::default());
+                let mut reply = Response::new(ChunkedBody::default());
                 *reply.status_mut() = StatusCode::NO_CONTENT;
                 reply
             }

@@ -3,25 +3,25 @@
 use crate::lifecycle::Verb;
 use sutler_journal::Outcome;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationLabel {
-    /// Makes an instance.
+    /// Creates an instance.
     Provision,
-    /// Changes one.
+    /// Changes an instance.
     Update,
-    /// Removes one.
+    /// Deletes an instance.
     Deprovision,
-    /// Makes a binding.
+    /// Creates a binding.
     Bind,
-    /// Removes one.
+    /// Deletes a binding.
     Unbind,
 }
 
 impl OperationLabel {
     pub(crate) const COUNT: usize = Self::Unbind as usize + 1;
 
-    /// As a label.
+    /// The label.
     pub fn word(self) -> &'static str {
         match self {
             Self::Provision => "provision",
@@ -53,25 +53,25 @@ pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What is replaced while the broker runs.
+/// Part that is replaced at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reloaded {
+pub enum ReloadKind {
     /// The configuration file as a whole.
     Configuration,
     /// The catalog.
     Catalog,
-    /// Who may come in.
+    /// Users and other callers.
     Users,
     /// Certificate and key.
     Tls,
-    /// What is logged.
+    /// The log level.
     LogLevel,
 }
 
-impl Reloaded {
+impl ReloadKind {
     pub(crate) const COUNT: usize = Self::LogLevel as usize + 1;
 
-    /// As a label.
+    /// The label.
     pub fn word(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",

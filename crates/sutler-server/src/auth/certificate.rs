@@ -1,9 +1,9 @@
-//! Callers by client certificate: names in it that are on a list.
+//! Callers by client certificate: names in the certificate that are on a list.
 //!
-//! That the certificate is genuine was proved by TLS before (`server/`). Here only its names are read.
+//! TLS has verified the certificate before (`server/tls.rs`). Only its names are read here.
 
-use super::fault::AuthFault;
-use super::{Caller, Via};
+use super::config_error::AuthConfigError;
+use super::{AuthMethod, Caller};
 use crate::server::PeerCertificate;
 use std::collections::HashMap;
 use std::fmt;
@@ -19,58 +19,63 @@ enum CertificateName {
     CommonName(String),
 }
 
-/// The names in certificates that are let in, each with the name of its caller.
+/// Accepted names in certificates, each with the name of its caller.
 #[derive(Clone, Default)]
 pub struct Certificates(HashMap<CertificateName, Arc<str>>);
 
 impl Certificates {
-    /// Nobody yet.
+    /// An empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets in whoever has this URI among its alternative names, such as a SPIFFE id.
+    /// Accepts certificates with this URI among their alternative names, such as a SPIFFE id.
     ///
     /// # Errors
-    /// The name is empty, or on the list already.
-    pub fn uri(self, uri: &str, caller: &str) -> Result<Self, AuthFault> {
+    /// The name is empty, or already on the list.
+    pub fn uri(self, uri: &str, caller: &str) -> Result<Self, AuthConfigError> {
         self.with(CertificateName::Uri(uri.to_owned()), uri, caller)
     }
 
-    /// Lets in whoever has this host name among its alternative names. A wildcard in a certificate
-    /// matches nothing.
+    /// Accepts certificates with this host name among their alternative names. A wildcard in a certificate matches
+    /// nothing.
     ///
     /// # Errors
-    /// The name is empty, or on the list already.
-    pub fn dns(self, host: &str, caller: &str) -> Result<Self, AuthFault> {
+    /// The name is empty, or already on the list.
+    pub fn dns(self, host: &str, caller: &str) -> Result<Self, AuthConfigError> {
         let lower = host.to_ascii_lowercase();
         self.with(CertificateName::Dns(lower), host, caller)
     }
 
-    /// Lets in whoever has this common name.
+    /// Accepts certificates with this common name.
     ///
     /// # Errors
-    /// The name is empty, or on the list already.
-    pub fn common_name(self, name: &str, caller: &str) -> Result<Self, AuthFault> {
+    /// The name is empty, or already on the list.
+    pub fn common_name(self, name: &str, caller: &str) -> Result<Self, AuthConfigError> {
         self.with(CertificateName::CommonName(name.to_owned()), name, caller)
     }
 
-    fn with(mut self, key: CertificateName, name: &str, caller: &str) -> Result<Self, AuthFault> {
+    fn with(
+        mut self,
+        key: CertificateName,
+        name: &str,
+        caller: &str,
+    ) -> Result<Self, AuthConfigError> {
         let usable = !name.is_empty() && !caller.is_empty() && !name.contains('*');
         if !usable || self.0.insert(key, caller.into()).is_some() {
-            return Err(AuthFault::CertificateName(name.to_owned()));
+            return Err(AuthConfigError::CertificateName(name.to_owned()));
         }
         Ok(self)
     }
 
-    /// Whether nobody could come in.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whose certificate it is: the first of its names that is on the list, URIs first.
+    /// Caller of a certificate: the first of its names that is on the list, URIs first.
     pub(super) fn admit(&self, certificate: &PeerCertificate) -> Option<Caller> {
         let (_, read) = X509Certificate::from_der(certificate.der()).ok()?;
         let mut names = Vec::new();
@@ -90,7 +95,7 @@ impl Certificates {
         let common = common.filter_map(|it| it.as_str().ok());
         names.extend(common.map(|it| CertificateName::CommonName(it.to_owned())));
         let name = names.iter().find_map(|it| self.0.get(it))?.clone();
-        Some(Caller::named(name, Via::Certificate))
+        Some(Caller::named(name, AuthMethod::Certificate))
     }
 }
 

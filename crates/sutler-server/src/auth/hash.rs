@@ -1,35 +1,35 @@
-//! Argon2id hashes of passwords: read, made, and held to what is strong and what is affordable.
+//! Argon2id hashes of passwords: parsed, created, and bounded in strength and cost.
 
-use super::fault::AuthFault;
+use super::config_error::AuthConfigError;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use secrecy::{ExposeSecret, SecretString};
 
-/// Least memory, in KiB.
+/// Minimum memory, in KiB.
 const MEMORY_KIB_MIN: u32 = 7 * 1024;
-/// Least memory × passes: what common advice comes to, whichever way it is split.
+/// Minimum memory × passes, as commonly recommended, however it is split.
 const WORK_KIB_MIN: u64 = 35 * 1024;
-/// Most memory, in KiB: it is taken for each check that runs.
+/// Maximum memory, in KiB: each running check takes it.
 const MEMORY_KIB_MAX: u32 = 256 * 1024;
 const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 16;
-/// A shorter hash is guessed.
+/// Minimum length of a hash.
 const OUTPUT_BYTES_MIN: usize = 16;
 const SALT_BYTES_MIN: usize = 8;
-/// Longest text that is read as a hash.
+/// Maximum length of a text that is parsed as a hash.
 const TEXT_BYTES_MAX: usize = 512;
-/// What `hash_password` uses: memory in KiB, passes, lanes.
+/// Cost used by `hash_password`: memory in KiB, passes, lanes.
 const MADE_WITH: (u32, u32, u32) = (19 * 1024, 2, 1);
 
-/// A hash that keeps the rules.
+/// A hash within the bounds.
 #[derive(Clone)]
-pub(super) struct Hash(PasswordHash);
+pub(super) struct Argon2Hash(PasswordHash);
 
-impl Hash {
-    /// Reads a hash in PHC format. `user` is for the sentence.
-    pub(super) fn parse(user: &str, text: &str) -> Result<Self, AuthFault> {
-        let unreadable = || AuthFault::Hash(user.to_owned());
+impl Argon2Hash {
+    /// Parses a hash in PHC format. `user` is for the error message.
+    pub(super) fn parse(user: &str, text: &str) -> Result<Self, AuthConfigError> {
+        let unreadable = || AuthConfigError::Hash(user.to_owned());
         let text = text.trim();
         if text.len() > TEXT_BYTES_MAX {
             return Err(unreadable());
@@ -50,50 +50,49 @@ impl Hash {
             || output.len() < OUTPUT_BYTES_MIN
             || salt.len() < SALT_BYTES_MIN
         {
-            return Err(AuthFault::WeakHash(user.to_owned()));
+            return Err(AuthConfigError::WeakHash(user.to_owned()));
         }
         if params.m_cost() > MEMORY_KIB_MAX
             || params.t_cost() > PASSES_MAX
             || params.p_cost() > LANES_MAX
         {
-            return Err(AuthFault::CostlyHash(user.to_owned()));
+            return Err(AuthConfigError::CostlyHash(user.to_owned()));
         }
         Ok(Self(hash))
     }
 
-    /// Whether a password is the one. Slow on purpose: never on a thread that serves requests.
+    /// Whether a password matches. Slow by design: never call it on a thread that serves requests.
     pub(super) fn admits(&self, password: &[u8]) -> bool {
         Argon2::default().verify_password(password, &self.0).is_ok()
     }
 }
 
-/// The Argon2id hash of a password, in the format that configuration files take. Takes some
-/// milliseconds, on purpose.
+/// The Argon2id hash of a password, in the format of configuration files. Takes some milliseconds, by design.
 ///
 /// # Errors
-/// The password cannot be used, or the system gives no random bytes.
-pub fn hash_password(password: &SecretString) -> Result<String, AuthFault> {
+/// The password cannot be used, or the system has no random bytes.
+pub fn hash_password(password: &SecretString) -> Result<String, AuthConfigError> {
     let password = password.expose_secret();
     if password.is_empty() || password.len() > super::users::PASSWORD_BYTES_MAX {
-        return Err(AuthFault::Password("this user".to_owned()));
+        return Err(AuthConfigError::Password("this user".to_owned()));
     }
     let (memory, passes, lanes) = MADE_WITH;
     let params = Params::new(memory, passes, lanes, None).expect("constants within the rules");
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let made: Result<PasswordHash, _> = argon2.hash_password(password.as_bytes());
-    let made = made.map_err(|_| AuthFault::NoRandomness)?;
+    let made = made.map_err(|_| AuthConfigError::NoRandomness)?;
     Ok(made.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Hash, hash_password};
-    use crate::auth::AuthFault;
+    use super::{Argon2Hash, hash_password};
+    use crate::auth::AuthConfigError;
 
     const TAIL: &str = "c2FsdHNhbHRzYWx0c2FsdA$YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY";
 
-    fn fault(start: &str) -> Option<AuthFault> {
-        Hash::parse("u", &format!("{start}${TAIL}")).err()
+    fn fault(start: &str) -> Option<AuthConfigError> {
+        Argon2Hash::parse("u", &format!("{start}${TAIL}")).err()
     }
 
     #[test]
@@ -103,7 +102,7 @@ mod tests {
             text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
             "{text}"
         );
-        let hash = Hash::parse("u", &text).expect("it keeps the rules");
+        let hash = Argon2Hash::parse("u", &text).expect("it keeps the rules");
         assert!(hash.admits(b"correct horse"));
         assert!(!hash.admits(b"correct horse "));
         assert!(!hash.admits(b""));
@@ -112,9 +111,9 @@ mod tests {
 
     #[test]
     fn only_strong_and_affordable_hashes_are_taken() {
-        let weak = Some(AuthFault::WeakHash("u".to_owned()));
-        let costly = Some(AuthFault::CostlyHash("u".to_owned()));
-        let unreadable = Some(AuthFault::Hash("u".to_owned()));
+        let weak = Some(AuthConfigError::WeakHash("u".to_owned()));
+        let costly = Some(AuthConfigError::CostlyHash("u".to_owned()));
+        let unreadable = Some(AuthConfigError::Hash("u".to_owned()));
         let cases = [
             ("$argon2id$v=19$m=19456,t=2,p=1", &None),
             ("$argon2id$v=19$m=7168,t=5,p=1", &None),
@@ -136,9 +135,9 @@ mod tests {
             assert_eq!(&fault(start), expected, "{start}");
         }
         let short = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$YWJjZGVmZ2hpamts";
-        assert_eq!(Hash::parse("u", short).err(), weak);
+        assert_eq!(Argon2Hash::parse("u", short).err(), weak);
         let bare = "$argon2id$v=19$m=19456,t=2,p=1";
-        assert_eq!(Hash::parse("u", bare).err(), unreadable);
+        assert_eq!(Argon2Hash::parse("u", bare).err(), unreadable);
     }
 
     #[test]

@@ -1,36 +1,39 @@
-//! What a request brings to prove itself, read from its `Authorization` header.
+//! Parses the `Authorization` header of a request.
 //!
-//! Only read here; whether it proves anything is for `users.rs` and `tokens.rs`.
+//! The credentials are checked in `users.rs` and `tokens.rs`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::zeroize::Zeroizing;
 
-/// Longest header of basic authentication that is looked at, in bytes.
+/// Maximum length of a basic authentication header that is parsed, in bytes.
 const BASIC_BYTES_MAX: usize = 4096;
 
-/// A user name, a colon and a password: wiped when it is no longer needed.
+/// User name, colon and password; wiped when dropped.
 pub(super) type Pair = Zeroizing<Vec<u8>>;
 
-/// What was brought.
-pub(super) enum Given<'a> {
+/// Credentials of a request.
+pub(super) enum PresentedCredentials<'a> {
     Nothing,
     Basic(Pair),
     Bearer(&'a [u8]),
-    /// Something that nobody here can read, or more than one thing.
+    /// Unknown scheme, malformed, or more than one header.
     Unreadable,
 }
 
-/// Reads the one `Authorization` header. With two of them nobody could say which one counts.
-pub(super) fn given(headers: &HeaderMap) -> Given<'_> {
+/// Parses the `Authorization` header. Two of them are ambiguous, and refused.
+pub(super) fn presented(headers: &HeaderMap) -> PresentedCredentials<'_> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     match (all.next().map(HeaderValue::as_bytes), all.next()) {
-        (None, _) => Given::Nothing,
-        (Some(_), Some(_)) => Given::Unreadable,
+        (None, _) => PresentedCredentials::Nothing,
+        (Some(_), Some(_)) => PresentedCredentials::Unreadable,
         (Some(header), None) => match after_scheme(header, b"bearer ") {
-            Some(token) => Given::Bearer(token),
-            None => basic(header).map_or(Given::Unreadable, Given::Basic),
+            Some(token) => PresentedCredentials::Bearer(token),
+            None => basic(header).map_or(
+                PresentedCredentials::Unreadable,
+                PresentedCredentials::Basic,
+            ),
         },
     }
 }
@@ -43,7 +46,7 @@ fn basic(header: &[u8]) -> Option<Pair> {
     STANDARD.decode(rest).ok().map(Zeroizing::new)
 }
 
-/// What follows the scheme, which is written in any case.
+/// The rest of a header after its scheme, which is case-insensitive.
 fn after_scheme<'a>(header: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = header.split_at_checked(scheme.len())?;
     start
@@ -53,7 +56,7 @@ fn after_scheme<'a>(header: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Given, given};
+    use super::{PresentedCredentials, presented};
     use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
     fn read(lines: &[&str]) -> String {
@@ -62,11 +65,15 @@ mod tests {
             let value = HeaderValue::from_str(line).expect("a header value");
             headers.append(AUTHORIZATION, value);
         }
-        match given(&headers) {
-            Given::Nothing => "nothing".to_owned(),
-            Given::Basic(pair) => format!("basic {}", String::from_utf8_lossy(&pair)),
-            Given::Bearer(token) => format!("bearer {}", String::from_utf8_lossy(token)),
-            Given::Unreadable => "unreadable".to_owned(),
+        match presented(&headers) {
+            PresentedCredentials::Nothing => "nothing".to_owned(),
+            PresentedCredentials::Basic(pair) => {
+                format!("basic {}", String::from_utf8_lossy(&pair))
+            }
+            PresentedCredentials::Bearer(token) => {
+                format!("bearer {}", String::from_utf8_lossy(token))
+            }
+            PresentedCredentials::Unreadable => "unreadable".to_owned(),
         }
     }
 

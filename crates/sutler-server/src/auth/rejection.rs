@@ -1,13 +1,13 @@
-//! Why a request is not let in, by what its sender can do about it.
+//! Why a request is not authenticated, by what its sender can do about it.
 //!
-//! Never which part was wrong: whoever guesses learns nothing. Statuses are chosen in `http/error.rs`.
+//! It never says which part was wrong, so that guessing teaches nothing. Statuses are chosen in `error_response.rs`.
 
 use hyper::header::HeaderValue;
 use std::time::Duration;
 
-/// What may be tried, as a refusal says it.
+/// Accepted ways to authenticate, as a response lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ways {
+pub struct Challenges {
     /// A user name and a password.
     pub basic: bool,
     /// A token.
@@ -16,24 +16,24 @@ pub struct Ways {
     pub certificate: bool,
 }
 
-/// What is said of a token that was brought (RFC 6750).
+/// Error of a bearer token (RFC 6750).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenFault {
-    /// Whatever is wrong with it.
+pub enum TokenError {
+    /// The token is invalid in any respect.
     Invalid,
 }
 
-impl Ways {
+impl Challenges {
     /// The `WWW-Authenticate` headers, one for each way. There is none for certificates. `realm`: the noun
     /// that names the server, without quotes.
-    pub(crate) fn challenges(self, fault: Option<TokenFault>, realm: &str) -> Vec<HeaderValue> {
+    pub(crate) fn headers(self, fault: Option<TokenError>, realm: &str) -> Vec<HeaderValue> {
         let mut challenges = Vec::new();
         if self.basic {
             challenges.push(format!("Basic realm=\"{realm}\", charset=\"UTF-8\""));
         }
         if self.bearer {
             challenges.push(match fault {
-                Some(TokenFault::Invalid) => {
+                Some(TokenError::Invalid) => {
                     format!("Bearer realm=\"{realm}\", error=\"invalid_token\"")
                 }
                 None => format!("Bearer realm=\"{realm}\""),
@@ -43,34 +43,34 @@ impl Ways {
         values.filter_map(Result::ok).collect()
     }
 
-    /// The sentence for whoever must try again.
+    /// The description of a 401.
     pub(crate) fn sentence(self, server: &str) -> String {
-        let ways = [
+        let challenges = [
             (self.basic, "the user name and password"),
             (self.bearer, "a valid token"),
             (self.certificate, "the client certificate"),
         ];
-        let ways: Vec<&str> = ways.iter().filter(|it| it.0).map(|it| it.1).collect();
-        let ways = ways.join(" or ");
-        format!("Authenticate with {ways} agreed for this {server}.")
+        let challenges: Vec<&str> = challenges.iter().filter(|it| it.0).map(|it| it.1).collect();
+        let challenges = challenges.join(" or ");
+        format!("Authenticate with {challenges} agreed for this {server}.")
     }
 }
 
-/// Why somebody is not let in.
+/// Why a request is not authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Nothing, or nothing right, was brought.
-    Unproven(Ways, Option<TokenFault>),
-    /// The token is genuine, but not for this: all of these scopes are needed.
+    /// Credentials are missing or wrong.
+    Unproven(Challenges, Option<TokenError>),
+    /// The token is valid, but lacks one of these scopes.
     LacksScope(String),
-    /// Too many wrong passwords for this user: wait.
+    /// Too many wrong passwords for this user.
     TooManyGuesses {
-        /// How long.
+        /// How long to wait.
         again: Duration,
     },
     /// Too many passwords wait to be checked.
     Busy,
-    /// Whether a token is genuine cannot be found out now.
+    /// The keys of the token's issuer cannot be fetched now.
     IssuerUnavailable,
 }
 
@@ -82,16 +82,16 @@ pub(crate) fn scope_challenge(scopes: &str, realm: &str) -> Option<HeaderValue> 
 }
 
 impl Rejection {
-    pub(crate) fn unproven(ways: Ways) -> Self {
-        Self::Unproven(ways, None)
+    pub(crate) fn unproven(challenges: Challenges) -> Self {
+        Self::Unproven(challenges, None)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TokenFault, Ways, scope_challenge};
+    use super::{Challenges, TokenError, scope_challenge};
 
-    const BOTH: Ways = Ways {
+    const BOTH: Challenges = Challenges {
         basic: true,
         bearer: true,
         certificate: false,
@@ -99,15 +99,15 @@ mod tests {
 
     #[test]
     fn each_way_has_a_header_of_its_own() {
-        let lines = BOTH.challenges(Some(TokenFault::Invalid), "server");
+        let lines = BOTH.headers(Some(TokenError::Invalid), "server");
         assert_eq!(lines.len(), 2);
         assert!(lines[0].as_bytes().starts_with(b"Basic realm="));
         assert!(lines[1].as_bytes().ends_with(b"error=\"invalid_token\""));
-        let basic = Ways {
+        let basic = Challenges {
             bearer: false,
             ..BOTH
         };
-        assert_eq!(basic.challenges(None, "server").len(), 1);
+        assert_eq!(basic.headers(None, "server").len(), 1);
     }
 
     #[test]

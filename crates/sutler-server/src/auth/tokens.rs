@@ -1,12 +1,11 @@
-//! Bearers of signed tokens (JWT) from trusted issuers.
+//! Authentication by signed bearer tokens (JWT) of trusted issuers.
 //!
-//! Taken apart in `tokens/jwt.rs`, checked with keys from `tokens/keys.rs`, judged in
-//! `tokens/judge.rs`. A token is never logged, nor is anything that it says before its signature was
-//! checked.
+//! Tokens are parsed in `tokens/jwt.rs`, verified with keys from `tokens/keys.rs`, and their claims checked in
+//! `tokens/claims.rs`. A token is never logged, nor is any claim before the signature was verified.
 
 mod algorithm;
+mod claims;
 mod fetch;
-mod judge;
 mod jwt;
 mod key_set;
 mod keys;
@@ -14,28 +13,28 @@ mod schedule;
 
 pub use key_set::KeySet;
 
-use super::fault::AuthFault;
-use super::rejection::{Rejection, TokenFault, Ways};
-use super::{Caller, Via};
+use super::config_error::AuthConfigError;
+use super::rejection::{Challenges, Rejection, TokenError};
+use super::{AuthMethod, Caller};
 use algorithm::Algorithm;
-use fetch::{Remote, Source};
-use judge::{ClaimFault, Rules, groups, judge};
-use jwt::{Unverified, take_apart};
-use keys::{Keys, NoKeys};
-use schedule::Rhythm;
+use claims::{ClaimError, ClaimRules, check_claims, groups};
+use fetch::{KeySource, RemoteIssuer};
+use jwt::{UnverifiedToken, parse_token};
+use keys::{KeyLookupError, Keys};
+use schedule::RefreshSchedule;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Longest token that is looked at, in bytes, unless another bound is set.
+/// Default maximum length of a token, in bytes.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
-/// An issuer of tokens that is trusted, and what its tokens must say.
+/// A trusted issuer of tokens, and the claims that its tokens must have.
 #[derive(Clone)]
 pub struct Issuer {
-    rules: Rules,
-    rhythm: Rhythm,
+    rules: ClaimRules,
+    schedule: RefreshSchedule,
     algorithms: Vec<Algorithm>,
     token_bytes_max: usize,
     may_be_plain: bool,
@@ -45,19 +44,18 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// Trusts tokens whose `iss` is exactly this, made for this audience. Their keys are found as
-    /// OpenID Connect Discovery says, from the issuer's own description.
+    /// Trusts tokens with exactly this `iss`, made for this audience. Their keys are found by OpenID Connect Discovery.
     #[must_use]
     pub fn new(issuer: &str, audience: &str) -> Self {
         Self {
-            rules: Rules {
+            rules: ClaimRules {
                 issuer: issuer.to_owned(),
                 audiences: vec![audience.to_owned()],
                 scopes: Vec::new(),
                 skew: Duration::from_secs(60),
                 name_claim: "sub".to_owned(),
             },
-            rhythm: Rhythm {
+            schedule: RefreshSchedule {
                 refresh: Duration::from_secs(10 * 60),
                 pause: Duration::from_secs(10),
                 trusted: Duration::from_secs(24 * 3600),
@@ -71,58 +69,58 @@ impl Issuer {
         }
     }
 
-    /// Takes tokens for this audience too.
+    /// Accepts tokens for this audience too.
     #[must_use]
     pub fn or_audience(mut self, audience: &str) -> Self {
         self.rules.audiences.push(audience.to_owned());
         self
     }
 
-    /// Demands this scope, beside others that are demanded.
+    /// Requires this scope, in addition to others.
     #[must_use]
     pub fn scope(mut self, scope: &str) -> Self {
         self.rules.scopes.push(scope.to_owned());
         self
     }
 
-    /// How far this machine's clock and the issuer's may be apart; a minute unless set.
+    /// Maximum difference between this machine's clock and the issuer's; a minute by default.
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
         self.rules.skew = skew;
         self
     }
 
-    /// The claim that names the caller; `sub` unless set.
+    /// The claim that names the caller; `sub` by default.
     #[must_use]
     pub fn name_claim(mut self, claim: &str) -> Self {
         claim.clone_into(&mut self.rules.name_claim);
         self
     }
 
-    /// Takes only tokens signed in these ways: `RS256`, `ES256`, `EdDSA` and their like.
+    /// Accepts only tokens signed with these algorithms, such as `RS256`, `ES256` or `EdDSA`.
     ///
     /// # Errors
-    /// A name is not one of them.
-    pub fn algorithms(mut self, names: &[&str]) -> Result<Self, AuthFault> {
+    /// An unknown algorithm.
+    pub fn algorithms(mut self, names: &[&str]) -> Result<Self, AuthConfigError> {
         let named = |name: &&str| {
-            let unknown = || AuthFault::Algorithm((*name).to_owned());
+            let unknown = || AuthConfigError::Algorithm((*name).to_owned());
             Algorithm::named(name).ok_or_else(unknown)
         };
         self.algorithms = names.iter().map(named).collect::<Result<_, _>>()?;
         if self.algorithms.is_empty() {
-            return Err(AuthFault::Algorithm(String::new()));
+            return Err(AuthConfigError::Algorithm(String::new()));
         }
         Ok(self)
     }
 
-    /// Longest token, in bytes.
+    /// Maximum length of a token, in bytes.
     #[must_use]
     pub fn token_bytes_max(mut self, bytes: usize) -> Self {
         self.token_bytes_max = bytes;
         self
     }
 
-    /// Fetches keys here, without asking the issuer where they are.
+    /// Fetches keys from this URL, without discovery.
     #[must_use]
     pub fn keys_at(mut self, url: &str) -> Self {
         self.keys_url = Some(url.to_owned());
@@ -136,73 +134,73 @@ impl Issuer {
         self
     }
 
-    /// How often keys are fetched again; ten minutes unless set.
+    /// Interval between fetches of keys; ten minutes by default.
     #[must_use]
     pub fn refresh_keys_every(mut self, time: Duration) -> Self {
-        self.rhythm.refresh = time.max(Duration::from_secs(1));
+        self.schedule.refresh = time.max(Duration::from_secs(1));
         self
     }
 
-    /// Least time between two fetches, however many unknown keys tokens name; ten seconds unless set.
+    /// Minimum time between two fetches, however many unknown keys tokens name; ten seconds by default.
     #[must_use]
     pub fn fetch_pause(mut self, time: Duration) -> Self {
-        self.rhythm.pause = time;
+        self.schedule.pause = time;
         self
     }
 
-    /// How long keys go on working while the issuer cannot be reached; a day unless set.
+    /// How long keys stay trusted while the issuer is unreachable; a day by default.
     #[must_use]
     pub fn trust_keys_for(mut self, time: Duration) -> Self {
-        self.rhythm.trusted = time;
+        self.schedule.trusted = time;
         self
     }
 
-    /// Trusts only these certificate authorities, in PEM, when it asks the issuer.
+    /// Trusts only these certificate authorities, in PEM, for requests to the issuer.
     #[must_use]
     pub fn authorities(mut self, pem: &[u8]) -> Self {
         self.authorities = Some(pem.to_owned());
         self
     }
 
-    /// Asks the issuer without TLS if its URL says so: anybody in between can then make tokens.
+    /// Allows plain HTTP to the issuer: an attacker on the network path can then forge tokens.
     #[must_use]
     pub fn allow_plain_http(mut self) -> Self {
         self.may_be_plain = true;
         self
     }
 
-    /// Checks all of it.
-    fn ready(self) -> Result<Trusted, AuthFault> {
+    /// Validates the settings.
+    fn ready(self) -> Result<TrustedIssuer, AuthConfigError> {
         let name = || self.rules.issuer.clone();
         let empty = |text: &String| text.is_empty();
         if self.rules.issuer.is_empty() || self.rules.audiences.iter().any(empty) {
-            return Err(AuthFault::Audience(name()));
+            return Err(AuthConfigError::Audience(name()));
         }
-        // As RFC 6749 spells them: they are repeated in a header.
+        // Only the characters of RFC 6749: scopes are repeated in a header.
         let spelt = |it: u8| it == b'!' || (b'#'..=b'~').contains(&it) && it != b'\\';
         let wrong = |scope: &&String| scope.is_empty() || !scope.bytes().all(spelt);
         if let Some(scope) = self.rules.scopes.iter().find(wrong) {
-            return Err(AuthFault::Scope(scope.clone()));
+            return Err(AuthConfigError::Scope(scope.clone()));
         }
         let source = match self.keys {
-            Some(keys) => Source::Fixed(keys),
+            Some(keys) => KeySource::Fixed(keys),
             None => {
                 let first = self.keys_url.as_ref().unwrap_or(&self.rules.issuer);
                 let url = fetch::usable(first, self.may_be_plain);
-                let url = url.ok_or_else(|| AuthFault::KeysUrl(name()))?;
-                let remote = Remote {
+                let url = url.ok_or_else(|| AuthConfigError::KeysUrl(name()))?;
+                let remote = RemoteIssuer {
                     issuer: name(),
                     may_be_plain: self.may_be_plain,
                     client: fetch::client(self.authorities.as_deref(), &url)?,
                 };
                 match self.keys_url {
-                    Some(_) => Source::Url(remote, url),
-                    None => Source::Discovery(remote),
+                    Some(_) => KeySource::Url(remote, url),
+                    None => KeySource::Discovery(remote),
                 }
             }
         };
-        Ok(Trusted {
-            keys: Keys::new(source, self.rhythm),
+        Ok(TrustedIssuer {
+            keys: Keys::new(source, self.schedule),
             rules: self.rules,
             algorithms: self.algorithms,
             token_bytes_max: self.token_bytes_max,
@@ -216,39 +214,39 @@ impl fmt::Debug for Issuer {
     }
 }
 
-/// An issuer at work.
-struct Trusted {
-    rules: Rules,
+/// A trusted issuer with its keys.
+struct TrustedIssuer {
+    rules: ClaimRules,
     keys: Arc<Keys>,
     algorithms: Vec<Algorithm>,
     token_bytes_max: usize,
 }
 
-/// All issuers that are trusted.
-pub(super) struct Tokens(Vec<Trusted>);
+/// All trusted issuers.
+pub(super) struct Tokens(Vec<TrustedIssuer>);
 
 impl Tokens {
-    pub(super) fn of(issuers: Vec<Issuer>) -> Result<Option<Self>, AuthFault> {
-        let mut trusted: Vec<Trusted> = Vec::with_capacity(issuers.len());
+    pub(super) fn of(issuers: Vec<Issuer>) -> Result<Option<Self>, AuthConfigError> {
+        let mut trusted: Vec<TrustedIssuer> = Vec::with_capacity(issuers.len());
         for issuer in issuers {
             let issuer = issuer.ready()?;
             let name = &issuer.rules.issuer;
             if trusted.iter().any(|it| it.rules.issuer == *name) {
-                return Err(AuthFault::DuplicateIssuer(name.clone()));
+                return Err(AuthConfigError::DuplicateIssuer(name.clone()));
             }
             trusted.push(issuer);
         }
         Ok((!trusted.is_empty()).then_some(Self(trusted)))
     }
 
-    /// Fetches keys before anybody asks.
-    pub(super) fn warm(&self) {
+    /// Fetches keys before the first request.
+    pub(super) fn prefetch_keys(&self) {
         for issuer in &self.0 {
             issuer.keys.renew_in_background();
         }
     }
 
-    /// Keeps what others fetched from the same issuers.
+    /// Takes over keys that `others` fetched from the same issuers.
     pub(super) fn take_over(&self, others: &Self) {
         for (one, other) in self
             .0
@@ -263,32 +261,38 @@ impl Tokens {
         self.0.iter().map(|it| it.rules.issuer.as_str()).collect()
     }
 
-    /// Who bears this token.
-    pub(super) async fn admit(&self, token: &[u8], ways: Ways) -> Result<Caller, Rejection> {
-        let invalid = || Rejection::Unproven(ways, Some(TokenFault::Invalid));
+    /// Authenticates the bearer of a token.
+    pub(super) async fn admit(
+        &self,
+        token: &[u8],
+        challenges: Challenges,
+    ) -> Result<Caller, Rejection> {
+        let invalid = || Rejection::Unproven(challenges, Some(TokenError::Invalid));
         let longest = self.0.iter().map(|it| it.token_bytes_max).max();
         if token.len() > longest.unwrap_or_default() {
             return Err(invalid());
         }
-        let taken = take_apart(token).ok_or_else(invalid)?;
-        let issuer = taken.claims.get("iss").and_then(|it| it.as_str());
+        let token_parts = parse_token(token).ok_or_else(invalid)?;
+        let issuer = token_parts.claims.get("iss").and_then(|it| it.as_str());
         let issuer = self
             .0
             .iter()
             .find(|it| Some(it.rules.issuer.as_str()) == issuer);
         let issuer = issuer.ok_or_else(invalid)?;
-        if token.len() > issuer.token_bytes_max || !issuer.algorithms.contains(&taken.algorithm) {
+        if token.len() > issuer.token_bytes_max
+            || !issuer.algorithms.contains(&token_parts.algorithm)
+        {
             return Err(invalid());
         }
-        let check = |keys: &KeySet| signed(&taken, keys);
+        let check = |keys: &KeySet| signed(&token_parts, keys);
         match issuer.keys.find(check).await {
             Ok(true) => {}
-            Ok(false) | Err(NoKeys::Unknown) => return Err(invalid()),
-            Err(NoKeys::Unavailable) => return Err(Rejection::IssuerUnavailable),
+            Ok(false) | Err(KeyLookupError::Unknown) => return Err(invalid()),
+            Err(KeyLookupError::Unavailable) => return Err(Rejection::IssuerUnavailable),
         }
-        match judge(&taken.claims, &issuer.rules, seconds_since_1970()) {
-            Ok(name) => Ok(caller_of(&name, taken.claims)),
-            Err(ClaimFault::Scope) => {
+        match check_claims(&token_parts.claims, &issuer.rules, seconds_since_1970()) {
+            Ok(name) => Ok(caller_of(&name, token_parts.claims)),
+            Err(ClaimError::Scope) => {
                 let scopes = issuer.rules.scopes.join(" ");
                 Err(Rejection::LacksScope(scopes))
             }
@@ -306,12 +310,12 @@ fn caller_of(name: &str, claims: Map<String, Value>) -> Caller {
         uid: claims.get("sub").and_then(Value::as_str).map(Into::into),
         groups: groups(&claims).into(),
         claims: Arc::new(claims),
-        ..Caller::new(name, Via::Bearer)
+        ..Caller::new(name, AuthMethod::Bearer)
     }
 }
 
-/// Whether a token was signed with one of these keys; `None` if other keys could tell otherwise.
-fn signed(token: &Unverified<'_>, keys: &KeySet) -> Option<bool> {
+/// Whether a token was signed with one of these keys; `None` if newer keys could give another result.
+fn signed(token: &UnverifiedToken<'_>, keys: &KeySet) -> Option<bool> {
     let id = token.key_id.as_deref();
     let algorithm = token.algorithm;
     let verifies = |key: &&jsonwebtoken::DecodingKey| {

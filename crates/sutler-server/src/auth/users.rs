@@ -1,19 +1,19 @@
 //! Users by name and password.
 //!
-//! A request costs one SHA-256 and one look-up, however many users there are: pairs are known by a
-//! digest under a key of this process, which nobody outside can steer, so the look-up tells nothing by
-//! its time. Passwords given as Argon2id hashes are checked slowly once (`verifier.rs`), then
-//! remembered (`remembered.rs`). If there is one such user, every wrong pair costs a slow check,
-//! whether its user exists or not.
+//! A request costs one SHA-256 and one look-up, whatever the number of users: pairs are found by a digest under
+//! a key of this process, which a client cannot influence, so the time of the look-up reveals nothing.
+//! Passwords given as Argon2id hashes are checked slowly once (`password_verifier.rs`), then cached
+//! (`password_cache.rs`). If there is one such user, every wrong pair costs a slow check, whether its user
+//! exists or not.
 
-use super::fault::AuthFault;
-use super::guesses::Guesses;
-use super::hash::Hash;
+use super::config_error::AuthConfigError;
+use super::hash::Argon2Hash;
 use super::header::Pair;
-use super::rejection::{Rejection, Ways};
-use super::remembered::Remembered;
-use super::verifier::{self, Turn, Verifier};
-use super::{Caller, Via};
+use super::password_cache::PasswordCache;
+use super::password_verifier::{self, HashJob, PasswordVerifier};
+use super::rejection::{Challenges, Rejection};
+use super::throttle::GuessThrottle;
+use super::{AuthMethod, Caller};
 use argon2::password_hash::try_generate_salt;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -23,26 +23,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
-/// Longest user name, in bytes.
+/// Maximum length of a user name, in bytes.
 const USER_BYTES_MAX: usize = 128;
-/// Longest password, in bytes.
+/// Maximum length of a password, in bytes.
 pub(super) const PASSWORD_BYTES_MAX: usize = 1024;
 
-/// The users that may come in, each with a password or with the hash of one.
+/// Users that are accepted, each with a password or a password hash.
 pub struct Users {
     key: [u8; 32],
     names: BTreeSet<Arc<str>>,
-    /// Digests of the pairs whose password was given.
+    /// Digests of the pairs with a plain password.
     known: HashMap<[u8; 32], ([u8; 32], Caller)>,
-    hashed: BTreeMap<Arc<str>, Hash>,
-    slow: Arc<Slow>,
+    hashed: BTreeMap<Arc<str>, Argon2Hash>,
+    slow: Arc<SlowChecks>,
 }
 
-/// What slow checks change.
-struct Slow {
-    remembered: Remembered,
-    guesses: Mutex<Guesses>,
-    verifier: Verifier,
+/// State of slow checks.
+struct SlowChecks {
+    cache: PasswordCache,
+    throttle: Mutex<GuessThrottle>,
+    verifier: PasswordVerifier,
 }
 
 impl Default for Users {
@@ -52,10 +52,10 @@ impl Default for Users {
 }
 
 impl Users {
-    /// Nobody yet.
+    /// An empty list.
     ///
     /// # Panics
-    /// The system gives no random bytes.
+    /// The system has no random bytes.
     #[must_use]
     pub fn new() -> Self {
         let mut key = [0; 32];
@@ -67,62 +67,67 @@ impl Users {
             names: BTreeSet::new(),
             known: HashMap::new(),
             hashed: BTreeMap::new(),
-            slow: Arc::new(Slow {
-                remembered: Remembered::new(Instant::now()),
-                guesses: Mutex::default(),
-                verifier: Verifier::default(),
+            slow: Arc::new(SlowChecks {
+                cache: PasswordCache::new(Instant::now()),
+                throttle: Mutex::default(),
+                verifier: PasswordVerifier::default(),
             }),
         }
     }
 
-    /// Adds a user by password. Only a digest of it is kept.
+    /// Adds a user with a password. Only a digest of it is kept.
     ///
     /// # Errors
     /// The name or the password cannot be used, or the name is taken.
-    pub fn with_password(mut self, user: &str, password: &SecretString) -> Result<Self, AuthFault> {
+    pub fn with_password(
+        mut self,
+        user: &str,
+        password: &SecretString,
+    ) -> Result<Self, AuthConfigError> {
         let name = self.new_name(user)?;
         let password = password.expose_secret();
         if password.is_empty() || password.len() > PASSWORD_BYTES_MAX {
-            return Err(AuthFault::Password(user.to_owned()));
+            return Err(AuthConfigError::Password(user.to_owned()));
         }
         let digest = self.digest(&[user.as_bytes(), b":", password.as_bytes()]);
-        let caller = Caller::named(name.clone(), Via::Basic);
+        let caller = Caller::named(name.clone(), AuthMethod::Basic);
         self.known.insert(digest, (digest, caller));
         self.names.insert(name);
         Ok(self)
     }
 
-    /// Adds a user by the Argon2id hash of a password, in PHC format.
+    /// Adds a user with the Argon2id hash of a password, in PHC format.
     ///
     /// # Errors
     /// The name or the hash cannot be used, the hash is too weak or too costly, or the name is taken.
-    pub fn with_hash(mut self, user: &str, hash: &str) -> Result<Self, AuthFault> {
+    pub fn with_hash(mut self, user: &str, hash: &str) -> Result<Self, AuthConfigError> {
         let name = self.new_name(user)?;
-        self.hashed.insert(name.clone(), Hash::parse(user, hash)?);
+        self.hashed
+            .insert(name.clone(), Argon2Hash::parse(user, hash)?);
         self.names.insert(name);
         Ok(self)
     }
 
-    /// How many users there are.
+    /// Number of users.
     #[must_use]
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether nobody could come in.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    fn new_name(&self, user: &str) -> Result<Arc<str>, AuthFault> {
+    fn new_name(&self, user: &str) -> Result<Arc<str>, AuthConfigError> {
         let usable = (1..=USER_BYTES_MAX).contains(&user.len())
             && !user.contains(|c: char| c == ':' || c.is_control());
         if !usable {
-            return Err(AuthFault::UserName(user.to_owned()));
+            return Err(AuthConfigError::UserName(user.to_owned()));
         }
         if self.names.contains(user) {
-            return Err(AuthFault::DuplicateUser(user.to_owned()));
+            return Err(AuthConfigError::DuplicateUser(user.to_owned()));
         }
         Ok(user.into())
     }
@@ -135,8 +140,12 @@ impl Users {
         sha.finalize().into()
     }
 
-    /// Who brings this pair.
-    pub(super) async fn admit(&self, pair: Pair, ways: Ways) -> Result<Caller, Rejection> {
+    /// Authenticates a pair.
+    pub(super) async fn admit(
+        &self,
+        pair: Pair,
+        challenges: Challenges,
+    ) -> Result<Caller, Rejection> {
         let digest = self.digest(&[&pair]);
         if let Some((expected, caller)) = self.known.get(&digest)
             && bool::from(expected.ct_eq(&digest))
@@ -144,16 +153,16 @@ impl Users {
             return Ok(caller.clone());
         }
         if self.hashed.is_empty() {
-            return Err(Rejection::unproven(ways));
+            return Err(Rejection::unproven(challenges));
         }
         let now = Instant::now();
-        if let Some(caller) = self.slow.remembered.find(&digest, now) {
+        if let Some(caller) = self.slow.cache.find(&digest, now) {
             return Ok(caller);
         }
         let right = Box::pin(self.check_slowly(pair, digest, now)).await?;
-        let found = || self.slow.remembered.find(&digest, Instant::now());
+        let found = || self.slow.cache.find(&digest, Instant::now());
         let caller = right.then(found).flatten();
-        caller.ok_or_else(|| Rejection::unproven(ways))
+        caller.ok_or_else(|| Rejection::unproven(challenges))
     }
 
     async fn check_slowly(
@@ -163,15 +172,15 @@ impl Users {
         now: Instant,
     ) -> Result<bool, Rejection> {
         let ticket = match self.slow.verifier.turn(digest) {
-            Turn::Shared(verdict) => return Ok(verifier::right(verdict).await),
-            Turn::Full => return Err(Rejection::Busy),
-            Turn::Mine(ticket) => ticket,
+            HashJob::Shared(verdict) => return Ok(password_verifier::right(verdict).await),
+            HashJob::QueueFull => return Err(Rejection::Busy),
+            HashJob::Mine(ticket) => ticket,
         };
         let colon = pair.iter().position(|byte| *byte == b':');
         let split = colon.unwrap_or(pair.len());
         let user = self.digest(&[b"user:", &pair[..split]]);
         self.slow
-            .guesses()
+            .throttle()
             .begin(user, now)
             .map_err(|again| Rejection::TooManyGuesses { again })?;
         let known = std::str::from_utf8(&pair[..split])
@@ -186,26 +195,26 @@ impl Users {
         let state = self.slow.clone();
         let ended = move |right: bool| {
             if let (true, Some(name)) = (right, name) {
-                let caller = Caller::named(name, Via::Basic);
-                state.remembered.keep(digest, caller, Instant::now());
-                state.guesses().right(user);
+                let caller = Caller::named(name, AuthMethod::Basic);
+                state.cache.keep(digest, caller, Instant::now());
+                state.throttle().right(user);
             }
         };
-        Ok(verifier::right(ticket.check(slow, ended)).await)
+        Ok(password_verifier::right(ticket.check(slow, ended)).await)
     }
 
-    /// The hash that an unknown user is checked against: always the same one for the same name, so
-    /// that it costs as much each time as if the user were there.
-    fn decoy(&self, user: [u8; 32]) -> Hash {
+    /// Hash to check an unknown user against: the same one for the same name, so that each attempt costs as
+    /// much as if the user existed.
+    fn decoy(&self, user: [u8; 32]) -> Argon2Hash {
         let pick = usize::from(user[0]) % self.hashed.len().max(1);
         let hash = self.hashed.values().nth(pick);
         hash.expect("only asked for where there are hashes").clone()
     }
 }
 
-impl Slow {
-    fn guesses(&self) -> std::sync::MutexGuard<'_, Guesses> {
-        self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
+impl SlowChecks {
+    fn throttle(&self) -> std::sync::MutexGuard<'_, GuessThrottle> {
+        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -102,7 +102,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         AUTH_FAILURES,
         &["reason"],
-        "Callers that were not let in, by why.",
+        "CallerLimits that were not let in, by why.",
     ),
     counter(
         JWKS,

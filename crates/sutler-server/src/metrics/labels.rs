@@ -1,7 +1,7 @@
 //! Values of the metric labels: closed sets, so that no input from outside makes a new series.
 
-/// The statuses with a series of their own, and the word of each. Whatever a replaced endpoint
-/// answers beyond these is `other`; the last is for callers that went before the answer.
+/// Statuses with a series of their own, and the label of each. Others are counted as `other`; the last entry is for
+/// callers that disconnected before the response.
 pub(crate) const STATUSES: [(u16, &str); 25] = [
     (200, "200"),
     (201, "201"),
@@ -32,7 +32,7 @@ pub(crate) const STATUSES: [(u16, &str); 25] = [
 
 pub(crate) const DISCONNECTED: usize = STATUSES.len() - 1;
 
-/// The place of a status in [`STATUSES`].
+/// Index of a status in [`STATUSES`].
 pub(crate) fn status_index(status: u16) -> usize {
     STATUSES
         .iter()
@@ -40,31 +40,31 @@ pub(crate) fn status_index(status: u16) -> usize {
         .unwrap_or(DISCONNECTED - 1)
 }
 
-/// Why a caller was not let in.
+/// Why a caller was not authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthFailure {
-    /// There was no `Authorization`, and no certificate.
+    /// No `Authorization` header and no certificate.
     Missing,
-    /// It could not be read.
+    /// Malformed header.
     Malformed,
-    /// An unknown user, or another password.
+    /// Unknown user or wrong password.
     Credentials,
-    /// A token that is not genuine, not for here, or ran out.
+    /// Token that is invalid, expired, or for another audience.
     Token,
-    /// A genuine token without a scope that is needed.
+    /// Valid token without a required scope.
     Scope,
-    /// The client certificate is not accepted.
+    /// Client certificate that is not accepted.
     Certificate,
-    /// Too many failures from there: not even looked at.
+    /// Too many failures of this user: not checked.
     Throttled,
-    /// Keys to check it with cannot be had now.
+    /// Keys for the check are unavailable.
     Unavailable,
 }
 
 impl AuthFailure {
     pub(crate) const COUNT: usize = Self::Unavailable as usize + 1;
 
-    /// As a label.
+    /// The label.
     pub fn word(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -79,37 +79,37 @@ impl AuthFailure {
     }
 }
 
-/// Why a request or a connection was turned away before it was looked at.
+/// Limit that refused a request or a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limited {
-    /// This caller asks too often.
+pub enum LimitKind {
+    /// Rate of one caller.
     Rate,
-    /// This caller has too many requests at a time.
+    /// Requests of one caller at a time.
     CallerConcurrency,
-    /// All callers together have.
+    /// Requests of all callers at a time.
     Concurrency,
-    /// Too many connections.
+    /// Connections.
     Connections,
-    /// The queue or the store is too far behind.
+    /// Memory for bodies.
     Overload,
-    /// The broker stops.
+    /// The server drains.
     Draining,
-    /// The body is too large.
+    /// Size of the body.
     BodySize,
-    /// The body comes too slowly.
+    /// Time of the body.
     BodySlow,
-    /// The headers are too large.
+    /// Size of the headers.
     HeaderSize,
-    /// The headers come too slowly.
+    /// Time of the headers.
     HeaderSlow,
-    /// The TLS handshake failed or took too long.
+    /// TLS handshake that failed or took too long.
     Handshake,
 }
 
-impl Limited {
+impl LimitKind {
     pub(crate) const COUNT: usize = Self::Handshake as usize + 1;
 
-    /// As a label.
+    /// The label.
     pub fn word(self) -> &'static str {
         match self {
             Self::Rate => "rate",
@@ -127,17 +127,17 @@ impl Limited {
     }
 }
 
-/// Whether something worked.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Success {
-    /// It did.
+    /// Success.
     Ok,
-    /// It did not.
+    /// Failure.
     Failed,
 }
 
 impl Success {
-    /// As a label.
+    /// The label.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -1,14 +1,14 @@
-//! One connection: handshake, requests, and the times within which each must happen.
+//! One connection: TLS handshake, requests, and the timeouts of each.
 //!
-//! Headers and bodies have their own times in hyper and in `body.rs`. Here are the others: a
-//! handshake, a connection that asks for nothing, an answer that nobody reads (`server/unread.rs`).
+//! The timeouts of headers and bodies are in hyper and in `body.rs`. Here are those of handshakes and of idle
+//! connections; unread responses are in `server/write_timeout.rs`.
 
+use super::connection_limits::{ConnectionLimitExceeded, ConnectionLimits, ConnectionPermit};
 use super::limits::Limits;
-use super::peers::{Connected, Crowded, Peers};
 use super::tls::PeerCertificate;
-use super::unread::Unread;
-use super::{Handler, Shared};
-use crate::metrics::{self, Limited};
+use super::write_timeout::WriteTimeoutStream;
+use super::{Handler, ServerParts};
+use crate::metrics::{self, LimitKind};
 use crate::stream::LongResponse;
 use axum::body::Body;
 use bytes::Bytes;
@@ -30,92 +30,92 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 
-/// How long a connection may take to say good-bye.
+/// How long a graceful close may take.
 const LAST_CALL: Duration = Duration::from_secs(5);
-/// HTTP/2: what may be under way to us on one stream, and on one connection, in bytes.
+/// HTTP/2: flow-control windows of one stream and of one connection, in bytes.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
-/// HTTP/2: streams that are reset before they are served; beyond, the connection is ended.
+/// HTTP/2: maximum streams reset before they are served; beyond, the connection is closed.
 const RESETS_MAX: usize = 20;
-/// What hyper takes without allocating for each request.
+/// Number of headers that hyper parses without an allocation per request.
 const HEADERS_DEFAULT: usize = 100;
 
-/// How far a server is from its end.
+/// Phase of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// It serves.
+pub(super) enum ShutdownPhase {
+    /// Serves normally.
     Open,
-    /// Requests under way are answered, then connections are closed.
+    /// Requests in progress are answered, then connections are closed.
     Closing,
     /// Connections are cut.
     Over,
 }
 
-/// What all connections of a listener share.
-pub(super) struct Port<H> {
-    server: Arc<Shared<H>>,
+/// State shared by all connections of a listener.
+pub(super) struct ConnectionContext<H> {
+    server: Arc<ServerParts<H>>,
     http: Builder<TokioExecutor>,
-    peers: Arc<Peers>,
+    connections: Arc<ConnectionLimits>,
     handshakes: Semaphore,
-    stage: watch::Receiver<Stage>,
+    phase: watch::Receiver<ShutdownPhase>,
 }
 
-impl<H: Handler> Port<H> {
-    pub(super) fn new(server: Arc<Shared<H>>, stage: watch::Receiver<Stage>) -> Self {
+impl<H: Handler> ConnectionContext<H> {
+    pub(super) fn new(server: Arc<ServerParts<H>>, phase: watch::Receiver<ShutdownPhase>) -> Self {
         let limits = &server.settings.limits;
         Self {
             http: http_within(limits, server.settings.headers_within),
-            peers: Arc::default(),
+            connections: Arc::default(),
             handshakes: Semaphore::new(limits.handshakes_at_once),
-            stage,
+            phase,
             server,
         }
     }
 
-    /// Counts a connection, if there may be one more.
-    pub(super) fn admit(&self, peer: IpAddr) -> Result<Connected, Crowded> {
-        self.peers.admit(peer, &self.server.settings.limits)
+    /// Counts a connection, within the limits.
+    pub(super) fn admit(&self, peer: IpAddr) -> Result<ConnectionPermit, ConnectionLimitExceeded> {
+        self.connections.admit(peer, &self.server.settings.limits)
     }
 
     /// Serves a connection to its end.
-    pub(super) async fn serve(&self, stream: TcpStream, connected: Connected) {
+    pub(super) async fn serve(&self, stream: TcpStream, connected: ConnectionPermit) {
         let _open = metrics::connection_opened();
-        // Small answers must not wait for an acknowledgement.
+        // Small responses must not wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
         if self.server.tls.is_none() {
-            self.converse(stream, None).await;
+            self.serve_http(stream, None).await;
         } else {
-            Box::pin(self.secure(stream)).await;
+            Box::pin(self.serve_tls(stream)).await;
         }
         drop(connected);
     }
 
-    async fn secure(&self, stream: TcpStream) {
+    async fn serve_tls(&self, stream: TcpStream) {
         let within = self.server.settings.limits.handshake_within;
-        let mut stage = self.stage.clone();
-        let shaken = tokio::select! {
-            shaken = timeout(within, self.shake_hands(stream)) => shaken,
-            _ = after(&mut stage, false) => return,
+        let mut phase = self.phase.clone();
+        let handshake = tokio::select! {
+            handshake = timeout(within, self.tls_handshake(stream)) => handshake,
+            _ = after(&mut phase, false) => return,
         };
-        match shaken {
+        match handshake {
             Ok(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates();
                 let certificate = shown.and_then(|all| all.first()).map(PeerCertificate::of);
-                self.converse(stream, certificate).await;
+                self.serve_http(stream, certificate).await;
             }
             Ok(Err(error)) => {
-                metrics::limited(Limited::Handshake);
+                metrics::limited(LimitKind::Handshake);
                 tracing::debug!(%error, "a TLS handshake failed");
             }
             Err(_) => {
-                metrics::limited(Limited::Handshake);
+                metrics::limited(LimitKind::Handshake);
                 tracing::debug!("a TLS handshake took too long");
             }
         }
     }
 
-    /// Who says nothing waits alone; only who has begun takes one of the places.
-    async fn shake_hands(
+    /// A client that sends nothing waits without a permit; only a handshake that has begun takes one.
+    async fn tls_handshake(
         &self,
         stream: TcpStream,
     ) -> std::io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
@@ -125,31 +125,34 @@ impl<H: Handler> Port<H> {
         greeted.into_stream(secured.config()).await
     }
 
-    async fn converse<S>(&self, stream: S, certificate: Option<PeerCertificate>)
+    async fn serve_http<S>(&self, stream: S, certificate: Option<PeerCertificate>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let settings = &self.server.settings;
         let activity = Arc::new(Activity::new());
-        let (handler, noticed) = (self.server.handler.clone(), activity.clone());
+        let (handler, watched) = (self.server.handler.clone(), activity.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let (handler, busy) = (handler.clone(), noticed.begin());
+            let (handler, busy) = (handler.clone(), watched.begin());
             if let Some(certificate) = &certificate {
                 request.extensions_mut().insert(certificate.clone());
             }
-            // Small, because the handler boxes its work: hyper keeps room for this in every connection.
+            // Kept small, because the handler boxes its work: hyper reserves space for this future in every connection.
             async move {
                 let reply = handler.handle(request).await;
-                // The body of a long response is sent after its head, for as long as it likes.
+                // The body of a long response is sent after its head, without a time limit.
                 let busy = reply.extensions().get::<LongResponse>().map(|_| busy);
                 Ok::<_, Infallible>(reply.map(|body| BusyBody { body, _busy: busy }))
             }
         });
-        let stream = TokioIo::new(Unread::new(stream, settings.limits.write_within));
+        let stream = TokioIo::new(WriteTimeoutStream::new(
+            stream,
+            settings.limits.write_within,
+        ));
         let mut connection = std::pin::pin!(self.http.serve_connection(stream, service));
         let quiet = activity.quiet(settings.headers_within, settings.limits.idle_within);
         let mut quiet = std::pin::pin!(quiet);
-        let mut stage = self.stage.clone();
+        let mut phase = self.phase.clone();
         let mut closing = false;
         loop {
             tokio::select! {
@@ -158,7 +161,7 @@ impl<H: Handler> Port<H> {
                     if let Err(error) = ended {
                         let cause = error.downcast_ref::<hyper::Error>();
                         if cause.is_some_and(hyper::Error::is_timeout) {
-                            metrics::limited(Limited::HeaderSlow);
+                            metrics::limited(LimitKind::HeaderSlow);
                         }
                         tracing::debug!(%error, "a connection ended early");
                     }
@@ -169,26 +172,29 @@ impl<H: Handler> Port<H> {
                     let _ = timeout(LAST_CALL, connection).await;
                     return;
                 }
-                next = after(&mut stage, closing) => match next {
-                    Stage::Closing => {
+                next = after(&mut phase, closing) => match next {
+                    ShutdownPhase::Closing => {
                         closing = true;
                         connection.as_mut().graceful_shutdown();
                     }
-                    Stage::Open | Stage::Over => return,
+                    ShutdownPhase::Open | ShutdownPhase::Over => return,
                 }
             }
         }
     }
 }
 
-/// Waits for the stage after the present one. A server that is no more is over.
-async fn after(stage: &mut watch::Receiver<Stage>, closing: bool) -> Stage {
-    let passed = |stage: &Stage| match stage {
-        Stage::Open => false,
-        Stage::Closing => !closing,
-        Stage::Over => true,
+/// Waits for the next phase. A server that was dropped counts as over.
+async fn after(phase: &mut watch::Receiver<ShutdownPhase>, closing: bool) -> ShutdownPhase {
+    let passed = |phase: &ShutdownPhase| match phase {
+        ShutdownPhase::Open => false,
+        ShutdownPhase::Closing => !closing,
+        ShutdownPhase::Over => true,
     };
-    stage.wait_for(passed).await.map_or(Stage::Over, |it| *it)
+    phase
+        .wait_for(passed)
+        .await
+        .map_or(ShutdownPhase::Over, |it| *it)
 }
 
 fn http_within(limits: &Limits, headers_within: Duration) -> Builder<TokioExecutor> {
@@ -218,7 +224,7 @@ fn http_within(limits: &Limits, headers_within: Duration) -> Builder<TokioExecut
 /// A body that keeps its connection from being idle while it is sent.
 struct BusyBody {
     body: Body,
-    _busy: Option<Busy>,
+    _busy: Option<BusyGuard>,
 }
 
 impl hyper::body::Body for BusyBody {
@@ -241,16 +247,16 @@ impl hyper::body::Body for BusyBody {
     }
 }
 
-/// When a connection last did anything.
+/// Activity of a connection, to close it when idle.
 struct Activity {
     since: Instant,
     at_work: AtomicU32,
-    /// When the last request began or ended, in milliseconds; 0 if there was none.
+    /// When the last request began or ended, in milliseconds since `since`; 0 before the first.
     last: AtomicU64,
 }
 
-/// A request at work.
-struct Busy(Arc<Activity>);
+/// A request in progress.
+struct BusyGuard(Arc<Activity>);
 
 impl Activity {
     fn new() -> Self {
@@ -261,10 +267,10 @@ impl Activity {
         }
     }
 
-    fn begin(self: &Arc<Self>) -> Busy {
+    fn begin(self: &Arc<Self>) -> BusyGuard {
         self.at_work.fetch_add(1, Ordering::Relaxed);
         self.touch();
-        Busy(self.clone())
+        BusyGuard(self.clone())
     }
 
     fn touch(&self) {
@@ -272,7 +278,7 @@ impl Activity {
         self.last.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// Ends when nothing was asked for that long: `first` before the first request, `idle` after one.
+    /// Completes when the connection was idle for `first` before its first request, or for `idle` after one.
     async fn quiet(&self, first: Duration, idle: Duration) {
         loop {
             let left = match self.last.load(Ordering::Relaxed) {
@@ -288,7 +294,7 @@ impl Activity {
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.at_work.fetch_sub(1, Ordering::Relaxed);
         self.0.touch();

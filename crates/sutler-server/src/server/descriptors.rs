@@ -1,10 +1,10 @@
-//! How many files and connections this process may have open at a time.
+//! Limit of open files of the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the process's soft limit of open files to its hard one: connections need it, and a soft limit
-/// of 1,024 is still usual. Answers the limit that holds now; `None`: there is none. Call it at the
-/// start of a program; a library should not.
+/// Raises the process's soft limit of open files to its hard limit: connections need it, and a soft limit of 1,024 is
+/// still usual. Returns the limit in force; `None` if there is none. Call it at the start of a program, not from a
+/// library.
 pub fn raise_descriptor_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {

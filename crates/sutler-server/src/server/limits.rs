@@ -1,55 +1,54 @@
-//! How much the broker takes from outside, and how long it waits: numbers only, with their reasons.
+//! Limits of a server, with their defaults.
 //!
-//! Who holds callers to them: `server/turnstile.rs` for requests, `server/connection.rs` for
-//! connections.
+//! They are applied in `server/admission.rs` to requests and in `server/connection.rs` to connections.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Bounds on what comes from outside. Each bounds memory, time, or what one caller takes from others.
+/// Limits on input from outside. Each bounds memory, time, or the share of one caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest path and query, in bytes; hyper itself takes no more than 65,534. Beyond: 414.
     pub uri_bytes_max: usize,
-    /// Most bytes of all headers of a request together, at least 8,192. Beyond: 431.
+    /// Maximum bytes of all headers of a request together, at least 8,192. Beyond: 431.
     pub header_bytes_max: usize,
-    /// Most header lines of a request. Beyond: 431.
+    /// Maximum header lines of a request. Beyond: 431.
     pub headers_max: usize,
-    /// Most bytes of bodies that are read at one time, of all requests together. Beyond: 503.
+    /// Maximum bytes of bodies being read at a time, over all requests. Beyond: 503.
     pub body_bytes_at_once: usize,
-    /// Most connections in all. Beyond, new ones are closed at once.
+    /// Maximum connections. Beyond, new ones are closed at once.
     pub connections_max: usize,
-    /// Most connections of one address (of one /64 network, with IPv6). Beyond, new ones are closed.
+    /// Maximum connections of one address (of one /64 network, with IPv6). Beyond, new ones are closed.
     pub connections_per_peer: usize,
-    /// Most TLS handshakes at a time; others wait within their time.
+    /// Maximum TLS handshakes at a time; further ones wait within their timeout.
     pub handshakes_at_once: usize,
     /// How long a TLS handshake may take.
     pub handshake_within: Duration,
     /// How long a connection may stay without a request.
     pub idle_within: Duration,
-    /// How long a client may leave an answer unread.
+    /// How long a client may leave a response unread.
     pub write_within: Duration,
-    /// Most requests at a time on one HTTP/2 connection.
+    /// Maximum requests at a time on one HTTP/2 connection.
     pub streams_max: u32,
-    /// Most requests that only read (catalog, polls, fetches) worked on at a time.
+    /// Maximum read requests (catalog, polls, fetches) in progress at a time.
     pub reads_at_once: usize,
-    /// Most requests that change something worked on at a time. A request that waits for its
-    /// operation counts as long as it waits.
+    /// Maximum change requests in progress at a time. A request that waits for its operation counts for as long as
+    /// it waits.
     pub changes_at_once: usize,
-    /// Most requests that wait for a place, of each sort. Beyond: 503 at once.
+    /// Maximum requests that wait for a slot, per class. Beyond: 503 at once.
     pub queue_max: usize,
-    /// How long a request waits for a place. Beyond: 503.
+    /// How long a request waits for a slot. Beyond: 503.
     pub queue_within: Duration,
-    /// Most requests of one caller at a time. Beyond: 429.
+    /// Maximum requests of one caller at a time. Beyond: 429.
     pub requests_per_caller: usize,
-    /// Most long requests at a time: event streams, and reads that wait. They hold no place of reads or
-    /// changes. Beyond: 503.
+    /// Maximum long requests (event streams, reads that wait) at a time. They hold no slot of reads or changes.
+    /// Beyond: 503.
     pub long_requests_at_once: usize,
-    /// Most long requests of one caller at a time. Beyond: 429.
+    /// Maximum long requests of one caller at a time. Beyond: 429.
     pub long_requests_per_caller: usize,
-    /// How many requests one caller may send; `None`: any number. Beyond: 429.
+    /// Rate of requests of one caller; `None`: unlimited. Beyond: 429.
     pub rate_per_caller: Option<Rate>,
-    /// How long a 429 is held back, so that a caller who repeats at once slows itself and not others.
+    /// How long a 429 is delayed, so that a caller that repeats at once slows down itself and not others.
     pub refusal_pause: Duration,
 }
 
@@ -80,12 +79,12 @@ impl Default for Limits {
     }
 }
 
-/// So many requests a second in the long run, and so many at once after a pause.
+/// A sustained rate, and a burst after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// In the long run.
+    /// Requests per second, sustained.
     pub per_second: NonZeroU32,
-    /// At once, after a pause.
+    /// Requests at once, after a pause.
     pub burst: NonZeroU32,
 }
 
@@ -98,7 +97,7 @@ impl Rate {
 }
 
 impl Default for Rate {
-    /// More than a platform with a hundred thousand instances asks for.
+    /// More than a platform with a hundred thousand instances needs.
     fn default() -> Self {
         const PER_SECOND: NonZeroU32 = NonZeroU32::new(2_000).unwrap();
         const BURST: NonZeroU32 = NonZeroU32::new(4_000).unwrap();

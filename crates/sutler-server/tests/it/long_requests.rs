@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_server::{
-    ErrorResponse, Handler, Limits, Places, Server, ServerSettings, Turnstile, long_stream,
+    Admission, ErrorResponse, Handler, Limits, Server, ServerSettings, SharedLimits, long_response,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,22 +20,22 @@ use tokio_util::sync::CancellationToken;
 const SOON: Duration = Duration::from_secs(10);
 
 /// Streams a tick every 50 ms at `/events`, and answers anything else at once.
-struct Ticks(Turnstile);
+struct Ticks(Admission);
 
 impl Handler for Ticks {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let caller = self.0.count("caller").await.expect("a place");
+        let caller = self.0.admit_caller("caller").await.expect("a place");
         if request.uri().path() != "/events" {
             return Response::new(Body::from("ordinary"));
         }
-        let place = match self.0.enter_long(caller) {
+        let place = match self.0.acquire_long_slot(caller) {
             Ok(place) => place,
             Err(error) => {
                 let refused: Response<_> = ErrorResponse::long_request(error, "server").into();
                 return refused.map(Body::new);
             }
         };
-        let (response, pieces) = long_stream("text/event-stream", place);
+        let (response, pieces) = long_response("text/event-stream", place);
         tokio::spawn(async move {
             while pieces.send(Ok(Bytes::from("data: tick\n\n"))).await.is_ok() {
                 sleep(Duration::from_millis(50)).await;
@@ -54,12 +54,12 @@ async fn fixture() -> (SocketAddr, CancellationToken, JoinHandle<()>) {
         ..Limits::default()
     };
     let draining = CancellationToken::new();
-    let places = Places::new(limits.clone(), draining.clone());
+    let places = SharedLimits::new(limits.clone(), draining.clone());
     let settings = ServerSettings {
         limits,
         ..ServerSettings::default()
     };
-    let handler = Arc::new(Ticks(Turnstile::new(places)));
+    let handler = Arc::new(Ticks(Admission::new(places)));
     let server = Server::new(handler, settings, None, draining);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -1,5 +1,4 @@
-//! Algorithms that tokens may be signed with: only those with a public key, so that nobody who can
-//! check a token can make one.
+//! Signature algorithms of tokens: only asymmetric ones, so that verifying a token does not allow making one.
 
 use jsonwebtoken::Algorithm as Library;
 
@@ -16,11 +15,11 @@ const NAMED: [(&str, Library); 9] = [
     ("EdDSA", Library::EdDSA),
 ];
 
-/// An algorithm with a public key. There is no value for `none`, nor for `HS256` and its like.
+/// An asymmetric algorithm. There is no value for `none`, nor for `HS256` and the like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Algorithm(Library);
 
-/// What sort of key an algorithm needs.
+/// Kind of key that an algorithm needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyKind {
     Rsa,
@@ -30,7 +29,7 @@ pub(super) enum KeyKind {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub(crate) fn all() -> Vec<Self> {
         NAMED.iter().map(|(_, it)| Self(*it)).collect()
     }

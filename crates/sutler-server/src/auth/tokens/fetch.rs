@@ -1,37 +1,36 @@
-//! Where an issuer's keys come from, and the fetching of them: bounded in time and size, never
-//! redirected.
+//! Fetches the keys of an issuer: bounded in time and size, without redirects.
 
 use super::key_set::{DOCUMENT_BYTES_MAX, KeySet};
-use crate::auth::AuthFault;
+use crate::auth::AuthConfigError;
 use reqwest::{Certificate, Client, Url};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Longest time for one request.
+/// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The path of a provider's own description, behind its name.
+/// Path of the OpenID provider's configuration, below its name.
 const DISCOVERY: &str = ".well-known/openid-configuration";
 
-/// Where keys come from.
-pub(super) enum Source {
-    /// They were given.
+/// Source of an issuer's keys.
+pub(super) enum KeySource {
+    /// Keys from the settings.
     Fixed(KeySet),
-    /// The issuer says where.
-    Discovery(Remote),
-    /// They are here.
-    Url(Remote, Url),
+    /// URL from OpenID Connect Discovery.
+    Discovery(RemoteIssuer),
+    /// URL from the settings.
+    Url(RemoteIssuer, Url),
 }
 
-/// An issuer that is asked.
-pub(super) struct Remote {
+/// An issuer that is reached over HTTP.
+pub(super) struct RemoteIssuer {
     pub issuer: String,
     pub may_be_plain: bool,
     pub client: Client,
 }
 
-/// Why there was no answer that could be used.
+/// Error while fetching keys.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FetchFault {
+pub(super) enum KeyFetchError {
     #[error("{0} does not answer: {1}")]
     Unreachable(Url, String),
     #[error("{0} answers {1}")]
@@ -56,8 +55,8 @@ struct Description {
     jwks_uri: String,
 }
 
-impl Source {
-    /// For logs.
+impl KeySource {
+    /// Name for logs.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Fixed(_) => "",
@@ -65,7 +64,7 @@ impl Source {
         }
     }
 
-    /// Whether both ask the same issuer at the same place.
+    /// Whether both fetch from the same issuer at the same URL.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Discovery(one), Self::Discovery(two)) => one.issuer == two.issuer,
@@ -76,44 +75,47 @@ impl Source {
         }
     }
 
-    pub(super) async fn fetch(&self) -> Result<KeySet, FetchFault> {
+    pub(super) async fn fetch(&self) -> Result<KeySet, KeyFetchError> {
         let (remote, url) = match self {
             Self::Fixed(keys) => return Ok(keys.clone()),
             Self::Url(remote, url) => (remote, url.clone()),
             Self::Discovery(remote) => (remote, remote.discover().await?),
         };
         let document = remote.get(&url).await?;
-        KeySet::parse(&document).map_err(|_| FetchFault::NoKeySet(url))
+        KeySet::parse(&document).map_err(|_| KeyFetchError::NoKeySet(url))
     }
 }
 
-impl Remote {
-    async fn discover(&self) -> Result<Url, FetchFault> {
+impl RemoteIssuer {
+    async fn discover(&self) -> Result<Url, KeyFetchError> {
         let name = self.issuer.trim_end_matches('/');
         let url = usable(&format!("{name}/{DISCOVERY}"), self.may_be_plain);
-        let url = url.ok_or(FetchFault::KeysElsewhere)?;
+        let url = url.ok_or(KeyFetchError::KeysElsewhere)?;
         let document = self.get(&url).await?;
         let read = serde_json::from_slice::<Description>(&document);
-        let description = read.map_err(|_| FetchFault::NoDescription(url))?;
+        let description = read.map_err(|_| KeyFetchError::NoDescription(url))?;
         if description.issuer != self.issuer {
             let said = description.issuer.chars().take(200).collect();
-            return Err(FetchFault::OtherIssuer(said));
+            return Err(KeyFetchError::OtherIssuer(said));
         }
-        usable(&description.jwks_uri, self.may_be_plain).ok_or(FetchFault::KeysElsewhere)
+        usable(&description.jwks_uri, self.may_be_plain).ok_or(KeyFetchError::KeysElsewhere)
     }
 
-    async fn get(&self, url: &Url) -> Result<Vec<u8>, FetchFault> {
+    async fn get(&self, url: &Url) -> Result<Vec<u8>, KeyFetchError> {
         let unreachable =
-            |error: reqwest::Error| FetchFault::Unreachable(url.clone(), cause(&error));
+            |error: reqwest::Error| KeyFetchError::Unreachable(url.clone(), cause(&error));
         let request = self.client.get(url.clone());
         let mut response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
-            return Err(FetchFault::Status(url.clone(), response.status().as_u16()));
+            return Err(KeyFetchError::Status(
+                url.clone(),
+                response.status().as_u16(),
+            ));
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             if body.len() + chunk.len() > DOCUMENT_BYTES_MAX {
-                return Err(FetchFault::TooLong(url.clone()));
+                return Err(KeyFetchError::TooLong(url.clone()));
             }
             body.extend_from_slice(&chunk);
         }
@@ -121,7 +123,7 @@ impl Remote {
     }
 }
 
-/// The innermost reason: the others only say that a request failed.
+/// The innermost cause: the outer ones only say that a request failed.
 fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -130,7 +132,7 @@ fn cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// A URL that may be asked: https, or plain on this machine or where it was allowed; without a user,
+/// A URL that keys may be fetched from: https, or http on this machine or where allowed; without user information,
 /// which would end up in logs.
 pub(super) fn usable(text: &str, may_be_plain: bool) -> Option<Url> {
     let url = Url::parse(text).ok()?;
@@ -149,13 +151,13 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|it| it.is_loopback())
 }
 
-/// A client for one issuer. With authorities of its own, only those are trusted.
-pub(super) fn client(authorities: Option<&[u8]>, first: &Url) -> Result<Client, AuthFault> {
+/// HTTP client for one issuer. With authorities of its own, only those are trusted.
+pub(super) fn client(authorities: Option<&[u8]>, first: &Url) -> Result<Client, AuthConfigError> {
     let mut builder = Client::builder()
         .timeout(TIMEOUT)
         .connect_timeout(TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
-        // Fetches are rare: a connection kept for the next one would be dead by then.
+        // Fetches are rare: a pooled connection would be dead by the next one.
         .pool_max_idle_per_host(0)
         .user_agent(concat!("sutler/", env!("CARGO_PKG_VERSION")));
     if is_loopback(first) {
@@ -164,9 +166,9 @@ pub(super) fn client(authorities: Option<&[u8]>, first: &Url) -> Result<Client, 
     if let Some(pem) = authorities {
         let read = Certificate::from_pem_bundle(pem);
         let read = read.ok().filter(|it| !it.is_empty());
-        builder = builder.tls_certs_only(read.ok_or(AuthFault::Authorities)?);
+        builder = builder.tls_certs_only(read.ok_or(AuthConfigError::Authorities)?);
     }
-    builder.build().map_err(|_| AuthFault::Authorities)
+    builder.build().map_err(|_| AuthConfigError::Authorities)
 }
 
 #[cfg(test)]

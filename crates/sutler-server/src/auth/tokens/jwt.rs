@@ -1,4 +1,4 @@
-//! A signed token, taken apart. Nothing in it is believed before its signature was checked.
+//! Parses a signed token. Nothing in it is trusted before its signature was verified.
 
 use super::algorithm::Algorithm;
 use base64::Engine as _;
@@ -6,12 +6,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A token whose parts can be read, and whose algorithm is one of ours.
-pub(super) struct Unverified<'a> {
+/// A token that was parsed, with a supported algorithm.
+pub(super) struct UnverifiedToken<'a> {
     pub algorithm: Algorithm,
     pub key_id: Option<String>,
     pub claims: Map<String, Value>,
-    /// What was signed: header and claims as they came.
+    /// The signed bytes: header and claims as received.
     pub message: &'a [u8],
     pub signature: &'a str,
 }
@@ -24,9 +24,8 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// Takes a token apart. `None`: it is none, or asks for something that is never done here, such as no
-/// signature at all.
-pub(super) fn take_apart(token: &[u8]) -> Option<Unverified<'_>> {
+/// Parses a token. `None`: it is malformed, or uses something that is not supported, such as no signature.
+pub(super) fn parse_token(token: &[u8]) -> Option<UnverifiedToken<'_>> {
     let text = std::str::from_utf8(token).ok()?;
     let (message, signature) = text.rsplit_once('.')?;
     let (header, claims) = message.split_once('.')?;
@@ -38,7 +37,7 @@ pub(super) fn take_apart(token: &[u8]) -> Option<Unverified<'_>> {
     if header.crit.is_some() {
         return None;
     }
-    Some(Unverified {
+    Some(UnverifiedToken {
         algorithm: Algorithm::named(&header.alg)?,
         key_id: header.kid,
         claims: serde_json::from_slice(&decoded(claims)?).ok()?,
@@ -49,7 +48,7 @@ pub(super) fn take_apart(token: &[u8]) -> Option<Unverified<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::take_apart;
+    use super::parse_token;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -61,7 +60,7 @@ mod tests {
     #[test]
     fn a_token_comes_apart_and_keeps_what_was_signed() {
         let text = token(r#"{"alg":"ES256","kid":"k","typ":"JWT"}"#, r#"{"sub":"s"}"#);
-        let taken = take_apart(text.as_bytes()).expect("a token");
+        let taken = parse_token(text.as_bytes()).expect("a token");
         assert_eq!(taken.key_id.as_deref(), Some("k"));
         assert_eq!(taken.claims["sub"], "s");
         assert_eq!(taken.signature, "c2ln");
@@ -72,7 +71,7 @@ mod tests {
     fn what_is_no_signed_token_is_none() {
         let claims = r#"{"sub":"s"}"#;
         let good = token(r#"{"alg":"RS256"}"#, claims);
-        assert!(take_apart(good.as_bytes()).is_some());
+        assert!(parse_token(good.as_bytes()).is_some());
         let unsigned = good.trim_end_matches("c2ln");
         let bad = [
             String::new(),
@@ -92,7 +91,7 @@ mod tests {
             token(r#"{"alg":"RS256"}"#, "not json"),
         ];
         for text in bad {
-            assert!(take_apart(text.as_bytes()).is_none(), "{text}");
+            assert!(parse_token(text.as_bytes()).is_none(), "{text}");
         }
     }
 }

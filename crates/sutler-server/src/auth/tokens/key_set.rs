@@ -1,10 +1,9 @@
-//! The public keys of an issuer, read from a JSON Web Key Set.
+//! Public keys of an issuer, parsed from a JSON Web Key Set.
 //!
-//! A key that cannot be used is left out, and does not spoil the others: issuers publish keys for
-//! encryption and for algorithms of tomorrow beside those for today.
+//! A key that cannot be used is skipped: issuers also publish keys for encryption and for newer algorithms.
 
 use super::algorithm::{Algorithm, KeyKind};
-use crate::auth::AuthFault;
+use crate::auth::AuthConfigError;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::DecodingKey;
@@ -12,16 +11,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
 
-/// Longest document, in bytes.
+/// Maximum size of a document, in bytes.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
-/// Most keys in a document.
+/// Maximum keys in a document.
 const KEYS_MAX: usize = 100;
-/// Most keys that one token is tried with.
+/// Maximum keys that one token is verified with.
 const TRIED_MAX: usize = 8;
-/// Shortest and longest modulus of an RSA key, in bytes: 2048 to 8192 bits.
+/// Allowed size of an RSA modulus, in bytes: 2048 to 8192 bits.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 
-/// The public keys of an issuer.
+/// Public keys of an issuer.
 #[derive(Clone, Default)]
 pub struct KeySet(Vec<Key>);
 
@@ -39,9 +38,9 @@ struct Document {
     keys: Vec<Value>,
 }
 
-/// A key as it is written; what is not named here is of no use.
+/// A key as published; other fields are ignored.
 #[derive(Deserialize)]
-struct Written {
+struct JsonWebKey {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -56,37 +55,38 @@ struct Written {
 }
 
 impl KeySet {
-    /// Reads a JSON Web Key Set.
+    /// Parses a JSON Web Key Set.
     ///
     /// # Errors
-    /// It is none, or too large.
-    pub fn parse(document: &[u8]) -> Result<Self, AuthFault> {
+    /// The document is malformed or too large.
+    pub fn parse(document: &[u8]) -> Result<Self, AuthConfigError> {
         if document.len() > DOCUMENT_BYTES_MAX {
-            return Err(AuthFault::KeySet);
+            return Err(AuthConfigError::KeySet);
         }
-        let document: Document = serde_json::from_slice(document).map_err(|_| AuthFault::KeySet)?;
+        let document: Document =
+            serde_json::from_slice(document).map_err(|_| AuthConfigError::KeySet)?;
         if document.keys.len() > KEYS_MAX {
-            return Err(AuthFault::KeySet);
+            return Err(AuthConfigError::KeySet);
         }
         let written = document.keys.into_iter();
-        let written = written.filter_map(|it| serde_json::from_value::<Written>(it).ok());
+        let written = written.filter_map(|it| serde_json::from_value::<JsonWebKey>(it).ok());
         Ok(Self(written.filter_map(Key::read).collect()))
     }
 
-    /// How many keys can be used.
+    /// Number of usable keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no key can be used.
+    /// Whether there is no usable key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The keys to try a token with. One without an id is tried with all that fit; so is one with an
-    /// id that several keys have. A key without an id fits any.
+    /// Keys to verify a token with. A token without a key id is verified with all keys of its algorithm, one with a key id
+    /// with all keys of this id. A key without an id fits any token.
     pub(super) fn fitting(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<&DecodingKey> {
         let fits = |key: &&Key| {
             key.kind == algorithm.key_kind()
@@ -97,14 +97,14 @@ impl KeySet {
         fitting.map(|it| &it.key).collect()
     }
 
-    /// Whether there is a key of just this id.
+    /// Whether there is a key with exactly this id.
     pub(super) fn names(&self, id: Option<&str>) -> bool {
         id.is_some() && self.0.iter().any(|key| key.id.as_deref() == id)
     }
 }
 
 impl Key {
-    fn read(written: Written) -> Option<Self> {
+    fn read(written: JsonWebKey) -> Option<Self> {
         let signs = written.for_what.is_none_or(|it| it == "sig")
             && written
                 .key_ops
@@ -148,7 +148,7 @@ impl Key {
     }
 }
 
-/// A point on a curve, uncompressed.
+/// An uncompressed point on a curve.
 fn point(x: &[u8], y: &[u8], length: usize) -> Option<DecodingKey> {
     if x.len() != length || y.len() != length {
         return None;
@@ -157,7 +157,7 @@ fn point(x: &[u8], y: &[u8], length: usize) -> Option<DecodingKey> {
     Some(DecodingKey::from_ec_der(&point))
 }
 
-/// Numbers are written without zeros in front, but not by everybody.
+/// Strips leading zeros: some issuers write them.
 fn without_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|it| **it == 0).count();
     &number[zeros..]

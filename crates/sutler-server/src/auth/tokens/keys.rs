@@ -1,48 +1,47 @@
-//! The keys of an issuer, kept and renewed: when is decided in `schedule.rs`, how in `fetch.rs`.
+//! Cache of an issuer's keys. `schedule.rs` decides when they are fetched, `fetch.rs` fetches them.
 //!
-//! However many tokens wait for keys, one fetch serves all of them. A fetch that fails leaves the keys
-//! that are there.
+//! One fetch serves all tokens that wait for keys. A fetch that fails leaves the present keys in place.
 
-use super::fetch::Source;
+use super::fetch::KeySource;
 use super::key_set::KeySet;
-use super::schedule::{Fetched, Rhythm, Step, Times, after_fetch, step};
+use super::schedule::{FetchTimes, FetchVerdict, KeyDecision, RefreshSchedule, after_fetch, step};
 use crate::metrics::{self, Success};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
-/// Most requests that wait for keys at a time.
+/// Maximum requests that wait for keys at a time.
 const WAITING_MAX: usize = 64;
 
 pub(super) struct Keys {
-    source: Source,
-    rhythm: Rhythm,
-    kept: RwLock<Kept>,
-    /// Held by whoever fetches.
+    source: KeySource,
+    schedule: RefreshSchedule,
+    kept: RwLock<CachedKeys>,
+    /// Held during a fetch.
     fetching: Mutex<()>,
     waiting: Semaphore,
     renewed: AtomicBool,
 }
 
 #[derive(Clone, Default)]
-struct Kept {
+struct CachedKeys {
     keys: Arc<KeySet>,
-    times: Times,
+    times: FetchTimes,
 }
 
-/// Why there are no keys for a token.
+/// Why there is no key for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoKeys {
+pub(super) enum KeyLookupError {
     Unknown,
     Unavailable,
 }
 
 impl Keys {
-    pub(super) fn new(source: Source, rhythm: Rhythm) -> Arc<Self> {
+    pub(super) fn new(source: KeySource, schedule: RefreshSchedule) -> Arc<Self> {
         Arc::new(Self {
             source,
-            rhythm,
+            schedule,
             kept: RwLock::default(),
             fetching: Mutex::new(()),
             waiting: Semaphore::new(WAITING_MAX),
@@ -50,47 +49,46 @@ impl Keys {
         })
     }
 
-    /// Finds keys with which `check` answers something. `None` of `check`: these keys are not the right
-    /// ones, newer ones may be.
+    /// Finds keys for which `check` returns a result. `check` returns `None` if newer keys may give one.
     pub(super) async fn find<T>(
         self: &Arc<Self>,
         check: impl Fn(&KeySet) -> Option<T>,
-    ) -> Result<T, NoKeys> {
-        if let Source::Fixed(keys) = &self.source {
-            return check(keys).ok_or(NoKeys::Unknown);
+    ) -> Result<T, KeyLookupError> {
+        if let KeySource::Fixed(keys) = &self.source {
+            return check(keys).ok_or(KeyLookupError::Unknown);
         }
         self.renew_in_background();
         let kept = self.kept();
         let found = check(&kept.keys);
-        match step(found.is_some(), kept.times, self.rhythm, Instant::now()) {
-            Step::Use => found.ok_or(NoKeys::Unknown),
-            Step::UseAndRefresh => {
+        match step(found.is_some(), kept.times, self.schedule, Instant::now()) {
+            KeyDecision::Use => found.ok_or(KeyLookupError::Unknown),
+            KeyDecision::UseAndRefresh => {
                 let keys = self.clone();
                 tokio::spawn(async move { keys.fetch(kept.times.tried).await });
-                found.ok_or(NoKeys::Unknown)
+                found.ok_or(KeyLookupError::Unknown)
             }
-            Step::Fetch => {
+            KeyDecision::Fetch => {
                 self.wait_for_fetch(kept.times.tried).await?;
                 let kept = self.kept();
-                let found = check(&kept.keys).ok_or(NoKeys::Unknown);
-                match after_fetch(found.is_ok(), kept.times, self.rhythm, Instant::now()) {
-                    Fetched::Decide => found,
-                    Fetched::Unavailable => Err(NoKeys::Unavailable),
+                let found = check(&kept.keys).ok_or(KeyLookupError::Unknown);
+                match after_fetch(found.is_ok(), kept.times, self.schedule, Instant::now()) {
+                    FetchVerdict::Decide => found,
+                    FetchVerdict::Unavailable => Err(KeyLookupError::Unavailable),
                 }
             }
-            Step::Unknown => Err(NoKeys::Unknown),
-            Step::Unavailable => Err(NoKeys::Unavailable),
+            KeyDecision::Unknown => Err(KeyLookupError::Unknown),
+            KeyDecision::Unavailable => Err(KeyLookupError::Unavailable),
         }
     }
 
-    /// Fetches keys now, and again and again, for as long as anybody holds them: also after a long
-    /// time without a token they are fresh.
+    /// Fetches keys now and at every interval, for as long as this is in use, so that they are fresh even after a long time
+    /// without a token.
     pub(super) fn renew_in_background(self: &Arc<Self>) {
-        let fixed = matches!(self.source, Source::Fixed(_));
+        let fixed = matches!(self.source, KeySource::Fixed(_));
         if fixed || self.renewed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (weak, refresh): (Weak<Self>, _) = (Arc::downgrade(self), self.rhythm.refresh);
+        let (weak, refresh): (Weak<Self>, _) = (Arc::downgrade(self), self.schedule.refresh);
         tokio::spawn(async move {
             while let Some(keys) = weak.upgrade() {
                 let times = keys.kept().times;
@@ -101,7 +99,7 @@ impl Keys {
         });
     }
 
-    /// Takes over what another one fetched from the same place: a reload forgets no keys.
+    /// Takes over keys that another one fetched from the same URL, so that a reload keeps them.
     pub(super) fn take_over(&self, other: &Self) {
         if self.source.is_as(&other.source) {
             let kept = other.kept();
@@ -109,22 +107,25 @@ impl Keys {
         }
     }
 
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> CachedKeys {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         kept.clone()
     }
 
-    /// Waits for a fetch that goes on if the caller leaves.
-    async fn wait_for_fetch(self: &Arc<Self>, tried: Option<Instant>) -> Result<(), NoKeys> {
+    /// Waits for a fetch, which continues if the caller disconnects.
+    async fn wait_for_fetch(
+        self: &Arc<Self>,
+        tried: Option<Instant>,
+    ) -> Result<(), KeyLookupError> {
         let Ok(_place) = self.waiting.try_acquire() else {
-            return Err(NoKeys::Unavailable);
+            return Err(KeyLookupError::Unavailable);
         };
         let keys = self.clone();
         let fetched = tokio::spawn(async move { keys.fetch(tried).await }).await;
-        fetched.map_err(|_| NoKeys::Unavailable)
+        fetched.map_err(|_| KeyLookupError::Unavailable)
     }
 
-    /// Fetches, unless somebody did since `tried`.
+    /// Fetches, unless there was a fetch since `tried`.
     async fn fetch(&self, tried: Option<Instant>) {
         let _turn = self.fetching.lock().await;
         if self.kept().times.tried != tried {

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use sutler::{FlagValue, ReloadInput, ResolveError, ResolvedConfig, restart_to_apply};
-use sutler_broker::metrics::{self, Reloaded, Success};
+use sutler_broker::metrics::{self, ReloadKind, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -45,7 +45,7 @@ impl ReloadTask {
             tracing::error!(%error, "the audit file cannot be reopened; the old one stays in use");
         }
         let loaded = sutler::load(self.file.as_deref(), &self.flags);
-        metrics::reloaded(Reloaded::Configuration, Success::from(&loaded));
+        metrics::reloaded(ReloadKind::Configuration, Success::from(&loaded));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(faults) => {
@@ -94,10 +94,10 @@ impl ReloadTask {
             Some(_) | None => Ok(()),
         };
         let level = self.telemetry.set_level(&loaded.config.log.level);
-        record(Reloaded::Users, "users", users)
-            & record(Reloaded::Catalog, "catalog", catalog)
-            & record(Reloaded::Tls, "tls", tls)
-            & record(Reloaded::LogLevel, "log level", level)
+        record(ReloadKind::Users, "users", users)
+            & record(ReloadKind::Catalog, "catalog", catalog)
+            & record(ReloadKind::Tls, "tls", tls)
+            & record(ReloadKind::LogLevel, "log level", level)
     }
 
     fn replace_users(&self, loaded: &ResolvedConfig) -> Result<(), ResolveError> {
@@ -121,7 +121,7 @@ pub(super) fn store_now(loaded: &ResolvedConfig) -> Option<SecretString> {
     store.server_url(&|name| std::env::var(name).ok())
 }
 
-fn record<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {
+fn record<E: std::fmt::Display>(what: ReloadKind, name: &str, result: Result<(), E>) -> bool {
     metrics::reloaded(what, Success::from(&result));
     match result {
         Ok(()) => true,
