@@ -6,7 +6,6 @@
 //! never come here: `http.rs` is their way in.
 
 mod answer;
-pub(crate) mod audit;
 mod backup;
 mod export;
 mod import;
@@ -17,21 +16,19 @@ mod pages;
 mod query;
 mod route;
 mod scan;
-mod stream;
 mod view;
 
 pub use backup::Backup;
 pub(crate) use backup::Copied;
 pub use pages::Pages;
 
-use crate::auth::{Auth, AuthFault};
+use crate::app::PlatformRoute;
+use crate::audit::{AuditAction, AuditSubject, TrailEntry};
 use crate::broker::BuildError;
 use crate::desk::{Desk, Given};
-use crate::front::Served;
 use crate::http;
 use crate::platform::PrefixFault;
 use answer::{Fault, json};
-use audit::{By, Came, Deed, Entry, Subject};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
@@ -43,6 +40,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use sutler_records::{Actor, AuditResult};
+use sutler_server::{Auth, AuthConfigError, Caller, Probes, RequestContext, streamed_response};
 
 /// Longest body of an order, in bytes.
 const ORDER_BYTES_MAX: usize = 16 * 1024;
@@ -54,7 +53,7 @@ const ORDER_WITHIN: Duration = Duration::from_secs(15);
 /// Where administration is served, and who may come in.
 pub struct Admin {
     prefix: String,
-    auth: Option<Result<Auth, AuthFault>>,
+    auth: Option<Result<Auth, AuthConfigError>>,
     pages: Vec<(&'static str, Page)>,
 }
 
@@ -108,7 +107,7 @@ impl Admin {
     /// The API, over the platforms of a broker. `copied`: what can be backed up.
     pub(crate) fn over(
         self,
-        platforms: &[Served],
+        platforms: &[PlatformRoute],
         copied: Option<Copied>,
     ) -> Result<Api, BuildError> {
         let prefix = self.prefix.trim_matches('/').to_owned();
@@ -169,29 +168,31 @@ impl Api {
         &self,
         request: Request<B>,
         at: usize,
-        probes: &crate::health::Probes,
+        context: &Arc<RequestContext>,
+        probes: &Probes,
     ) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let who = match self
+        let caller = match self
             .auth
             .admit(request.headers(), request.extensions())
             .await
         {
-            Ok(caller) => caller.name.to_string(),
+            Ok(caller) => caller,
             Err(rejection) => return http::rejected(rejection).map(Body::new),
         };
-        crate::observe::admitted(&who);
+        context.set_caller(&caller);
         if request.method() == hyper::Method::GET
             && let Some(rest) = request.uri().path().get(at..)
             && rest.trim_start_matches('/') == "metrics"
-            && let Some(page) = probes.metrics()
+            && let Some(page) = probes.metrics(context)
         {
             return page.map(Body::new);
         }
-        let answered = sutler_journal::catch_panic(self.answer(request, at, who)).await;
+        let answered =
+            sutler_journal::catch_panic(self.answer(request, at, &caller, context)).await;
         match answered {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => fault.into(),
@@ -203,12 +204,14 @@ impl Api {
         &self,
         request: Request<B>,
         at: usize,
-        who: String,
+        caller: &Caller,
+        context: &Arc<RequestContext>,
     ) -> Result<Response<Body>, Fault>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let who = caller.name.to_string();
         let (parts, body) = request.into_parts();
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let route = route::route(&parts.method, path)?;
@@ -232,40 +235,56 @@ impl Api {
             Route::More(path) => self.more(&path).await,
             Route::MoreOrders(path) => {
                 let reason = reason_of(read(body).await?)?;
-                self.order_more(desk, &path, By { who, reason }).await
+                self.order_more(desk, &path, Actor { who, reason }).await
             }
             Route::Drain | Route::Resume => {
                 let reason = reason_of(read(body).await?)?;
-                self.drain(desk, route == Route::Drain, By { who, reason })
+                self.drain(desk, route == Route::Drain, Actor { who, reason })
                     .await
             }
             Route::Export => {
-                self.note(desk, Deed::Export, By::wordless(who), None)
+                self.note(desk, AuditAction::Export, Actor::without_reason(who), None)
                     .await?;
-                let (response, pieces) = stream::streamed("application/x-ndjson");
+                let (response, pieces) = streamed_response("application/x-ndjson");
                 tokio::spawn(export::write(desk.clone(), pieces));
                 Ok(response)
             }
-            Route::Import => {
-                let done = import::read(desk, body).await?;
-                let message = format!("{} documents added", done.documents);
-                self.note(desk, Deed::Import, By::wordless(who), Some(message))
-                    .await?;
-                json(StatusCode::OK, &done)
-            }
+            Route::Import => self.import(desk, body, who).await,
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
                 let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
-                self.note(desk, Deed::Backup, By { who, reason }, None)
+                self.note(desk, AuditAction::Backup, Actor { who, reason }, None)
                     .await?;
                 copied.send().await
             }
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
-                let by = By { who, reason };
-                obeyed(desk, resource, &Given { command, by }).await
+                let given = Given {
+                    command,
+                    by: Actor { who, reason },
+                    context: context.clone(),
+                };
+                obeyed(desk, resource, &given).await
             }
         }
+    }
+
+    /// Adds the documents of an export.
+    async fn import<B>(&self, desk: &Desk, body: B, who: String) -> Result<Response<Body>, Fault>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let done = import::read(desk, body).await?;
+        let message = format!("{} documents added", done.documents);
+        self.note(
+            desk,
+            AuditAction::Import,
+            Actor::without_reason(who),
+            Some(message),
+        )
+        .await?;
+        json(StatusCode::OK, &done)
     }
 
     /// A page of whoever builds on the framework: one that is quick to make, or one that comes later.
@@ -289,11 +308,11 @@ impl Api {
         &self,
         desk: &Desk,
         path: &[String],
-        by: By,
+        by: Actor,
     ) -> Result<Response<Body>, Fault> {
         let pages = self.more.get().filter(|it| it.has_order(path));
         let pages = pages.ok_or_else(Fault::no_such_path)?;
-        self.note(desk, Deed::Order, by, Some(path.join(" ")))
+        self.note(desk, AuditAction::Order, by, Some(path.join(" ")))
             .await?;
         let answered = pages.order(path).await.ok_or_else(Fault::no_such_path)?;
         json(StatusCode::OK, &answered.map_err(pages::fault)?)
@@ -303,25 +322,25 @@ impl Api {
     async fn note(
         &self,
         desk: &Desk,
-        deed: Deed,
-        by: By,
+        deed: AuditAction,
+        by: Actor,
         message: Option<String>,
     ) -> Result<(), Fault> {
-        let mut entry = Entry::new(deed, Subject::broker(), &by, Came::Done);
+        let mut entry = TrailEntry::new(deed, AuditSubject::broker(), &by, AuditResult::Done);
         entry.message = message;
         desk.file(&entry).await?;
         Ok(())
     }
 
     /// Stops or resumes claiming and accepting, in this process.
-    async fn drain(&self, desk: &Desk, drains: bool, by: By) -> Result<Response<Body>, Fault> {
+    async fn drain(&self, desk: &Desk, drains: bool, by: Actor) -> Result<Response<Body>, Fault> {
         let (deed, came) = match (drains, desk.engine.is_paused()) {
-            (true, false) => (Deed::Drain, Came::Done),
-            (true, true) => (Deed::Drain, Came::NothingToDo),
-            (false, true) => (Deed::Resume, Came::Done),
-            (false, false) => (Deed::Resume, Came::NothingToDo),
+            (true, false) => (AuditAction::Drain, AuditResult::Done),
+            (true, true) => (AuditAction::Drain, AuditResult::NothingToDo),
+            (false, true) => (AuditAction::Resume, AuditResult::Done),
+            (false, false) => (AuditAction::Resume, AuditResult::NothingToDo),
         };
-        let entry = Entry::new(deed, Subject::broker(), &by, came);
+        let entry = TrailEntry::new(deed, AuditSubject::broker(), &by, came);
         desk.file(&entry).await?;
         if drains {
             desk.engine.pause();

@@ -5,83 +5,73 @@
 //! protocol, `records.rs` keeps everything in a journal.
 
 mod admin;
-mod aside;
+mod app;
 mod audit;
-mod auth;
 mod broker;
-mod canary;
 mod catalog_file;
-mod chore;
 mod cleanup;
-mod content;
-mod cron;
 mod cx;
 mod desk;
 mod error;
 mod examine;
 mod executor;
 mod fate;
-mod front;
-mod handover;
 mod health;
 mod http;
 mod keeper;
-mod ledger;
 mod lifecycle;
-pub mod measure;
-mod observe;
+pub mod metrics;
+mod operation_log;
 mod pins;
+mod plan_schemas;
 mod plans;
 mod platform;
 mod realms;
 mod records;
 mod refusal;
-mod schema;
-mod server;
+mod serve;
 mod service;
 mod settings;
 mod stock;
-mod trace;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
-pub use aside::{aside, live_aside};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
-pub use auth::{
-    Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,
-};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
-    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
+    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
 };
-pub use chore::{Chore, ChoreCx, ChoreStatus};
-pub use cron::{Schedule, ScheduleError};
 pub use cx::Cx;
 pub use error::{Error, Result};
 pub use examine::Opener;
-pub use fate::Fate;
+pub use fate::OperationStatus;
 pub use http::{Endpoint, MoreAnswer, MorePaths, MoreRequest, Replacement};
 pub use keeper::{Footing, Keeper, Patience, Standing};
-pub use ledger::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Entry, Ledger, LedgerFault, Stamp};
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
-pub use pins::Unread;
+pub use pins::ReadInstancesError;
 pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
-pub use realms::Tenants;
+pub use realms::InstanceCounts;
 pub use refusal::{Refusal, Resource};
-pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
-pub use server::{
-    ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble,
-    raise_descriptor_limit,
-};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
-pub use trace::{Propagation, TraceParent, propagate_with};
+pub use sutler_records::{
+    BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, CollectionItem, Collections, CollectionsError,
+    PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError, TaskResult,
+    TaskStatus, run_blocking, run_in_background,
+};
+pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
+pub use sutler_server::{
+    Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,
+    Certificates, ClientCertificates, Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate,
+    Tls, TlsConfigError as TlsFault, TlsFileError as TlsTrouble, TraceParent, Users, hash_password,
+    propagate_with, raise_descriptor_limit,
+};
 
 /// What nearly every broker needs.
 pub mod prelude {

@@ -6,6 +6,7 @@
 //! the answer: `plans/sheets.rs`; how the next catalog is put together of what stays and what is new:
 //! `plans/swap.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
 
+mod error;
 mod listing;
 mod offering;
 mod sheets;
@@ -16,18 +17,20 @@ mod tests;
 pub use offering::Offering;
 pub use swap::Slot;
 
-use crate::broker::BuildError;
-use crate::content::Content;
 use crate::keeper::{Kept as Keeping, Standing};
-use crate::records::{PLAN, RecordError, Records};
-use crate::schema::ParameterSchemas;
+use crate::plan_schemas::compile_schemas;
+use crate::records::PLAN;
 use crate::service::UntypedService;
+pub(crate) use error::CatalogError;
 use listing::Listing;
 use sheets::{Pad, Sheets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
+use sutler_records::{Documents, RecordError};
+use sutler_schema::ParameterSchemas;
+use sutler_server::ChunkedBody;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -49,7 +52,7 @@ pub(crate) type Footings = Vec<(String, (Key, Version))>;
 pub(crate) struct Offer {
     listing: Listing,
     sheets: Sheets,
-    pub content: Content,
+    pub content: ChunkedBody,
     pub etag: String,
     /// What each offering stands on; of nobody, where none stands on anything.
     standing: Box<[Option<(Key, Version)>]>,
@@ -118,7 +121,7 @@ impl Cache {
 
     fn keep(&self, pinned: PinnedPlan, digest: &str) -> Arc<OfferedPlan> {
         // What is offered was compiled before; a copy whose schemas were good once is used as it is.
-        let schemas = ParameterSchemas::compile(&pinned).unwrap_or_default();
+        let schemas = compile_schemas(&pinned).unwrap_or_default();
         let plan = Arc::new(OfferedPlan {
             pinned: Arc::new(pinned),
             digest: digest.to_owned(),
@@ -155,7 +158,7 @@ impl Plans {
         catalog: Catalog,
         services: Services,
         awaits_keeper: bool,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, CatalogError> {
         let pad = Pad::default();
         let slots = swap::slots_of(&catalog, &services, &pad)?;
         let cache = Arc::default();
@@ -211,19 +214,19 @@ impl Plans {
     }
 
     /// Checks one offering, so that it can be part of a catalog.
-    pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
+    pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, CatalogError> {
         offering::check(spec, &self.services, &self.pad)
     }
 
     /// All offerings of a catalog, checked.
-    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<Slot>, BuildError> {
+    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<Slot>, CatalogError> {
         swap::slots_of(catalog, &self.services, &self.pad)
     }
 
     /// The copy of a plan that an instance was made with.
     pub(crate) async fn pinned(
         &self,
-        records: &Records,
+        records: &Documents,
         digest: &str,
     ) -> Result<Arc<OfferedPlan>, RecordError> {
         if let Some(found) = self.cache.get(digest) {

@@ -1,7 +1,7 @@
 //! A store that is watched: how long its calls take, and whether its writes succeed.
 //!
 //! Everything goes through unchanged. It decides nothing; what the numbers are called is in
-//! `measure.rs`.
+//! `metrics.rs`.
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};

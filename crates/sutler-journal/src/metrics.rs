@@ -3,7 +3,7 @@
 //! Through the `metrics` facade: whoever runs the program chooses the recorder, and without one all
 //! of this costs next to nothing. Every label is a closed set of words. A recorder must be installed
 //! before the first engine starts, because handles are looked up once. The broker's own numbers are
-//! in the `measure.rs` of that crate.
+//! in the `metrics.rs` of that crate.
 
 use metrics::{Counter, Histogram, Unit, counter, histogram};
 use std::sync::{LazyLock, OnceLock};

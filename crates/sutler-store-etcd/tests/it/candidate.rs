@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, Store, StoreError};
-use sutler_servers::{EtcdDialect, Held, Proxy, Server, etcd};
+use sutler_servers::{EtcdDialect, HeldCommit, Proxy, Server, etcd};
 use sutler_store_etcd::{EtcdSettings, EtcdStore};
 use tokio::task::JoinHandle;
 
@@ -94,7 +94,7 @@ impl Candidate for Etcd {
 
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         let store = self.current();
-        let Held { arrived, go } = self.proxy.hold();
+        let HeldCommit { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
         arrived.await.expect("the transaction is sent");
         Box::new(Kept { commit, go })

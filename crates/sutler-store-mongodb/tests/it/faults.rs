@@ -220,7 +220,7 @@ async fn a_primary_that_died_is_replaced_and_nothing_acknowledged_is_lost() {
     }
     let primary = members
         .iter()
-        .find(|it| servers::is_primary(it.place().port));
+        .find(|it| servers::is_primary(it.admin_url().port));
     primary.expect("a primary").kill();
     let commit = insert("during", 1).start(new_operation("during", Start::Waiting));
     let took = until("another primary", || async {

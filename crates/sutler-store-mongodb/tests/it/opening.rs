@@ -14,7 +14,7 @@ async fn a_standalone_server_is_refused_with_a_way_on() {
     let Some(server) = servers::standalone() else {
         return;
     };
-    let url = SecretString::from(server.fresh().url());
+    let url = SecretString::from(server.fresh_database().url());
     let refused = MongoStore::open(&url)
         .await
         .expect_err("it has no transactions");
@@ -34,7 +34,7 @@ async fn replicas_that_begin_at_once_make_one_store() {
     let Some(server) = servers::shared() else {
         return;
     };
-    let url = server.fresh().url();
+    let url = server.fresh_database().url();
     let mut opening = JoinSet::new();
     for n in 0..3 {
         let url = SecretString::from(url.as_str());
@@ -106,9 +106,9 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     let Some(server) = servers::own(demands) else {
         return;
     };
-    let mut place = server.fresh();
+    let mut place = server.fresh_database();
     let root = doc! { "role": "root", "db": "admin" };
-    add_user(&server.place().url(), "root", root).await;
+    add_user(&server.admin_url().url(), "root", root).await;
     place.query = "directConnection=true&authSource=admin".to_owned();
     let keeper = doc! { "role": "readWrite", "db": &place.path };
     add_user(&place.with_user("root", PASSWORD).url(), "keeper", keeper).await;
@@ -145,7 +145,7 @@ async fn connections_are_encrypted_where_the_url_says_so() {
     let Some(server) = servers::own(demands) else {
         return;
     };
-    let mut place = server.fresh();
+    let mut place = server.fresh_database();
     let authority = &server.certificates().authority;
     place.query = format!("directConnection=true&tls=true&tlsCAFile={authority}");
     let store = MongoStore::open(&SecretString::from(place.url())).await;

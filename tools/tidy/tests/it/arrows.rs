@@ -2,19 +2,27 @@
 
 use crate::none;
 use std::collections::BTreeSet;
-use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
+use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("sutler-yaml", &[]),
+    ("sutler-schema", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
     ("sutler-store-sql", &["sutler-journal"]),
     ("sutler-store-etcd", &["sutler-journal"]),
+    ("sutler-server", &[]),
     (
         "sutler-broker",
-        &["sutler-osb", "sutler-journal", "sutler-yaml"],
+        &[
+            "sutler-osb",
+            "sutler-journal",
+            "sutler-server",
+            "sutler-schema",
+            "sutler-yaml",
+        ],
     ),
     ("sutler-client", &["sutler-osb"]),
     ("sutler-servers", &[]),
@@ -25,11 +33,12 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "sutler-broker",
             "sutler-osb",
             "sutler-registry",
+            "sutler-schema",
             "sutler-yaml",
         ],
     ),
     ("sutler-registry", &["sutler-yaml"]),
-    ("sutler-check", &["sutler-client"]),
+    ("sutler-check", &["sutler-client", "sutler-schema"]),
     (
         "sutler",
         &[
@@ -44,6 +53,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
+            "sutler-server",
             "sutler-yaml",
         ],
     ),
@@ -52,9 +62,9 @@ const ALLOWED: [(&str, &[&str]); 14] = [
 /// Crates of others that only some of the product may depend on: each marks a seam.
 const RESERVED: [(&str, &[&str]); 9] = [
     ("serde-saphyr", &["sutler-yaml"]),
-    ("axum", &["sutler-broker"]),
-    ("hyper", &["sutler-broker"]),
-    ("hyper-util", &["sutler-broker"]),
+    ("axum", &["sutler-server", "sutler-broker"]),
+    ("hyper", &["sutler-server", "sutler-broker"]),
+    ("hyper-util", &["sutler-server"]),
     ("rusqlite", &["sutler-store-sqlite"]),
     ("mongodb", &["sutler-store-mongodb"]),
     ("bollard", &["sutler-bundle"]),
@@ -67,6 +77,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-sql",
             "sutler-store-etcd",
             "sutler-store-mongodb",
+            "sutler-server",
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
@@ -231,4 +242,13 @@ fn every_member_inherits_the_lints_and_the_versions_of_the_workspace() {
         }
     }
     none(&complaints);
+}
+
+#[test]
+fn the_picture_of_the_crates_is_what_cargo_knows() {
+    let (repository, workspace) = ours();
+    let text = repository.read(picture::PAGE).unwrap_or_default();
+    let drawn = picture::draw(&repository, &workspace);
+    let fresh = picture::with_picture(&text, &drawn);
+    assert_eq!(fresh.as_deref(), Ok(text.as_str()), "{}", picture::COMMAND);
 }
