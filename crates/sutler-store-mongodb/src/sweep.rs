@@ -12,7 +12,7 @@ use crate::transaction::{CommitInspection, SendGate, TransactionResult};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::Hint;
 use std::time::Duration;
-use sutler_journal::{OperationId, Outcome as End, Sweep};
+use sutler_journal::{OperationId, Outcome, Sweep};
 
 /// Most operations that go in one transaction.
 const AT_ONCE: usize = 250;
@@ -136,7 +136,7 @@ impl MongoStore {
 }
 
 /// What a sweep takes.
-fn sweepable(lanes: &[u8], outcome: Option<End>, finished_before: i64) -> Bsons {
+fn sweepable(lanes: &[u8], outcome: Option<Outcome>, finished_before: i64) -> Bsons {
     let mut filter = doc! { "s": DONE, "p": false, "end": { "$lt": finished_before } };
     if !lanes.is_empty() {
         let first = key_encoding::text(lanes);
@@ -145,10 +145,10 @@ fn sweepable(lanes: &[u8], outcome: Option<End>, finished_before: i64) -> Bsons 
     }
     let outcomes: &[i32] = match outcome {
         None => return filter,
-        Some(End::Succeeded) => &[0],
+        Some(Outcome::Succeeded) => &[0],
         // A cancelled one counts as failed.
-        Some(End::Failed) => &[1, 2],
-        Some(End::Cancelled) => &[2],
+        Some(Outcome::Failed) => &[1, 2],
+        Some(Outcome::Cancelled) => &[2],
     };
     filter.insert("out", doc! { "$in": outcomes });
     filter
