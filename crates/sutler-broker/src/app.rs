@@ -5,18 +5,18 @@
 
 use crate::admin::Api;
 use crate::broker::BuildError;
-use crate::chore::Chores;
 use crate::health::BrokerHealth;
 use crate::http::{self, ADMIN, Http, PATHS, Reply, request_id};
-use crate::plans::{Footings, Plans, Slot};
+use crate::plans::{CatalogPreconditions, OfferingUpdate, Plans};
 use crate::platform::Prefix;
+use crate::realm_context::RealmContext;
 use crate::settings::Settings;
-use crate::stock::Stock;
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
+use sutler_records::PeriodicTasks;
 use sutler_server::{Probes, RequestContext, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ pub(crate) struct App {
     pub health: Arc<BrokerHealth>,
     pub probes: Probes,
     /// Periodic tasks of extensions, if there are any.
-    pub chores: Option<Arc<Chores>>,
+    pub tasks: Option<Arc<PeriodicTasks>>,
 }
 
 impl App {
@@ -98,16 +98,20 @@ impl App {
     /// Replaces the whole catalog. `footings`: records that must be unchanged when an offering is provisioned.
     pub(crate) async fn replace_catalog(
         &self,
-        slots: Vec<Slot>,
-        footings: Footings,
+        slots: Vec<OfferingUpdate>,
+        footings: CatalogPreconditions,
     ) -> Result<(), BuildError> {
-        let realms = self.stocks().map(|stock| stock.records.as_ref());
-        self.plans.replace(realms, slots, footings).await
+        let realms = self
+            .realms()
+            .map(|realm_context| realm_context.records.as_ref());
+        Ok(self.plans.replace(realms, slots, footings).await?)
     }
 
     /// The context of each realm.
-    pub(crate) fn stocks(&self) -> impl Iterator<Item = &Arc<Stock>> {
-        self.platforms.iter().map(|it| &it.http.desk.stock)
+    pub(crate) fn realms(&self) -> impl Iterator<Item = &Arc<RealmContext>> {
+        self.platforms
+            .iter()
+            .map(|it| &it.http.requests.realm_context)
     }
 }
 

@@ -56,14 +56,14 @@ impl<S: Clone + PartialEq> UnresolvedCommits<S> {
 }
 
 /// What one try came to.
-pub(crate) enum CommitAttempt<S> {
+pub enum CommitAttempt<S> {
     Settled(Result<(), CommitError>),
     /// Somebody got in the way; nothing was written.
     Again(SqlError),
     /// The connection broke; this session may still have the commit. `stale`: it may have been broken
     /// before.
     Broke {
-        trouble: SqlError,
+        error: SqlError,
         session: S,
         stale: bool,
     },
@@ -76,7 +76,7 @@ pub(crate) trait Committer: Sync {
     /// Commits whose answer never came.
     fn unresolved(&self) -> &UnresolvedCommits<Self::Session>;
     /// Whom to tell of what became claimable.
-    fn hints(&self) -> &Wakeups;
+    fn wakeups(&self) -> &Wakeups;
     /// One try.
     fn try_commit(
         &self,
@@ -110,7 +110,7 @@ pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(
         };
         if let Some(answer) = answer_to(tried, broke, left) {
             if answer.is_ok() && wakeups::is_worth_a_hint(commit) {
-                store.hints().everywhere();
+                store.wakeups().everywhere();
             }
             return answer;
         }
@@ -130,7 +130,7 @@ fn answer_to<S>(
         CommitAttempt::Again(_) if left > 0 => return None,
         CommitAttempt::Again(trouble) => Err(trouble.into_commit_error()),
         CommitAttempt::Broke { stale: true, .. } if !broke && left > 0 => return None,
-        CommitAttempt::Broke { trouble, .. } => Err(unknown(&trouble)),
+        CommitAttempt::Broke { error, .. } => Err(unknown(&error)),
     };
     Some(match answer {
         Err(CommitError::NotWritten(error)) if broke => Err(CommitError::Unknown(error)),
@@ -189,7 +189,7 @@ mod tests {
     struct Script {
         tries: Mutex<Vec<CommitAttempt<u32>>>,
         unresolved: UnresolvedCommits<u32>,
-        hints: Wakeups,
+        wakeups: Wakeups,
         sessions_end: bool,
     }
 
@@ -199,7 +199,7 @@ mod tests {
             Self {
                 tries: Mutex::new(tries),
                 unresolved: UnresolvedCommits::default(),
-                hints: Wakeups::default(),
+                wakeups: Wakeups::default(),
                 sessions_end,
             }
         }
@@ -210,8 +210,8 @@ mod tests {
         fn unresolved(&self) -> &UnresolvedCommits<u32> {
             &self.unresolved
         }
-        fn hints(&self) -> &Wakeups {
-            &self.hints
+        fn wakeups(&self) -> &Wakeups {
+            &self.wakeups
         }
         async fn try_commit(&self, _: &CommitRows<'_>) -> CommitAttempt<u32> {
             self.tries.lock().unwrap().pop().expect("one try too many")
@@ -223,7 +223,7 @@ mod tests {
 
     fn broke(stale: bool) -> CommitAttempt<u32> {
         CommitAttempt::Broke {
-            trouble: SqlError::Lost("reset".into()),
+            error: SqlError::Lost("reset".into()),
             session: 7,
             stale,
         }

@@ -67,7 +67,7 @@ pub(crate) struct WriteRow<'c> {
 }
 
 /// A whole commit.
-pub(crate) struct CommitRows<'c> {
+pub struct CommitRows<'c> {
     pub(crate) id: Uuid,
     /// Numbers of locks in the order in which they are taken, and whether others may share them.
     pub(crate) locks: Vec<(i64, bool)>,

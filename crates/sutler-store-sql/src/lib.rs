@@ -7,14 +7,22 @@
 //! commit does, `postgres.rs` for the way in, `commit_rows.rs` for how a commit is laid out for the server,
 //! `pool.rs` and `error.rs` for connections and how they fail.
 
+mod claims;
 mod codec;
+mod commit;
 mod commit_retry;
 mod commit_rows;
+mod dialect;
 mod error;
 mod feed;
+mod info;
+mod logs;
 mod pool;
+mod query;
+mod read;
 mod rows;
 mod settings;
+mod store;
 mod wakeups;
 
 #[cfg(feature = "mysql")]
@@ -27,7 +35,7 @@ pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use settings::{SqlOpenError, SqlSettings};
+pub use store::SqlStore;
 
-#[cfg(feature = "postgres")]
-#[doc(hidden)]
+#[cfg(all(feature = "postgres", feature = "testing"))]
 pub use postgres::faults;

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const OLD: Duration = Duration::from_secs(30 * 60);
 
 /// Makes connections.
-pub(crate) trait Connector: Send + Sync + 'static {
+pub trait Connector: Send + Sync + 'static {
     /// A connection that is ready for statements.
     type Connection: Send + 'static;
     /// Makes one.
@@ -56,6 +56,12 @@ impl<L: Connector> Pool<L> {
             permits: Semaphore::new(settings.connections.max(1)),
             settings,
         }
+    }
+
+    /// Makes the connections.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn connector(&self) -> &L {
+        &self.link
     }
 
     /// A connection, from those that are kept or a new one.
@@ -129,7 +135,7 @@ impl<T> IdleConnections<T> {
 }
 
 /// A connection in use.
-pub(crate) struct PooledConnection<'p, L: Connector> {
+pub struct PooledConnection<'p, L: Connector> {
     pool: &'p Pool<L>,
     fresh: bool,
     kept: IdleConnection<L::Connection>,

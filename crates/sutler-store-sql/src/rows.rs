@@ -15,7 +15,7 @@ use sutler_journal::{
 use uuid::Uuid;
 
 /// A row of an answer. Cells are asked for by their place; `None` is NULL.
-pub(crate) trait Cells {
+pub trait Cells {
     /// A number of any size, or a truth as 0 or 1.
     fn integer(&self, n: usize) -> Result<Option<i64>, SqlError>;
     /// Bytes, or the sixteen of an id.

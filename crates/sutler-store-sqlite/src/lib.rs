@@ -30,7 +30,7 @@ mod writer;
 #[cfg(test)]
 mod query_plan_tests;
 
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod faults;
 
 pub use backup::{BackupError, BackupProgress};

@@ -2,6 +2,7 @@
 //!
 //! Not here: the pragmas, which are not a matter of taste (`schema.rs`).
 
+#[cfg(any(test, feature = "testing"))]
 use crate::faults::Faults;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ pub struct SqliteSettings {
     /// How much of the file each reader keeps in memory, in KiB.
     pub reader_cache_kib: u32,
     /// Cuts and stalls for tests.
-    #[doc(hidden)]
+    #[cfg(any(test, feature = "testing"))]
     pub faults: Faults,
 }
 
@@ -28,6 +29,7 @@ impl Default for SqliteSettings {
             clock: Arc::new(SystemClock::default()),
             writer_cache_kib: 8 * 1024,
             reader_cache_kib: 512,
+            #[cfg(any(test, feature = "testing"))]
             faults: Faults::default(),
         }
     }

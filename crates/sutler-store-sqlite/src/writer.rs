@@ -51,6 +51,7 @@ pub(crate) fn start(
     let path = shared.path.clone();
     let (db, layout) = schema::open_writer(&path, shared.settings.writer_cache_kib)?;
     let failed = |cause| SqliteOpenError::failed(&path, "reading its counters", cause);
+    #[cfg(any(test, feature = "testing"))]
     shared.settings.faults.set_up(&db).map_err(failed)?;
     let memory = WriterState::of_new_boot(&db).map_err(failed)?;
     read_young(&shared, &db).map_err(failed)?;
@@ -142,6 +143,7 @@ impl WriterThread {
         let path = &self.shared.path;
         let failed = |cause| SqliteOpenError::failed(path, "verifying it", cause);
         let (db, _) = schema::open_writer(path, self.shared.settings.writer_cache_kib)?;
+        #[cfg(any(test, feature = "testing"))]
         self.shared.settings.faults.set_up(&db).map_err(failed)?;
         let busy: i64 = db
             .query_row(sql::CHECKPOINT_ALL, [], |row| row.get(0))

@@ -9,34 +9,37 @@ use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_broker::{Broker, Chore, ChoreCx, Footing, Keeper, Patience, Result, Running, Standing};
+use sutler_broker::{
+    Broker, CatalogPrecondition, CatalogSource, PeriodicTask, PlanAvailability, PlanWaitLimits,
+    Running, TaskContext, TaskResult,
+};
 use sutler_osb::OperationKind;
 
 /// Keeps a catalog as a test says.
 pub(crate) struct TestCatalogKeeper {
     running: Running,
-    standing: Mutex<Standing>,
+    standing: Mutex<PlanAvailability>,
     asked: AtomicUsize,
     /// What a catch-up offers, if it offers anything.
     comes: Mutex<Option<serde_json::Value>>,
 }
 
 impl TestCatalogKeeper {
-    pub(crate) fn keep(kit: &Fixture, standing: Standing) -> Arc<Self> {
+    pub(crate) fn keep(kit: &Fixture, standing: PlanAvailability) -> Arc<Self> {
         let told = Arc::new(Self {
             running: kit.running.clone(),
             standing: Mutex::new(standing),
             asked: AtomicUsize::new(0),
             comes: Mutex::default(),
         });
-        kit.running.keep_catalog(told.clone());
+        kit.running.set_catalog_source(told.clone());
         told
     }
 
     /// The refresh is over. `comes`: what is offered from then on.
     pub(crate) fn is_over(&self, comes: Option<serde_json::Value>, withdrawn: Option<&str>) {
         *self.comes.lock().expect("no panic") = comes;
-        *self.standing.lock().expect("no panic") = Standing {
+        *self.standing.lock().expect("no panic") = PlanAvailability {
             refreshing: false,
             withdrawn: withdrawn.map(str::to_owned),
         };
@@ -49,7 +52,7 @@ impl TestCatalogKeeper {
 }
 
 #[async_trait]
-impl Keeper for TestCatalogKeeper {
+impl CatalogSource for TestCatalogKeeper {
     async fn catch_up(&self) {
         let comes = self.comes.lock().expect("no panic").clone();
         if let Some(comes) = comes {
@@ -58,14 +61,14 @@ impl Keeper for TestCatalogKeeper {
         }
     }
 
-    async fn standing(&self, _service: &str, _plan: &str) -> Standing {
+    async fn plan_availability(&self, _service: &str, _plan: &str) -> PlanAvailability {
         self.asked.fetch_add(1, Ordering::AcqRel);
         self.standing.lock().expect("no panic").clone()
     }
 }
 
-pub(crate) fn refreshing() -> Standing {
-    Standing {
+pub(crate) fn refreshing() -> PlanAvailability {
+    PlanAvailability {
         refreshing: true,
         withdrawn: None,
     }
@@ -179,7 +182,7 @@ async fn a_request_that_is_not_asynchronous_waits_for_the_refresh() {
 
 fn impatient(broker: Broker) -> Broker {
     broker.settings(|settings| {
-        settings.patience = Patience {
+        settings.patience = PlanWaitLimits {
             wait: Duration::from_millis(1),
             waiting_max: 1,
             sync_wait: Duration::from_millis(1),
@@ -217,7 +220,7 @@ async fn nobody_waits_for_ever_and_not_everybody_waits() {
 struct Writer;
 
 #[async_trait]
-impl Chore for Writer {
+impl PeriodicTask for Writer {
     fn name(&self) -> &str {
         "writer"
     }
@@ -226,11 +229,11 @@ impl Chore for Writer {
         Duration::from_secs(3600)
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
-        let was = cx.ledger().get::<u64>("specs", "db").await?;
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        let was = cx.collections().get::<u64>("specs", "db").await?;
         let next = was.as_ref().map_or(1, |it| it.value + 1);
-        let stamp = was.map(|it| it.stamp);
-        let batch = cx.batch().put("specs", "db", stamp, &next);
+        let revision = was.map(|it| it.revision);
+        let batch = cx.batch().put("specs", "db", revision, &next);
         assert!(cx.write(batch).await?, "nobody else writes");
         Ok(())
     }
@@ -240,7 +243,7 @@ impl Chore for Writer {
 struct Careful;
 
 #[async_trait]
-impl Chore for Careful {
+impl PeriodicTask for Careful {
     fn name(&self) -> &str {
         "careful"
     }
@@ -249,20 +252,20 @@ impl Chore for Careful {
         Duration::from_secs(3600)
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
-        let mut stamps = Vec::new();
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        let mut revisions = Vec::new();
         for value in 1..=2_u64 {
             let batch = cx
                 .batch()
-                .put("state", "it", stamps.last().copied(), &value);
+                .put("state", "it", revisions.last().copied(), &value);
             cx.write(batch).await?;
-            let now = cx.ledger().get::<u64>("state", "it").await?;
-            stamps.extend(now.map(|it| it.stamp));
+            let now = cx.collections().get::<u64>("state", "it").await?;
+            revisions.extend(now.map(|it| it.revision));
         }
         let mut written = Vec::new();
-        for stamp in stamps {
+        for revision in revisions {
             let batch = cx.batch().put("specs", "db", None, &written);
-            let batch = batch.unchanged("state", "it", stamp);
+            let batch = batch.unchanged("state", "it", revision);
             written.push(cx.write(batch).await?);
         }
         Ok(())
@@ -271,9 +274,9 @@ impl Chore for Careful {
 
 #[tokio::test]
 async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
-    let set_up = |broker: Broker| broker.chore(Arc::new(Careful));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Careful));
     on_each_store_with(set_up, async |kit| {
-        let ledger = kit.running.ledger().expect("there are chores");
+        let ledger = kit.running.collections().expect("there are chores");
         let entry = async || ledger.get::<Vec<bool>>("specs", "db").await;
         kit.until("the chore was done", async || {
             entry().await.expect("the store answers").is_some()
@@ -286,34 +289,34 @@ async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
     .await;
 }
 
-async fn turned(kit: &Fixture) -> Footing {
+async fn turned(kit: &Fixture) -> CatalogPrecondition {
     let number = kit
         .running
-        .ask_for("writer")
+        .request_run("writer")
         .await
         .expect("the store answers");
     kit.until("the chore was done", async || {
-        let status = kit.running.chore_status("writer").await;
+        let status = kit.running.task_status("writer").await;
         status.expect("the store answers").served >= number
     })
     .await;
-    let ledger = kit.running.ledger().expect("there are chores");
+    let ledger = kit.running.collections().expect("there are chores");
     let entry = ledger.get::<u64>("specs", "db").await;
     let entry = entry.expect("the store answers").expect("it was written");
-    Footing {
+    CatalogPrecondition {
         collection: "specs",
         id: entry.id,
-        stamp: entry.stamp,
+        revision: entry.revision,
     }
 }
 
 #[tokio::test]
 async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
-    let set_up = |broker: Broker| broker.chore(Arc::new(Writer));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
     on_each_store_with(set_up, async |kit| {
-        let told = TestCatalogKeeper::keep(kit, Standing::default());
+        let told = TestCatalogKeeper::keep(kit, PlanAvailability::default());
         let footing = turned(kit).await;
-        let offer = async |footing: Footing| {
+        let offer = async |footing: CatalogPrecondition| {
             let on = [(DB.to_owned(), footing)];
             let whole = catalog_of(catalog());
             let offered = kit.running.replace_catalog_on(&whole, on);
@@ -340,10 +343,10 @@ async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
 
 #[tokio::test]
 async fn a_chore_is_planned_again_after_every_turn_and_says_how_it_stands() {
-    let set_up = |broker: Broker| broker.chore(Arc::new(Writer));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
     on_each_store_with(set_up, async |kit| {
         let status = async || {
-            let status = kit.running.chore_status("writer").await;
+            let status = kit.running.task_status("writer").await;
             status.expect("the store answers")
         };
         kit.until("the first turn is over", async || {
@@ -353,7 +356,7 @@ async fn a_chore_is_planned_again_after_every_turn_and_says_how_it_stands() {
         turned(kit).await;
         turned(kit).await;
         let status = status().await;
-        assert_eq!((status.asked, status.served), (2, 2));
+        assert_eq!((status.requested, status.served), (2, 2));
         assert_eq!((status.failure, status.running_since), (None, None));
     })
     .await;

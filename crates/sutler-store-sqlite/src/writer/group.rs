@@ -6,6 +6,7 @@
 
 use super::job::{Job, JobError};
 use super::write_session::WriteSession;
+#[cfg(any(test, feature = "testing"))]
 use crate::faults::{Fault, FaultPoint};
 use rusqlite::ErrorCode;
 use sutler_journal::{StoreError, metrics};
@@ -23,6 +24,7 @@ enum GroupError {
     /// Before COMMIT: nothing was written.
     Before(JobError),
     /// A test cut the line before COMMIT: nothing was written.
+    #[cfg(any(test, feature = "testing"))]
     Cut,
     /// In COMMIT: nobody knows.
     During(StoreError),
@@ -47,6 +49,7 @@ pub(super) fn run(session: &mut WriteSession<'_>, group: &mut Vec<Job>) -> Flow 
             }
             alone_or_refused(session, group, trouble)
         }
+        #[cfg(any(test, feature = "testing"))]
         Err(GroupError::Cut) => {
             let whole = session.rolled_back();
             let _ = refuse_all(group);
@@ -78,15 +81,9 @@ fn attempt(session: &mut WriteSession<'_>, group: &mut [Job]) -> Result<(), Grou
         job.run(session).map_err(GroupError::Before)?;
     }
     session.write_tally().map_err(before)?;
-    let commits = group.iter().any(Job::is_commit);
-    let cut = |session: &WriteSession<'_>, point| commits && session.fault(point) == Fault::Cut;
-    if cut(session, FaultPoint::BeforeCommit) {
-        return Err(GroupError::Cut);
-    }
-    if cut(session, FaultPoint::DuringCommit) {
-        return Err(GroupError::During(StoreError::new(
-            "the line was cut in COMMIT",
-        )));
+    #[cfg(any(test, feature = "testing"))]
+    for point in [FaultPoint::BeforeCommit, FaultPoint::DuringCommit] {
+        cut(session, group, point)?;
     }
     session.commit_transaction().map_err(|cause| {
         match cause.sqlite_error_code() {
@@ -95,12 +92,27 @@ fn attempt(session: &mut WriteSession<'_>, group: &mut [Job]) -> Result<(), Grou
             _ => GroupError::During(StoreError::caused("COMMIT failed", cause)),
         }
     })?;
-    if cut(session, FaultPoint::AfterCommit) {
-        return Err(GroupError::During(StoreError::new(
-            "the line was cut after COMMIT",
-        )));
-    }
+    #[cfg(any(test, feature = "testing"))]
+    cut(session, group, FaultPoint::AfterCommit)?;
     Ok(())
+}
+
+/// Fails a group that holds a commit, at the point where a test cuts it.
+#[cfg(any(test, feature = "testing"))]
+fn cut(session: &WriteSession<'_>, group: &[Job], point: FaultPoint) -> Result<(), GroupError> {
+    if !group.iter().any(Job::is_commit) || session.shared.settings.faults.at(point) == Fault::None
+    {
+        return Ok(());
+    }
+    Err(match point {
+        FaultPoint::BeforeCommit => GroupError::Cut,
+        FaultPoint::DuringCommit => {
+            GroupError::During(StoreError::new("the line was cut in COMMIT"))
+        }
+        FaultPoint::AfterCommit => {
+            GroupError::During(StoreError::new("the line was cut after COMMIT"))
+        }
+    })
 }
 
 fn alone_or_refused(

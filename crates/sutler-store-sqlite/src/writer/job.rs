@@ -79,6 +79,7 @@ impl Job {
         }
     }
 
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn is_commit(&self) -> bool {
         match self {
             Self::Commit { .. } => true,

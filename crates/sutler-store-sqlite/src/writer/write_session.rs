@@ -8,7 +8,6 @@ use super::leases::{LeaseCounts, Leases, RunningLease};
 use super::recent_commits::RecentCommits;
 use super::statements::Statements;
 use crate::codec::{self, Subjects};
-use crate::faults::{Fault, FaultPoint};
 use crate::interned_strings::Word;
 use crate::poll_cache::TouchedOperations;
 use crate::sql;
@@ -194,10 +193,6 @@ impl<'c> WriteSession<'c> {
 
     pub(super) fn now(&self) -> StoreTime {
         self.shared.settings.clock.now()
-    }
-
-    pub(super) fn fault(&self, point: FaultPoint) -> Fault {
-        self.shared.settings.faults.at(point)
     }
 
     pub(super) fn begin(&mut self) -> Result<()> {

@@ -7,7 +7,7 @@ use super::super::withdrawn::Withdrawn;
 use crate::registry::ImageOffered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use sutler_broker::Stamp;
+use sutler_broker::Revision;
 use sutler_registry::{KnownRegistries, KnownRegistry, PUSHED_REGISTRY, SpecName, offered_specs};
 
 /// Records, sorted by what is to be done about them.
@@ -25,12 +25,12 @@ pub(super) fn sort(records: Records, order: &[String]) -> Sorted {
     let mut known = KnownRegistries(registries.map(|(name, it)| (name, it.value)).collect());
     let mut all = BTreeMap::new();
     let mut withdrawn = Withdrawn::default();
-    for (name, Written { value, stamp }) in records.specs {
+    for (name, Written { value, revision }) in records.specs {
         withdrawn.add(&value);
         let its = known.0.entry(name.registry.clone()).or_default();
         its.specs.insert(name.item.clone(), value.held);
         let version = value.version;
-        all.insert(name, Wanted { stamp, version });
+        all.insert(name, Wanted { revision, version });
     }
     let offered = offered_specs(&known, order);
     let counts = view::counts(&known, &offered);
@@ -55,18 +55,18 @@ pub(super) fn sort(records: Records, order: &[String]) -> Sorted {
 
 /// A spec of which something is to be made.
 pub(super) struct Wanted {
-    pub(super) stamp: Stamp,
+    pub(super) revision: Revision,
     pub(super) version: String,
 }
 
 /// Leaves what is as it was, and takes it out of what is to be made. Whether anything is gone.
 pub(super) fn leave(
-    made: &mut BTreeMap<Arc<SpecName>, (Stamp, Arc<ImageOffered>)>,
+    made: &mut BTreeMap<Arc<SpecName>, (Revision, Arc<ImageOffered>)>,
     offered: &mut BTreeMap<Arc<SpecName>, Wanted>,
 ) -> bool {
     let before = made.len();
-    made.retain(|name, (stamp, _)| {
-        let stays = offered.get(name).is_some_and(|it| it.stamp == *stamp);
+    made.retain(|name, (revision, _)| {
+        let stays = offered.get(name).is_some_and(|it| it.revision == *revision);
         if stays {
             offered.remove(name);
         }

@@ -25,7 +25,7 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
     }
     registry.push("org/hello:latest", &manifest("1.0.1"));
     hall.refresh().await;
-    let status = hall.running.chore_status(REFRESH).await;
+    let status = hall.running.task_status(REFRESH).await;
     assert_eq!(status.expect("the store answers").failure, None);
     let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
     let version = &catalog["services"][0]["metadata"]["bundleVersion"];

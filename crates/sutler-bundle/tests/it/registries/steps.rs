@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use sutler_broker::{Chore, ChoreCx, Error, Result};
+use sutler_broker::{PeriodicTask, TaskContext, TaskError, TaskResult};
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{Store, Write};
 use tokio::sync::Notify;
@@ -138,7 +138,7 @@ impl Conductor {
     }
 
     /// A chore that is driven.
-    pub(crate) fn drive(self: &Arc<Self>, chore: Arc<dyn Chore>) -> Arc<dyn Chore> {
+    pub(crate) fn drive(self: &Arc<Self>, chore: Arc<dyn PeriodicTask>) -> Arc<dyn PeriodicTask> {
         Arc::new(Driven {
             chore,
             conductor: self.clone(),
@@ -152,12 +152,12 @@ fn keeps_a_plan(call: &Call<'_>) -> bool {
 }
 
 struct Driven {
-    chore: Arc<dyn Chore>,
+    chore: Arc<dyn PeriodicTask>,
     conductor: Arc<Conductor>,
 }
 
 #[async_trait]
-impl Chore for Driven {
+impl PeriodicTask for Driven {
     fn name(&self) -> &str {
         self.chore.name()
     }
@@ -166,12 +166,12 @@ impl Chore for Driven {
         self.chore.every()
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
         let name = self.name().to_owned();
-        let turned = WHO.scope(name.clone(), self.chore.turn(cx));
+        let turned = WHO.scope(name.clone(), self.chore.run_once(cx));
         let turned = tokio::select! {
             turned = turned => turned,
-            () = self.conductor.killed.notified() => Err(Error::failed("it was killed; do it again")),
+            () = self.conductor.killed.notified() => Err(TaskError::failed("it was killed; do it again")),
         };
         self.conductor.done(&name);
         turned

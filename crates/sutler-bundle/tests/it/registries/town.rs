@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_broker::{Broker, Chore, Running};
+use sutler_broker::{Broker, PeriodicTask, Running};
 use sutler_bundle::{
     Action, BundleService, DELETIONS, Deletions, Limits, Offers, OldPaths, Parts, Pushes, REFRESH,
     Refresh, Runnable, Runners, Shelf, Shop, ShopParts, Snapshot, Source,
@@ -248,7 +248,7 @@ impl Town {
             Some(conductor) => conductor.tap(self.store.clone()),
             None => self.store.clone(),
         };
-        let driven = |chore: Arc<dyn Chore>| match &self.conductor {
+        let driven = |chore: Arc<dyn PeriodicTask>| match &self.conductor {
             Some(conductor) => conductor.drive(chore),
             None => chore,
         };
@@ -257,9 +257,9 @@ impl Town {
             .shared_store(store, KeyRing::parse(&self.ring).expect("keys"))
             .settings(|it| it.lease = Duration::from_secs(1))
             .without_auth()
-            .awaits_keeper()
-            .chore(driven(refresh.clone()))
-            .chore(driven(Arc::new(deletions)))
+            .with_catalog_source()
+            .periodic_task(driven(refresh.clone()))
+            .periodic_task(driven(Arc::new(deletions)))
             .start()
             .await
             .expect("the broker starts");
@@ -314,7 +314,7 @@ impl Hall {
     /// Has registries asked, and waits until what they said is offered here.
     pub(crate) async fn refresh(&self) {
         self.turn(REFRESH).await;
-        sutler_broker::Keeper::catch_up(self.shop.as_ref()).await;
+        sutler_broker::CatalogSource::catch_up(self.shop.as_ref()).await;
     }
 
     /// Deletes what nobody needs.
@@ -325,12 +325,12 @@ impl Hall {
     async fn turn(&self, chore: &str) {
         let number = self
             .running
-            .ask_for(chore)
+            .request_run(chore)
             .await
             .expect("the store answers");
         until("the chore is done", async || {
             self.looks.fetch_add(1, Ordering::Relaxed);
-            let status = self.running.chore_status(chore).await;
+            let status = self.running.task_status(chore).await;
             let status = status.expect("the store answers");
             status.served >= number && status.running_since.is_none()
         })

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BrokerConfig, BundleSecret, BundlesConfig, RunNetwork, StoreUrl};
-use sutler_broker::{Ledger, Running};
+use sutler_broker::{Collections, Running};
 use sutler_bundle::{
     BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
     Offers, OldPaths, Parts, ProcessRunner, ProcessSettings, REGISTRY_RECORDS, RegistryLogin,
@@ -115,7 +115,7 @@ impl BundlesRuntime {
         else {
             return Ok(());
         };
-        if Ledger::has_any(store, &REGISTRY_RECORDS).await? {
+        if Collections::has_any(store, &REGISTRY_RECORDS).await? {
             self.registries = Some(registries::open_any(config, offers(configured))?);
         }
         Ok(())
