@@ -3,7 +3,7 @@
 //! `cargo run --profile bench --example store_bench -- [DIRECTORY] [SECONDS] [PAIRS] [CALLERS]`
 //!
 //! The bare loop writes two rows a commit (a 400-byte upsert, a 150-byte insert) and knows nothing
-//! else. The store takes what a broker sends: an accepted request, then its result. InternedStrings run in turn,
+//! else. The store takes what a broker sends: an accepted request, then its result. Both run in turn,
 //! so that a busy machine is busy for both; the medians are compared. See `store_growth.rs` for the
 //! cost among a million documents.
 
