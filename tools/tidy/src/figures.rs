@@ -178,3 +178,51 @@ impl Display for Figures {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Figures;
+    use crate::Source;
+    use crate::names::definitions;
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+
+    fn figures(text: &str) -> Figures {
+        let path = PathBuf::from("src/a.rs");
+        let found = definitions(&Source::new(text)).into_iter();
+        Figures {
+            types: found.map(|it| (path.clone(), it)).collect(),
+            cycles: BTreeMap::from([("a".to_owned(), vec!["b".to_owned(), "c".to_owned()])]),
+            lines: BTreeMap::from([("a".to_owned(), 3)]),
+            suite_lines: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn names_that_are_defined_three_times_are_ambiguous_and_shared_ones_are_not() {
+        let figures = figures(
+            "struct Entry;\nenum Entry {}\ntrait Entry {}\nstruct Two;\nstruct Two;\n\
+             struct Error;\nstruct Error;\nstruct Error;\n",
+        );
+        assert_eq!(figures.ambiguous(), BTreeMap::from([("Entry", 3)]));
+    }
+
+    #[test]
+    fn errors_with_other_names_are_found_and_those_of_the_glossary_are_not() {
+        let error = "#[derive(thiserror::Error)]\n";
+        let names = ["ReadError", "Fault", "Refusal", "Lost"];
+        let text: String = names.map(|it| format!("{error}struct {it};\n")).concat();
+        let figures = figures(&(text + "struct Fault;\n"));
+        let unlike: Vec<&str> = figures
+            .unlike_errors()
+            .map(|(_, it)| it.name.as_str())
+            .collect();
+        assert_eq!(unlike, ["Fault"]);
+        let shown = figures.to_string();
+        assert!(
+            shown.contains("errors that end in Error: 3 of 4 (75.0 %)"),
+            "{shown}"
+        );
+        assert!(shown.contains("  a: 2 b c\n"), "{shown}");
+    }
+}

@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use sutler_broker::{
-    CollectionItem, Collections, CollectionsError, Keeper, Offering, Revision, Running, Standing,
-    run_blocking, run_in_background,
+    CatalogSource, CollectionItem, Collections, CollectionsError, Offering, PlanAvailability,
+    Revision, Running, run_blocking, run_in_background,
 };
 use sutler_registry::{RegistryChange, SpecName};
 
@@ -107,7 +107,7 @@ impl Shop {
         shop.read_again(&mut window).await?;
         shop.publish(&mut window).await?;
         drop(window);
-        shop.running.keep_catalog(shop.clone());
+        shop.running.set_catalog_source(shop.clone());
         Ok(shop)
     }
 
@@ -395,12 +395,12 @@ impl Archive for Shop {
 }
 
 #[async_trait]
-impl Keeper for Shop {
+impl CatalogSource for Shop {
     async fn catch_up(&self) {
         self.catch_up_or_tell(Haste::AtOnce).await;
     }
 
-    async fn standing(&self, service_id: &str, plan_id: &str) -> Standing {
+    async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability {
         let refreshing = match self.running.task_status(REFRESH).await {
             // Before the first is over, nobody knows what there is.
             Ok(status) => {
@@ -415,7 +415,7 @@ impl Keeper for Shop {
         }
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let sentence = read.withdrawn.sentence(service_id, plan_id);
-        Standing {
+        PlanAvailability {
             withdrawn: sentence.map(str::to_owned),
             refreshing,
         }

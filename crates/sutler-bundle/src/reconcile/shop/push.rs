@@ -15,7 +15,7 @@ use crate::reconcile::version::{self, Fresh};
 use crate::registry::Offers;
 use jiff::Timestamp;
 use serde_json::Value;
-use sutler_broker::{Error, Keeper as _, Result};
+use sutler_broker::{CatalogSource as _, Error, Result};
 use sutler_osb::Catalog;
 use sutler_registry::{
     Digest, Item, KnownRegistries, KnownSpec, PUSHED_REGISTRY, RegistryChange, Spec, SpecName,

@@ -1,17 +1,19 @@
 //! Provisions of plans that are not offered here: repeated, untimely, or out of sync.
 //!
 //! While the catalog is being brought up to date a plan may be about to come, or to return. A platform that
-//! accepts incomplete operations is told 202 and the operation waits (`executor/resolve.rs`); any other
+//! accepts incomplete operations is told 202 and the operation waits (`executor/await_plan.rs`); any other
 //! waits for the answer. Both within bounds. Otherwise the plan is refused, with the reason if there is one.
 
 use super::instance::{ask, asked_instance};
-use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
-use crate::keeper::Standing;
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
+use crate::catalog_source::PlanAvailability;
 use crate::lifecycle::Verb;
 use crate::lifecycle::instance::{Event, Instance, Provision, Thing, decide};
 use crate::plans::OfferedPlan;
-use crate::records::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
 use crate::refusal::Refusal;
+use crate::resources::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
 use crate::service::Policy;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,57 +27,57 @@ const NOT_YET: &str = "The catalog is being brought up to date, and does not hav
 const TOO_MANY: &str = "The catalog is being brought up to date, and many requests wait for it already; wait a little, then repeat.";
 
 /// What a provision of a plan that is not offered comes to.
-pub(super) enum Untimely {
+pub(super) enum UnknownPlan {
     /// Somebody repeats the request that made what is there: it has its own copy of the plan.
     Repeated(Arc<OfferedPlan>),
     /// The plan has come meanwhile: look again.
     Come,
     /// It is answered.
-    Answered(Box<Changed<Instance>>),
+    Answered(Box<ChangeOutcome<Instance>>),
 }
 
-impl Desk {
+impl RequestHandler {
     /// What becomes of a provision whose plan is not offered here.
-    pub(super) async fn untimely(
+    pub(super) async fn unknown_plan(
         &self,
         id: &InstanceId,
         body: &ProvisionBody,
-        asker: &Asker,
-    ) -> Result<Untimely, Problem> {
-        let key = self.stock.records.instance_key(id);
+        info: &RequestInfo,
+    ) -> Result<UnknownPlan, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
         match self.there(&key, body).await? {
             // It waits itself; who does not accept that must come again.
-            Some(thing) if thing.spec.waits_for_plan() && !asker.accepts_incomplete => {
+            Some(thing) if thing.spec.waits_for_plan() && !info.accepts_incomplete => {
                 return Err(Refusal::Busy(NOT_YET).into());
             }
             Some(thing) if thing.spec.waits_for_plan() => {}
             // Who repeats the request that made it learns what became of it (B-087, B-123). Nothing new
             // is made of such a plan.
             Some(thing) => {
-                let (plan, _) = self.stock.served(&thing.spec.plan).await?;
-                return Ok(Untimely::Repeated(plan));
+                let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+                return Ok(UnknownPlan::Repeated(plan));
             }
             None => {
-                let standing = self.standing(body).await;
+                let standing = self.availability(body).await;
                 if !standing.refreshing {
-                    self.stock.plans.catch_up().await;
+                    self.realm_context.plans.catch_up().await;
                     return match self.is_offered(body) {
-                        true => Ok(Untimely::Come),
+                        true => Ok(UnknownPlan::Come),
                         false => Err(refusal(body, standing).into()),
                     };
                 }
-                if !asker.accepts_incomplete {
-                    return self.wait_here(body).await.map(|()| Untimely::Come);
+                if !info.accepts_incomplete {
+                    return self.wait_here(body).await.map(|()| UnknownPlan::Come);
                 }
             }
         }
-        let waiting = self.wait_in_lane(&key, body, asker).await?;
-        Ok(Untimely::Answered(Box::new(waiting)))
+        let waiting = self.wait_in_lane(&key, body, info).await?;
+        Ok(UnknownPlan::Answered(Box::new(waiting)))
     }
 
     /// What is there of this very plan.
-    async fn there(&self, key: &Key, body: &ProvisionBody) -> Result<Option<Thing>, Problem> {
-        let was = self.stock.records.load::<Instance>(key).await?;
+    async fn there(&self, key: &Key, body: &ProvisionBody) -> Result<Option<Thing>, RequestError> {
+        let was = self.realm_context.records.load::<Instance>(key).await?;
         let same = |thing: &&Thing| {
             thing.spec.service_id == body.service_id && thing.spec.plan_id == body.plan_id
         };
@@ -83,27 +85,27 @@ impl Desk {
     }
 
     fn is_offered(&self, body: &ProvisionBody) -> bool {
-        let offer = self.stock.plans.offer();
+        let offer = self.realm_context.plans.offer();
         offer.plan(&body.service_id, &body.plan_id).is_some()
     }
 
-    async fn standing(&self, body: &ProvisionBody) -> Standing {
-        let plans = &self.stock.plans;
-        plans.standing(&body.service_id, &body.plan_id).await
+    async fn availability(&self, body: &ProvisionBody) -> PlanAvailability {
+        let plans = &self.realm_context.plans;
+        plans.availability(&body.service_id, &body.plan_id).await
     }
 
     /// Waits until the plan is offered. The caller waits, too.
-    async fn wait_here(&self, body: &ProvisionBody) -> Result<(), Problem> {
-        let max = self.stock.settings.patience.waiting_max;
-        let Some(_seat) = self.stock.plans.keeper.seat(max) else {
+    async fn wait_here(&self, body: &ProvisionBody) -> Result<(), RequestError> {
+        let max = self.realm_context.settings.patience.waiting_max;
+        let Some(_permit) = self.realm_context.plans.keeper.wait_permit(max) else {
             return Err(Refusal::Busy(TOO_MANY).into());
         };
-        let until = Instant::now() + self.stock.settings.patience.sync_wait;
+        let until = Instant::now() + self.realm_context.settings.patience.sync_wait;
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
-            let standing = self.standing(body).await;
+            let standing = self.availability(body).await;
             if !standing.refreshing {
-                self.stock.plans.catch_up().await;
+                self.realm_context.plans.catch_up().await;
             }
             if self.is_offered(body) {
                 return Ok(());
@@ -122,23 +124,23 @@ impl Desk {
         &self,
         key: &Key,
         body: &ProvisionBody,
-        asker: &Asker,
-    ) -> Result<Changed<Instance>, Problem> {
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
         let wanted = asked_instance(body, String::new(), body.maintenance_version());
         let policy = Policy::default();
-        let draft = draft(&wanted, asker);
+        let draft = draft(&wanted, info);
         for _ in 0..TRIES {
-            let was = self.stock.records.load::<Instance>(key).await?;
+            let was = self.realm_context.records.load::<Instance>(key).await?;
             let there = was.state.thing();
             let provision = Provision {
                 same: there.is_some_and(|it| it.spec.same_request(&wanted)),
                 wanted: wanted.clone(),
                 maintenance_conflict: false,
                 dashboard_url: None,
-                ask: ask(asker, policy.asynchrony),
+                ask: ask(info, policy.asynchrony),
             };
             let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
-            if !decision.effects.is_empty() && self.is_crowded().await? {
+            if !decision.effects.is_empty() && self.is_full().await? {
                 return Err(Refusal::Busy(TOO_MANY).into());
             }
             if let Some(committed) = self
@@ -146,24 +148,24 @@ impl Desk {
                 .await?
             {
                 return self
-                    .answer(key, committed, asker, &policy, Verb::Provision)
+                    .answer(key, committed, info, &policy, Verb::Provision)
                     .await;
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// Whether as many wait as may.
-    async fn is_crowded(&self) -> Result<bool, Problem> {
-        let records = &self.stock.records;
-        let max = self.stock.settings.patience.waiting_max;
+    async fn is_full(&self) -> Result<bool, RequestError> {
+        let records = &self.realm_context.records;
+        let max = self.realm_context.settings.patience.waiting_max;
         let waiting = List::term(&records.realm, INSTANCE, WAITS, WAITS_FOR_PLAN);
         let page = records.store.list(&waiting, None, max.max(1)).await?;
         Ok(page.documents.len() >= max)
     }
 }
 
-fn refusal(body: &ProvisionBody, standing: Standing) -> Refusal {
+fn refusal(body: &ProvisionBody, standing: PlanAvailability) -> Refusal {
     match standing.withdrawn {
         Some(sentence) => Refusal::Invalid(sentence),
         None => Refusal::unknown_plan(&body.service_id, &body.plan_id),

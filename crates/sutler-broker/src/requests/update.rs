@@ -5,14 +5,16 @@
 //! instance with that one if it succeeds. What is decided of all this: `lifecycle/instance.rs`.
 
 use super::instance::ask;
-use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
 use crate::lifecycle::Verb;
 use crate::lifecycle::instance::{
     Change, Event, Instance, InstanceSpec, Update, UpdateFacts, decide,
 };
 use crate::plans::{Offer, OfferedPlan};
-use crate::records::ResourceKeys as _;
 use crate::refusal::{Refusal, Resource};
+use crate::resources::ResourceKeys as _;
 use crate::service::{Asked, Policy};
 use std::sync::Arc;
 use sutler_journal::{Key, Version};
@@ -27,20 +29,20 @@ struct Gathered {
     footing: Option<(Key, Version)>,
 }
 
-impl Desk {
+impl RequestHandler {
     /// PATCH: B-160 to B-173.
     pub(crate) async fn update(
         &self,
         id: &InstanceId,
         body: UpdateBody,
-        asker: &Asker,
-    ) -> Result<Changed<Instance>, Problem> {
-        let key = self.stock.records.instance_key(id);
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
         for _ in 0..TRIES {
-            let was = self.stock.records.load::<Instance>(&key).await?;
-            let gathered = self.gather(id, &was, &body, asker).await?;
+            let was = self.realm_context.records.load::<Instance>(&key).await?;
+            let gathered = self.gather(id, &was, &body, info).await?;
             let policy = gathered.policy;
-            let draft = draft(&gathered.update.change, asker).paced(&policy);
+            let draft = draft(&gathered.update.change, info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Update(Box::new(gathered.update)))?;
             let reads = gathered.footing.filter(|_| !decision.effects.is_empty());
             let stands_on_something = reads.is_some();
@@ -49,14 +51,14 @@ impl Desk {
                 .await?
             {
                 return self
-                    .answer(&key, committed, asker, &policy, Verb::Update)
+                    .answer(&key, committed, info, &policy, Verb::Update)
                     .await;
             }
             if stands_on_something {
-                self.stock.plans.catch_up().await;
+                self.realm_context.plans.catch_up().await;
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// Gathers what a PATCH is judged by.
@@ -65,14 +67,14 @@ impl Desk {
         id: &InstanceId,
         was: &LoadedDocument<Instance>,
         body: &UpdateBody,
-        asker: &Asker,
-    ) -> Result<Gathered, Problem> {
-        let offer = self.stock.plans.offer();
+        info: &RequestInfo,
+    ) -> Result<Gathered, RequestError> {
+        let offer = self.realm_context.plans.offer();
         let Some(thing) = was.state.thing() else {
             return Err(not_there(&offer, body).into());
         };
         let there = &thing.spec;
-        let (present, service) = self.stock.served(&there.plan).await?;
+        let (present, service) = self.realm_context.served(&there.plan).await?;
         let target = Target::of(&offer, body, there, &present)?;
         let (from, to) = (&*present.pinned, &*target.plan.pinned);
         if let Some(parameters) = &body.parameters {
@@ -89,7 +91,7 @@ impl Desk {
         if from.plan_id != to.plan_id && from.plan_updateable {
             service.check(&Asked::Move { from, to })?;
         }
-        let policy = self.stock.policy(Verb::Update, to);
+        let policy = self.realm_context.policy(Verb::Update, to);
         let footing = change.plan.as_ref().and(offer.footing(&to.service_id));
         let update = Update {
             service_id: body.service_id.clone(),
@@ -101,7 +103,7 @@ impl Desk {
             },
             dashboard_url: service.dashboard_url(id, &there.changed_by(&change)),
             change,
-            ask: ask(asker, policy.asynchrony),
+            ask: ask(info, policy.asynchrony),
         };
         Ok(Gathered {
             update,

@@ -1,6 +1,6 @@
 //! What the two halves of the shell share: records, plans, settings.
 //!
-//! `desk.rs` takes requests in, `executor.rs` carries operations out; neither calls the other.
+//! `requests.rs` takes requests in, `executor.rs` carries operations out; neither calls the other.
 
 use crate::cx::Cx;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use sutler_records::{Documents, InflightCache, RecordError};
 const DEFAULT_QUEUE: Queue = Queue::named("broker");
 
 /// What there is for one platform: its own records, and the plans and settings of all.
-pub(crate) struct Stock {
+pub(crate) struct RealmContext {
     pub records: Arc<Documents>,
     pub plans: Arc<Plans>,
     pub settings: Arc<Settings>,
@@ -42,7 +42,7 @@ pub(crate) fn host_queue_of(realm: &Realm, host: &str) -> Queue {
     Queue::of(format!("host:{host} {}", queue_of(realm).as_str()))
 }
 
-impl Stock {
+impl RealmContext {
     /// How a verb of a plan runs. A binding that could not be fetched is never made in the
     /// background (B-113).
     pub(crate) fn policy(&self, verb: Verb, plan: &PinnedPlan) -> Policy {

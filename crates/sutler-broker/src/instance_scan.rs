@@ -6,7 +6,7 @@
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
 use crate::plans::Plans;
-use crate::records::INSTANCE;
+use crate::resources::INSTANCE;
 use sutler_journal::{Key, List, SealContext};
 use sutler_osb::PinnedPlan;
 use sutler_records::{Documents, RecordError, realms_with_same_keys};

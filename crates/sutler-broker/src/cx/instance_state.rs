@@ -7,7 +7,7 @@ use super::Cx;
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
-use crate::records::{ResourceKeys as _, Saved};
+use crate::resources::{ResourceKeys as _, SaveResult};
 use sutler_journal::{Commit, CommitRejected, Lost};
 use sutler_osb::{Context, Parameters};
 
@@ -63,7 +63,7 @@ impl Cx {
             {
                 Ok(()) => return Ok(()),
                 Err(CommitRejected::Stale(_)) => {}
-                Err(CommitRejected::TooLarge(_)) => return Err(Saved::TooLarge.into_error()),
+                Err(CommitRejected::TooLarge(_)) => return Err(SaveResult::TooLarge.into_error()),
             }
         }
     }

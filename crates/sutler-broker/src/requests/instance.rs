@@ -1,12 +1,14 @@
 //! Provision, deprovision and fetch of an instance. Updates are in `update.rs`.
 
-use super::untimely::Untimely;
-use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
+use super::unknown_plan::UnknownPlan;
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
 use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, Thing, decide, fetch};
 use crate::lifecycle::{Ask, Asynchrony, Verb};
 use crate::plans::OfferedPlan;
-use crate::records::ResourceKeys as _;
 use crate::refusal::{Refusal, Resource};
+use crate::resources::ResourceKeys as _;
 use crate::service::{Asked, Policy};
 use std::sync::Arc;
 use sutler_journal::{Key, OperationId, Version};
@@ -26,33 +28,33 @@ enum Found {
     Withdrawn,
 }
 
-impl Desk {
+impl RequestHandler {
     /// PUT: B-120 to B-132.
     pub(crate) async fn provision(
         &self,
         id: &InstanceId,
         body: ProvisionBody,
-        asker: &Asker,
-    ) -> Result<Changed<Instance>, Problem> {
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
         // Again only if what the plan stands on changed after it was looked up.
         for _ in 0..FOOTING_TRIES {
-            let offer = self.stock.plans.offer();
+            let offer = self.realm_context.plans.offer();
             let offered = offer.plan(&body.service_id, &body.plan_id);
             let (plan, found) = match offered {
                 Some(plan) => (plan, Found::Offered(offer.footing(&body.service_id))),
-                None => match self.untimely(id, &body, asker).await? {
-                    Untimely::Repeated(plan) => (plan, Found::Withdrawn),
-                    Untimely::Come => continue,
-                    Untimely::Answered(changed) => return Ok(*changed),
+                None => match self.unknown_plan(id, &body, info).await? {
+                    UnknownPlan::Repeated(plan) => (plan, Found::Withdrawn),
+                    UnknownPlan::Come => continue,
+                    UnknownPlan::Answered(changed) => return Ok(*changed),
                 },
             };
-            let provisioned = self.provision_as(id, &body, asker, plan.as_ref(), &found);
+            let provisioned = self.provision_as(id, &body, info, plan.as_ref(), &found);
             if let Some(changed) = provisioned.await? {
                 return Ok(changed);
             }
-            self.stock.plans.catch_up().await;
+            self.realm_context.plans.catch_up().await;
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// `None`: what the plan stands on has changed.
@@ -60,11 +62,11 @@ impl Desk {
         &self,
         id: &InstanceId,
         body: &ProvisionBody,
-        asker: &Asker,
+        info: &RequestInfo,
         plan: &OfferedPlan,
         found: &Found,
-    ) -> Result<Option<Changed<Instance>>, Problem> {
-        let key = self.stock.records.instance_key(id);
+    ) -> Result<Option<ChangeOutcome<Instance>>, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
         let (withdrawn, footing) = match found {
             Found::Withdrawn => (true, None),
             Found::Offered(footing) => (false, footing.clone()),
@@ -78,8 +80,8 @@ impl Desk {
             .map_err(Refusal::Invalid)?;
         service.check(&Asked::Provision(&wanted))?;
         let dashboard_url = service.dashboard_url(id, &wanted);
-        let policy = self.stock.policy(Verb::Provision, &plan.pinned);
-        let draft = draft(&wanted, asker).paced(&policy);
+        let policy = self.realm_context.policy(Verb::Provision, &plan.pinned);
+        let draft = draft(&wanted, info).paced(&policy);
         for attempt in 0..TRIES {
             // Most ids are new: decide as if this one were, and let the commit find out. Only if
             // somebody has it, or as a new one it would be refused, is it worth reading.
@@ -87,7 +89,7 @@ impl Desk {
             let was = if guess {
                 LoadedDocument::absent()
             } else {
-                self.stock.records.load::<Instance>(&key).await?
+                self.realm_context.records.load::<Instance>(&key).await?
             };
             let there = was.state.thing();
             let provision = Provision {
@@ -95,7 +97,7 @@ impl Desk {
                 same: there.is_some_and(|it| service.same_instance(&it.spec, &wanted)),
                 maintenance_conflict: conflict,
                 dashboard_url: dashboard_url.clone(),
-                ask: ask(asker, policy.asynchrony),
+                ask: ask(info, policy.asynchrony),
             };
             let decision = match decide(was.state.clone(), Event::Provision(Box::new(provision))) {
                 Err(_) if guess => continue,
@@ -109,7 +111,7 @@ impl Desk {
                 .commit_decision(&key, &was, decision, &draft, reads)
                 .await?
             {
-                let answer = self.answer(&key, committed, asker, &policy, Verb::Provision);
+                let answer = self.answer(&key, committed, info, &policy, Verb::Provision);
                 return answer.await.map(Some);
             }
             if let Some((read, version)) = &footing
@@ -118,12 +120,12 @@ impl Desk {
                 return Ok(None);
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// Whether a document is as it was read.
-    async fn stands(&self, key: &Key, version: Version) -> Result<bool, Problem> {
-        let found = self.stock.records.store.get(key).await?;
+    async fn stands(&self, key: &Key, version: Version) -> Result<bool, RequestError> {
+        let found = self.realm_context.records.store.get(key).await?;
         Ok(found.is_some_and(|it| it.version == version))
     }
 
@@ -132,16 +134,16 @@ impl Desk {
         &self,
         id: &InstanceId,
         query: &Query,
-        asker: &Asker,
-    ) -> Result<Changed<Instance>, Problem> {
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
         let (Some(service_id), Some(plan_id)) = (&query.service_id, &query.plan_id) else {
             let sentence = "The query must name service_id and plan_id of the service instance.";
             return Err(Refusal::Invalid(sentence.to_owned()).into());
         };
-        let force = self.stock.settings.instances.force_delete_unknown;
-        let key = self.stock.records.instance_key(id);
+        let force = self.realm_context.settings.instances.force_delete_unknown;
+        let key = self.realm_context.records.instance_key(id);
         for _ in 0..TRIES {
-            let was = self.stock.records.load::<Instance>(&key).await?;
+            let was = self.realm_context.records.load::<Instance>(&key).await?;
             let there = was.state.thing();
             if there.is_some_and(|thing| thing.spec.service_id != *service_id) {
                 let sentence = "service_id is not the one of this service instance.";
@@ -150,9 +152,9 @@ impl Desk {
             let policy = self
                 .delete_policy(Verb::Deprovision, there, service_id, plan_id)
                 .await?;
-            let draft = draft(&"deprovision", asker).paced(&policy);
+            let draft = draft(&"deprovision", info).paced(&policy);
             let event = Event::Deprovision {
-                ask: ask(asker, policy.asynchrony),
+                ask: ask(info, policy.asynchrony),
                 force,
             };
             let decision = decide(was.state.clone(), event)?;
@@ -161,11 +163,11 @@ impl Desk {
                 .await?
             {
                 return self
-                    .answer(&key, committed, asker, &policy, Verb::Deprovision)
+                    .answer(&key, committed, info, &policy, Verb::Deprovision)
                     .await;
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// How the instance's plan deletes, or the plan the query names (D-06).
@@ -175,16 +177,16 @@ impl Desk {
         there: Option<&Thing>,
         service_id: &ServiceId,
         plan_id: &PlanId,
-    ) -> Result<Policy, Problem> {
+    ) -> Result<Policy, RequestError> {
         if let Some(thing) = there {
-            let (plan, _) = self.stock.served(&thing.spec.plan).await?;
-            return Ok(self.stock.policy(verb, &plan.pinned));
+            let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+            return Ok(self.realm_context.policy(verb, &plan.pinned));
         }
-        let offer = self.stock.plans.offer();
+        let offer = self.realm_context.plans.offer();
         let plan = offer.plan(service_id, plan_id);
         Ok(plan.map_or_else(
             || Policy::default().sync(),
-            |it| self.stock.policy(verb, &it.pinned),
+            |it| self.realm_context.policy(verb, &it.pinned),
         ))
     }
 
@@ -192,12 +194,12 @@ impl Desk {
     pub(crate) async fn fetch_instance(
         &self,
         id: &InstanceId,
-    ) -> Result<FetchInstanceResponse, Problem> {
-        let key = self.stock.records.instance_key(id);
-        let loaded = self.stock.records.load::<Instance>(&key).await?;
-        self.stock.records.refresh(&key, &loaded).await;
+    ) -> Result<FetchInstanceResponse, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        let loaded = self.realm_context.records.load::<Instance>(&key).await?;
+        self.realm_context.records.refresh(&key, &loaded).await;
         let thing = fetch(&loaded.state)?;
-        let (plan, service) = self.stock.served(&thing.spec.plan).await?;
+        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
         if !plan.pinned.instances_retrievable {
             return Err(Refusal::NotFound(Resource::Instance).into());
         }
@@ -219,19 +221,19 @@ impl Desk {
     pub(super) fn service(
         &self,
         plan: &OfferedPlan,
-    ) -> Result<Arc<dyn crate::service::UntypedService>, Problem> {
-        let found = self.stock.plans.service(&plan.pinned).cloned();
-        found.ok_or_else(|| Problem::Unavailable("a plan without a service is offered".into()))
+    ) -> Result<Arc<dyn crate::service::UntypedService>, RequestError> {
+        let found = self.realm_context.plans.service(&plan.pinned).cloned();
+        found.ok_or_else(|| RequestError::Unavailable("a plan without a service is offered".into()))
     }
 
     /// A hook outside an operation did not succeed.
-    pub(super) fn hook_problem(&self, error: crate::error::Error, verb: Verb) -> Problem {
+    pub(super) fn hook_problem(&self, error: crate::error::Error, verb: Verb) -> RequestError {
         tracing::warn!(verb = verb.word(), ?error, "a hook failed");
         match error.kind {
-            crate::error::Kind::Refused(refusal) => Problem::Refused(refusal),
-            _ => Problem::Failed {
+            crate::error::Kind::Refused(refusal) => RequestError::Refused(refusal),
+            _ => RequestError::Failed {
                 verb,
-                detail: crate::records::Detail {
+                detail: crate::resources::Detail {
                     description: Some(error.message),
                     ..Default::default()
                 },
@@ -240,10 +242,10 @@ impl Desk {
     }
 }
 
-pub(super) fn ask(asker: &Asker, rule: Asynchrony) -> Ask {
+pub(super) fn ask(info: &RequestInfo, rule: Asynchrony) -> Ask {
     Ask {
         operation: OperationId::fresh(),
-        accepts_incomplete: asker.accepts_incomplete,
+        accepts_incomplete: info.accepts_incomplete,
         rule,
     }
 }

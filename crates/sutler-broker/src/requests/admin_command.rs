@@ -3,13 +3,13 @@
 //! What an order means is decided in `lifecycle/`. Every order leaves an entry, a refused one too. Who
 //! may order is checked before (`admin/`); what is started is carried out by `executor.rs`.
 
-use super::{Asker, Desk, Note, Problem, TRIES, crowded, draft};
+use super::{AuditNote, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended};
 use crate::audit::{AuditAction, AuditSubject, TrailEntry, log_entry};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Change, Instance, parent};
 use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
-use crate::records::{BINDING, OF, Request, ResourceKeys as _};
+use crate::resources::{BINDING, OF, Request, ResourceKeys as _};
 use std::sync::Arc;
 use sutler_journal::{Key, List, Operation, OperationId, Outcome, State, StoreError, Version};
 use sutler_osb::{BindingId, InstanceId};
@@ -59,7 +59,7 @@ impl Command {
 
 /// An order: what, by whom, why.
 #[derive(Clone, Debug)]
-pub(crate) struct Given {
+pub(crate) struct CommandRequest {
     pub command: Command,
     pub by: Actor,
     /// Context of the request that gave it.
@@ -68,7 +68,7 @@ pub(crate) struct Given {
 
 /// What came of an order.
 #[derive(Clone, Debug)]
-pub(crate) struct Obeyed {
+pub(crate) struct CommandResult {
     pub entry: TrailEntry,
     /// The lifecycle's word afterwards.
     pub lifecycle: &'static str,
@@ -77,20 +77,20 @@ pub(crate) struct Obeyed {
 /// What failed last, and what it was asked.
 type LastFailed = Option<(Failed, Request)>;
 
-impl Desk {
+impl RequestHandler {
     /// Orders something for an instance. A purge takes its bindings along.
     pub(crate) async fn order_instance(
         &self,
         id: &InstanceId,
-        given: &Given,
-    ) -> Result<Obeyed, Problem> {
-        let key = self.stock.records.instance_key(id);
-        let obeyed = self.obey_instance(id, &key, given).await;
-        let obeyed = self.told(&key, given, obeyed).await?;
-        if given.command == Command::Purge {
-            self.purge_bindings(id, given).await?;
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        let result = self.run_instance_command(id, &key, command_request).await;
+        let result = self.audit_refusal(&key, command_request, result).await?;
+        if command_request.command == Command::Purge {
+            self.purge_bindings(id, command_request).await?;
         }
-        Ok(obeyed)
+        Ok(result)
     }
 
     /// Orders something for a binding.
@@ -98,55 +98,57 @@ impl Desk {
         &self,
         instance: &InstanceId,
         id: &BindingId,
-        given: &Given,
-    ) -> Result<Obeyed, Problem> {
-        let key = self.stock.records.binding_key(instance, id);
-        let obeyed = self.obey_binding(instance, &key, given).await;
-        self.told(&key, given, obeyed).await
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
+        let key = self.realm_context.records.binding_key(instance, id);
+        let result = self
+            .run_binding_command(instance, &key, command_request)
+            .await;
+        self.audit_refusal(&key, command_request, result).await
     }
 
-    async fn obey_instance(
+    async fn run_instance_command(
         &self,
         id: &InstanceId,
         key: &Key,
-        given: &Given,
-    ) -> Result<Obeyed, Problem> {
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
         for _ in 0..TRIES {
-            let was = self.stock.records.load::<Instance>(key).await?;
+            let was = self.realm_context.records.load::<Instance>(key).await?;
             let failed = self
-                .failed(given.command, was.state.last(), Some(id), &was)
+                .failed(command_request.command, was.state.last(), Some(id), &was)
                 .await?;
-            let (order, request) = order_of(given.command, failed);
+            let (order, request) = order_of(command_request.command, failed);
             let new = OperationId::fresh();
             let decision =
                 instance::decide(was.state.clone(), instance::Event::Ordered { order, new })?;
             let lifecycle = decision.next.lifecycle();
             let carried = self
-                .carry(key, &was, decision, given, request, None)
+                .commit_command(key, &was, decision, command_request, request, None)
                 .await?;
             if let Some(entry) = carried {
-                return Ok(Obeyed { entry, lifecycle });
+                return Ok(CommandResult { entry, lifecycle });
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
-    async fn obey_binding(
+    async fn run_binding_command(
         &self,
         instance: &InstanceId,
         key: &Key,
-        given: &Given,
-    ) -> Result<Obeyed, Problem> {
-        let records = &self.stock.records;
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
+        let records = &self.realm_context.records;
         let instance_key = records.instance_key(instance);
         for _ in 0..TRIES {
             let above = records.load::<Instance>(&instance_key).await?;
             let was = records.load::<Binding>(key).await?;
             let none = LoadedDocument::<Instance>::absent();
             let failed = self
-                .failed(given.command, was.state.last(), None, &none)
+                .failed(command_request.command, was.state.last(), None, &none)
                 .await?;
-            let (order, request) = order_of(given.command, failed);
+            let (order, request) = order_of(command_request.command, failed);
             let event = binding::Event::Ordered {
                 order,
                 parent: parent(&above.state).1,
@@ -157,29 +159,29 @@ impl Desk {
             // What is done again must not meet an instance that is being changed meanwhile.
             let reads = above
                 .version
-                .filter(|_| given.command == Command::Retry)
+                .filter(|_| command_request.command == Command::Retry)
                 .map(|version| (instance_key.clone(), version));
             let carried = self
-                .carry(key, &was, decision, given, request, reads)
+                .commit_command(key, &was, decision, command_request, request, reads)
                 .await?;
             if let Some(entry) = carried {
-                return Ok(Obeyed { entry, lifecycle });
+                return Ok(CommandResult { entry, lifecycle });
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// Commits what was decided with its entry. `None`: somebody wrote first.
-    async fn carry<S: Resource>(
+    async fn commit_command<S: Resource>(
         &self,
         key: &Key,
         was: &LoadedDocument<S>,
         mut decision: Decision<S>,
-        given: &Given,
+        command_request: &CommandRequest,
         request: Option<Request>,
         reads: Option<(Key, Version)>,
-    ) -> Result<Option<TrailEntry>, Problem> {
-        self.spare_the_dead(&mut decision.effects).await?;
+    ) -> Result<Option<TrailEntry>, RequestError> {
+        self.skip_finished(&mut decision.effects).await?;
         let changes = !decision.effects.is_empty() || decision.next != was.state;
         let (outcome, operation) = match decision.reply {
             Reply::Started(id, _) => (AuditResult::Started, Some(id)),
@@ -187,40 +189,40 @@ impl Desk {
             Reply::AlreadyDone => (AuditResult::NothingToDo, None),
             Reply::Nothing => (AuditResult::Done, None),
         };
-        let deed = given.command.deed();
-        let entry = TrailEntry::new(deed, AuditSubject::of(key), &given.by, outcome)
+        let deed = command_request.command.deed();
+        let entry = TrailEntry::new(deed, AuditSubject::of(key), &command_request.by, outcome)
             .with_operation(operation);
         if !changes {
             self.file(&entry).await?;
             return Ok(Some(entry));
         }
-        let asker = Asker::broker(Some(given.context.clone()));
-        let mut draft = draft(&given.command.word(), &asker);
+        let info = RequestInfo::broker(Some(command_request.context.clone()));
+        let mut draft = draft(&command_request.command.word(), &info);
         if let Some(request) = request {
             draft.request = request;
         }
-        let (audit, body) = entry.sealed(&self.stock.records);
-        draft.note = Some(Note {
+        let (audit, body) = entry.sealed(&self.realm_context.records);
+        draft.note = Some(AuditNote {
             key: audit,
             body,
-            ended: said(given),
+            ended: end_description(command_request),
         });
         let committed = self
             .commit_decision(key, was, decision, &draft, reads)
             .await?;
         if committed.is_some() {
-            log_entry(&entry, self.stock.records.realm.as_str());
+            log_entry(&entry, self.realm_context.records.realm.as_str());
         }
         Ok(committed.map(|_| entry))
     }
 
     /// An operation that is over, or gone altogether, cannot be ended; what points to it can still be
     /// put right.
-    async fn spare_the_dead(&self, effects: &mut Vec<Effect>) -> Result<(), StoreError> {
+    async fn skip_finished(&self, effects: &mut Vec<Effect>) -> Result<(), StoreError> {
         let mut dead = Vec::new();
         for effect in effects.iter() {
             if let Effect::End(id) = *effect {
-                let found = self.stock.records.store.operation(id).await?;
+                let found = self.realm_context.records.store.operation(id).await?;
                 if found.is_none_or(|it| matches!(it.row.state, State::Done(_))) {
                     dead.push(id);
                 }
@@ -237,11 +239,11 @@ impl Desk {
         last: Option<OperationId>,
         instance: Option<&InstanceId>,
         was: &LoadedDocument<Instance>,
-    ) -> Result<LastFailed, Problem> {
+    ) -> Result<LastFailed, RequestError> {
         let (Command::Retry, Some(last)) = (command, last) else {
             return Ok(None);
         };
-        let records = &self.stock.records;
+        let records = &self.realm_context.records;
         let Some(operation) = records.store.operation(last).await? else {
             return Ok(None);
         };
@@ -270,17 +272,21 @@ impl Desk {
         id: Option<&InstanceId>,
         was: &LoadedDocument<Instance>,
         change: &Change,
-    ) -> Result<Option<String>, Problem> {
+    ) -> Result<Option<String>, RequestError> {
         let (Some(id), Some(thing)) = (id, was.state.thing()) else {
             return Ok(None);
         };
-        let (_, service) = self.stock.served(&thing.spec.plan).await?;
+        let (_, service) = self.realm_context.served(&thing.spec.plan).await?;
         Ok(service.dashboard_url(id, &thing.spec.changed_by(change)))
     }
 
     /// Purges what is left of a purged instance's bindings. No new ones can come: it is gone.
-    async fn purge_bindings(&self, instance: &InstanceId, given: &Given) -> Result<(), Problem> {
-        let records = &self.stock.records;
+    async fn purge_bindings(
+        &self,
+        instance: &InstanceId,
+        command_request: &CommandRequest,
+    ) -> Result<(), RequestError> {
+        let records = &self.realm_context.records;
         let list = List::term(&records.realm, BINDING, OF, instance.as_str().as_bytes());
         for _ in 0..PAGES_MAX {
             let page = records.store.list(&list, None, PAGE).await?;
@@ -289,34 +295,36 @@ impl Desk {
             }
             for document in page.documents {
                 let key = document.key;
-                let obeyed = self.obey_binding(instance, &key, given).await;
-                self.told(&key, given, obeyed).await?;
+                let result = self
+                    .run_binding_command(instance, &key, command_request)
+                    .await;
+                self.audit_refusal(&key, command_request, result).await?;
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// A refused order is told of, too.
-    async fn told(
+    async fn audit_refusal(
         &self,
         key: &Key,
-        given: &Given,
-        obeyed: Result<Obeyed, Problem>,
-    ) -> Result<Obeyed, Problem> {
-        if let Err(Problem::Refused(refusal)) = &obeyed {
-            let (deed, on) = (given.command.deed(), AuditSubject::of(key));
-            let entry = TrailEntry::new(deed, on, &given.by, AuditResult::Refused)
+        command_request: &CommandRequest,
+        result: Result<CommandResult, RequestError>,
+    ) -> Result<CommandResult, RequestError> {
+        if let Err(RequestError::Refused(refusal)) = &result {
+            let (deed, on) = (command_request.command.deed(), AuditSubject::of(key));
+            let entry = TrailEntry::new(deed, on, &command_request.by, AuditResult::Refused)
                 .with_message(refusal.to_string());
             self.file(&entry).await?;
         }
-        obeyed
+        result
     }
 
     /// Writes an entry about something that changed nothing else.
-    pub(crate) async fn file(&self, entry: &TrailEntry) -> Result<(), Problem> {
-        let records = &self.stock.records;
+    pub(crate) async fn file(&self, entry: &TrailEntry) -> Result<(), RequestError> {
+        let records = &self.realm_context.records;
         let written = entry.write(records).await;
-        written.map_err(|error| Problem::Unavailable(error.into()))?;
+        written.map_err(|error| RequestError::Unavailable(error.into()))?;
         log_entry(entry, records.realm.as_str());
         Ok(())
     }
@@ -343,9 +351,9 @@ fn verb_that_failed(operation: &Operation) -> Option<Verb> {
 }
 
 /// What polls of an ended operation are told.
-fn said(given: &Given) -> String {
-    let Actor { who, reason } = &given.by;
-    let past = given.command.past();
+fn end_description(command_request: &CommandRequest) -> String {
+    let Actor { who, reason } = &command_request.by;
+    let past = command_request.command.past();
     if reason.is_empty() {
         format!("{past} by the operator {who}.")
     } else {

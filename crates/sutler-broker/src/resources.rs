@@ -91,12 +91,12 @@ pub(crate) struct Steps {
 
 /// Whether a state could be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Saved {
+pub(crate) enum SaveResult {
     Kept,
     TooLarge,
 }
 
-impl Saved {
+impl SaveResult {
     /// What a hook is told of a state that could not be saved.
     pub(crate) fn into_error(self) -> crate::error::Error {
         crate::error::Error::failed("The state of the operation is too large to be kept.")
@@ -204,7 +204,7 @@ pub(crate) async fn save_state(
     run: &Run,
     lane: &Key,
     state: AuthorState,
-) -> Result<Saved, Lost> {
+) -> Result<SaveResult, Lost> {
     if lane.kind() == BINDING.as_str() {
         save_state_of::<Binding>(documents, run, lane, state).await
     } else {
@@ -217,17 +217,17 @@ async fn save_state_of<S: HoldsAuthorState>(
     run: &Run,
     lane: &Key,
     state: AuthorState,
-) -> Result<Saved, Lost> {
+) -> Result<SaveResult, Lost> {
     loop {
         let was = documents.load_for_run::<S>(run, lane).await?;
         let Ok(decision) = was.state.clone().save(run.id(), state.clone()) else {
-            return Ok(Saved::Kept);
+            return Ok(SaveResult::Kept);
         };
         let commit = documents.put(Commit::new(), lane, &was, &decision.next);
         match run.commit(commit).await? {
-            Ok(()) => return Ok(Saved::Kept),
+            Ok(()) => return Ok(SaveResult::Kept),
             Err(CommitRejected::Stale(_)) => {}
-            Err(CommitRejected::TooLarge(_)) => return Ok(Saved::TooLarge),
+            Err(CommitRejected::TooLarge(_)) => return Ok(SaveResult::TooLarge),
         }
     }
 }

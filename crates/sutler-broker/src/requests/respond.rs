@@ -1,7 +1,10 @@
 //! The answer to a change: at once, with 202, or with the result, for instances and bindings alike.
 
-use super::wait::Waited;
-use super::{Asker, Changed, CommittedDecision, Desk, Problem, TRIES, crowded, draft};
+use super::wait::WaitOutcome;
+use super::{
+    ChangeOutcome, CommittedDecision, RequestError, RequestHandler, RequestInfo, TRIES, draft,
+    too_contended,
+};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Asynchrony, Decision, Pace, Reply, Verb};
@@ -13,11 +16,11 @@ use sutler_records::Resource;
 const STILL_RUNS: &str = "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
 
 /// A resource whose caller may have waited as long as it may.
-pub(super) trait Awaited: Resource {
+pub(super) trait CanTimeOut: Resource {
     fn overdue(self, late: OperationId, cleanup: OperationId) -> Result<Decision<Self>, Refusal>;
 }
 
-impl Awaited for Instance {
+impl CanTimeOut for Instance {
     fn overdue(
         self,
         operation: OperationId,
@@ -27,7 +30,7 @@ impl Awaited for Instance {
     }
 }
 
-impl Awaited for Binding {
+impl CanTimeOut for Binding {
     fn overdue(
         self,
         operation: OperationId,
@@ -37,66 +40,66 @@ impl Awaited for Binding {
     }
 }
 
-impl Desk {
-    pub(super) async fn answer<S: Awaited>(
+impl RequestHandler {
+    pub(super) async fn answer<S: CanTimeOut>(
         &self,
         key: &Key,
         committed: CommittedDecision<S>,
-        asker: &Asker,
+        info: &RequestInfo,
         policy: &Policy,
         verb: Verb,
-    ) -> Result<Changed<S>, Problem> {
+    ) -> Result<ChangeOutcome<S>, RequestError> {
         let CommittedDecision {
             state,
             reply,
             result,
         } = committed;
         let (id, waits, mine) = match reply {
-            Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
+            Reply::AlreadyDone | Reply::Nothing => return Ok(ChangeOutcome::AlreadyDone(state)),
             Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
-            Reply::Joined(id) => (id, joiner_waits(asker, policy), false),
+            Reply::Joined(id) => (id, joiner_waits(info, policy), false),
         };
-        if let Some(context) = &asker.context {
+        if let Some(context) = &info.context {
             context.set_operation(id.0);
         }
         if !waits {
-            return Ok(Changed::Running(id, state));
+            return Ok(ChangeOutcome::Running(id, state));
         }
         let known = match self.wait_for(key, id, result, verb).await? {
-            Waited::Succeeded(known) => known,
-            Waited::Overdue if mine => {
-                let stopped = self.give_up::<S>(key, id, asker).await?;
+            WaitOutcome::Succeeded(known) => known,
+            WaitOutcome::Overdue if mine => {
+                let stopped = self.give_up::<S>(key, id, info).await?;
                 // What could not be stopped may have ended between the last look and now: its
                 // caller must hear that, and not that nothing came of it.
                 match self.result_of(key, id, verb).await? {
                     Some(ended) if !stopped => ended.map(|()| None)?,
-                    Some(_) | None => return Err(Problem::Overdue { verb }),
+                    Some(_) | None => return Err(RequestError::Overdue { verb }),
                 }
             }
-            Waited::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
+            WaitOutcome::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
         };
         let state = match known {
             Some(state) => state,
-            None => self.stock.records.load_changed::<S>(key).await?,
+            None => self.realm_context.records.load_changed::<S>(key).await?,
         };
         Ok(if mine {
-            Changed::Done(state)
+            ChangeOutcome::Done(state)
         } else {
-            Changed::AlreadyDone(state)
+            ChangeOutcome::AlreadyDone(state)
         })
     }
 
     /// The caller is told it failed: what it asked for must not come true later. Says whether there
     /// was anything to stop.
-    async fn give_up<S: Awaited>(
+    async fn give_up<S: CanTimeOut>(
         &self,
         key: &Key,
         late: OperationId,
-        asker: &Asker,
-    ) -> Result<bool, Problem> {
-        let draft = draft(&"overdue", &Asker::broker(asker.context.clone()));
+        info: &RequestInfo,
+    ) -> Result<bool, RequestError> {
+        let draft = draft(&"overdue", &RequestInfo::broker(info.context.clone()));
         for _ in 0..TRIES {
-            let was = self.stock.records.load::<S>(key).await?;
+            let was = self.realm_context.records.load::<S>(key).await?;
             let decision = was.state.clone().overdue(late, OperationId::fresh())?;
             let stops = !decision.effects.is_empty();
             let committed = self
@@ -106,12 +109,12 @@ impl Desk {
                 return Ok(stops);
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 }
 
 /// Whether one who asks for what already runs is answered with its result. What always works at once
 /// never answers 202 (B-085), also because nobody could fetch such a binding later (B-113).
-fn joiner_waits(asker: &Asker, policy: &Policy) -> bool {
-    !asker.accepts_incomplete || policy.asynchrony == Asynchrony::Never
+fn joiner_waits(info: &RequestInfo, policy: &Policy) -> bool {
+    !info.accepts_incomplete || policy.asynchrony == Asynchrony::Never
 }

@@ -1,12 +1,12 @@
 //! A provision that was accepted before its plan was offered: it waits for the catalog, is then validated,
-//! and goes on or is refused. Who accepts such a one: `desk/untimely.rs`.
+//! and goes on or is refused. Who accepts such a one: `requests/unknown_plan.rs`.
 
 use super::{BrokerExecutor, instance_id, stopped};
 use crate::lifecycle::End;
 use crate::lifecycle::instance::{Instance, InstanceSpec, Made, Thing};
 use crate::plans::OfferedPlan;
-use crate::records::{Detail, RefusedAs};
 use crate::refusal::Refusal;
+use crate::resources::{Detail, RefusedAs};
 use crate::service::Asked;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 const TOO_LATE: &str = "The catalog is still being brought up to date, and does not have this plan yet; wait until it is, then provision again.";
 
 /// What became of the plan of a provision.
-pub(super) enum Resolved {
+pub(super) enum PlanResolution {
     /// It is known; this is the instance from now on.
     Yes(Box<LoadedDocument<Instance>>),
     /// Nobody knows yet.
@@ -33,15 +33,15 @@ impl BrokerExecutor {
         &self,
         run: &Run,
         mut was: LoadedDocument<Instance>,
-    ) -> Result<Resolved, Lost> {
+    ) -> Result<PlanResolution, Lost> {
         loop {
             let thing = match &was.state {
                 Instance::Creating { thing } if thing.spec.waits_for_plan() => thing.clone(),
-                _ => return Ok(Resolved::Yes(Box::new(was))),
+                _ => return Ok(PlanResolution::Yes(Box::new(was))),
             };
             if run.cancelled().is_cancelled() {
                 let detail = Box::new(stopped());
-                return Ok(Resolved::Never(Box::new(was), End::Failed, detail));
+                return Ok(PlanResolution::Never(Box::new(was), End::Failed, detail));
             }
             let Some(plan) = self.offered(&thing.spec) else {
                 return self.not_offered(run, was, &thing.spec).await;
@@ -59,7 +59,7 @@ impl BrokerExecutor {
             }
             let version = Some(Version(commit.id()));
             if run.commit(commit).await?.is_ok() {
-                return Ok(Resolved::Yes(Box::new(LoadedDocument {
+                return Ok(PlanResolution::Yes(Box::new(LoadedDocument {
                     state: next,
                     version,
                     sealed_with: SealedWith::Current,
@@ -81,15 +81,19 @@ impl BrokerExecutor {
         run: &Run,
         was: LoadedDocument<Instance>,
         spec: &InstanceSpec,
-    ) -> Result<Resolved, Lost> {
-        let standing = self.0.plans.standing(&spec.service_id, &spec.plan_id).await;
+    ) -> Result<PlanResolution, Lost> {
+        let standing = self
+            .0
+            .plans
+            .availability(&spec.service_id, &spec.plan_id)
+            .await;
         if standing.refreshing && !self.is_late(run).await {
-            return Ok(Resolved::Later(LOOK_AGAIN));
+            return Ok(PlanResolution::Later(LOOK_AGAIN));
         }
         // It may have come while nobody looked.
         self.0.plans.catch_up().await;
         if self.offered(spec).is_some() {
-            return Ok(Resolved::Later(Duration::ZERO));
+            return Ok(PlanResolution::Later(Duration::ZERO));
         }
         let refusal = match (standing.refreshing, standing.withdrawn) {
             (true, _) => Refusal::Busy(TOO_LATE),
@@ -139,11 +143,11 @@ impl BrokerExecutor {
     }
 }
 
-fn refused(was: LoadedDocument<Instance>, refusal: Refusal) -> Resolved {
+fn refused(was: LoadedDocument<Instance>, refusal: Refusal) -> PlanResolution {
     let detail = Detail {
         description: Some(refusal.to_string()),
         refused: Some(RefusedAs::Invalid),
         ..Detail::default()
     };
-    Resolved::Never(Box::new(was), End::Refused, Box::new(detail))
+    PlanResolution::Never(Box::new(was), End::Refused, Box::new(detail))
 }

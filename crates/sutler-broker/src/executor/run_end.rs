@@ -8,7 +8,7 @@ use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Decision, End, Reply, Verb};
 use crate::operation_log;
-use crate::records::{BINDING, Detail, Request, ResourceKeys as _};
+use crate::resources::{BINDING, Detail, Request, ResourceKeys as _};
 use sutler_journal::{
     Commit, CommitSizeError, Lost, OperationId, Outcome, Queue, Run, RunResult, Write,
 };

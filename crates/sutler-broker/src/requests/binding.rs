@@ -1,37 +1,37 @@
 //! Bind, rotate, unbind and fetch of a binding.
 
 use super::instance::ask;
-use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
 use crate::lifecycle::Verb;
 use crate::lifecycle::binding::{Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch};
 use crate::lifecycle::instance::{Instance, Thing, parent};
-use crate::records::ResourceKeys as _;
 use crate::refusal::{Refusal, Resource};
+use crate::resources::ResourceKeys as _;
 use crate::service::{Asked, Policy};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
 use sutler_records::LoadedDocument;
 
-impl Desk {
+impl RequestHandler {
     /// PUT: B-180 to B-203.
     pub(crate) async fn bind(
         &self,
         instance: &InstanceId,
         id: &BindingId,
         body: BindBody,
-        asker: &Asker,
-    ) -> Result<Changed<Binding>, Problem> {
-        let records = &self.stock.records;
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Binding>, RequestError> {
+        let records = &self.realm_context.records;
         let key = records.binding_key(instance, id);
         let instance_key = records.instance_key(instance);
         for _ in 0..TRIES {
             let above = records.load::<Instance>(&instance_key).await?;
             self.check_ids(&body, above.state.thing())?;
             let was = records.load::<Binding>(&key).await?;
-            let (bind, policy) = self
-                .bind_event(instance, &above, &was, &body, asker)
-                .await?;
-            let draft = draft(&bind.wanted, asker).paced(&policy);
+            let (bind, policy) = self.bind_event(instance, &above, &was, &body, info).await?;
+            let draft = draft(&bind.wanted, info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
             // The instance must still be as it was read: no binding to one that is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
@@ -40,15 +40,15 @@ impl Desk {
                 .await?
             {
                 return self
-                    .answer(&key, committed, asker, &policy, Verb::Bind)
+                    .answer(&key, committed, info, &policy, Verb::Bind)
                     .await;
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
     /// Ids that no plan has are invalid, whatever else is so (D-06).
-    fn check_ids(&self, body: &BindBody, above: Option<&Thing>) -> Result<(), Problem> {
+    fn check_ids(&self, body: &BindBody, above: Option<&Thing>) -> Result<(), RequestError> {
         if body.predecessor_binding_id.is_some()
             && body.service_id.is_none()
             && body.plan_id.is_none()
@@ -60,7 +60,14 @@ impl Desk {
             .map_err(|error| Refusal::Invalid(error.to_string()))?;
         let pinned = above
             .is_some_and(|it| it.spec.service_id == *service_id && it.spec.plan_id == *plan_id);
-        if !pinned && self.stock.plans.offer().plan(service_id, plan_id).is_none() {
+        if !pinned
+            && self
+                .realm_context
+                .plans
+                .offer()
+                .plan(service_id, plan_id)
+                .is_none()
+        {
             return Err(Refusal::unknown_plan(service_id, plan_id).into());
         }
         Ok(())
@@ -73,12 +80,12 @@ impl Desk {
         above: &LoadedDocument<Instance>,
         was: &LoadedDocument<Binding>,
         body: &BindBody,
-        asker: &Asker,
-    ) -> Result<(Bind, Policy), Problem> {
+        info: &RequestInfo,
+    ) -> Result<(Bind, Policy), RequestError> {
         let (Some(thing), standing) = parent(&above.state) else {
             return Err(Refusal::NotFound(Resource::Instance).into());
         };
-        let (plan, service) = self.stock.served(&thing.spec.plan).await?;
+        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
         let mut wanted = wanted_binding(body, thing);
         let mut against = against_new(body, thing, &plan.pinned);
         match &body.predecessor_binding_id {
@@ -107,8 +114,8 @@ impl Desk {
             .state
             .bond()
             .is_some_and(|b| service.same_binding(&b.spec, &wanted));
-        let policy = self.stock.policy(Verb::Bind, &plan.pinned);
-        let ask = ask(asker, policy.asynchrony);
+        let policy = self.realm_context.policy(Verb::Bind, &plan.pinned);
+        let ask = ask(info, policy.asynchrony);
         Ok((
             Bind {
                 wanted,
@@ -126,9 +133,9 @@ impl Desk {
         &self,
         instance: &InstanceId,
         id: &BindingId,
-    ) -> Result<Result<Bond, Refusal>, Problem> {
-        let key = self.stock.records.binding_key(instance, id);
-        let loaded = self.stock.records.load::<Binding>(&key).await?;
+    ) -> Result<Result<Bond, Refusal>, RequestError> {
+        let key = self.realm_context.records.binding_key(instance, id);
+        let loaded = self.realm_context.records.load::<Binding>(&key).await?;
         let Ok(bond) = fetch(&loaded.state) else {
             let sentence =
                 "predecessor_binding_id does not name a service binding of this service instance.";
@@ -147,23 +154,23 @@ impl Desk {
         instance: &InstanceId,
         id: &BindingId,
         query: &Query,
-        asker: &Asker,
-    ) -> Result<Changed<Binding>, Problem> {
-        let records = &self.stock.records;
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Binding>, RequestError> {
+        let records = &self.realm_context.records;
         let key = records.binding_key(instance, id);
         let instance_key = records.instance_key(instance);
         for _ in 0..TRIES {
             let above = records.load::<Instance>(&instance_key).await?;
             let was = records.load::<Binding>(&key).await?;
             let policy = self.unbind_policy(above.state.thing(), query).await?;
-            let draft = draft(&"unbind", asker).paced(&policy);
+            let draft = draft(&"unbind", info).paced(&policy);
             let (_, standing) = parent(&above.state);
             let event = Event::Unbind(Unbind {
                 ids_given: query.service_id.is_some() && query.plan_id.is_some(),
                 parent: standing,
                 cascade: false,
-                force: self.stock.settings.bindings.force_delete_unknown,
-                ask: ask(asker, policy.asynchrony),
+                force: self.realm_context.settings.bindings.force_delete_unknown,
+                ask: ask(info, policy.asynchrony),
             });
             let decision = decide(was.state.clone(), event)?;
             let reads = above.version.map(|version| (instance_key.clone(), version));
@@ -172,14 +179,18 @@ impl Desk {
                 .await?
             {
                 return self
-                    .answer(&key, committed, asker, &policy, Verb::Unbind)
+                    .answer(&key, committed, info, &policy, Verb::Unbind)
                     .await;
             }
         }
-        Err(crowded())
+        Err(too_contended())
     }
 
-    async fn unbind_policy(&self, above: Option<&Thing>, query: &Query) -> Result<Policy, Problem> {
+    async fn unbind_policy(
+        &self,
+        above: Option<&Thing>,
+        query: &Query,
+    ) -> Result<Policy, RequestError> {
         let named = query.service_id.as_ref().zip(query.plan_id.as_ref());
         let of_instance = above.map(|thing| (&thing.spec.service_id, &thing.spec.plan_id));
         match of_instance.or(named) {
@@ -196,8 +207,8 @@ impl Desk {
         &self,
         instance: &InstanceId,
         id: &BindingId,
-    ) -> Result<FetchBindingResponse, Problem> {
-        let records = &self.stock.records;
+    ) -> Result<FetchBindingResponse, RequestError> {
+        let records = &self.realm_context.records;
         let above = records
             .load::<Instance>(&records.instance_key(instance))
             .await?;
@@ -208,7 +219,7 @@ impl Desk {
         let Some(thing) = above.state.thing() else {
             return Err(Refusal::NotFound(Resource::Binding).into());
         };
-        let (plan, service) = self.stock.served(&thing.spec.plan).await?;
+        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
         if !plan.pinned.bindings_retrievable {
             return Err(Refusal::NotFound(Resource::Binding).into());
         }

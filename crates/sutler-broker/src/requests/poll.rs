@@ -1,11 +1,11 @@
 //! Last operation: one small row where the platform names the operation, two reads where not.
 
-use super::{Desk, Problem};
+use super::{RequestError, RequestHandler};
 use crate::lifecycle::Verb;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{Detail, ResourceKeys as _};
 use crate::refusal::{Refusal, Resource};
+use crate::resources::{Detail, ResourceKeys as _};
 use crate::settings::DeletedPoll;
 use sutler_journal::{Key, OperationId, Outcome, PolledOperation, State};
 use sutler_osb::{BindingId, InstanceId, LastOperationResponse, OperationState, OperationToken};
@@ -24,14 +24,14 @@ pub(crate) enum LastOperation {
     Gone(Resource),
 }
 
-impl Desk {
+impl RequestHandler {
     /// B-100 to B-108.
     pub(crate) async fn poll_instance(
         &self,
         id: &InstanceId,
         operation: Option<&OperationToken>,
-    ) -> Result<LastOperation, Problem> {
-        let lane = self.stock.records.instance_key(id);
+    ) -> Result<LastOperation, RequestError> {
+        let lane = self.realm_context.records.instance_key(id);
         self.poll::<Instance>(&lane, operation, Resource::Instance, Instance::last, |it| {
             matches!(
                 it,
@@ -50,8 +50,8 @@ impl Desk {
         instance: &InstanceId,
         id: &BindingId,
         operation: Option<&OperationToken>,
-    ) -> Result<LastOperation, Problem> {
-        let lane = self.stock.records.binding_key(instance, id);
+    ) -> Result<LastOperation, RequestError> {
+        let lane = self.realm_context.records.binding_key(instance, id);
         self.poll::<Binding>(&lane, operation, Resource::Binding, Binding::last, |it| {
             matches!(
                 it,
@@ -71,8 +71,8 @@ impl Desk {
         resource: Resource,
         last: impl Fn(&S) -> Option<OperationId>,
         gone: impl Fn(&S) -> bool,
-    ) -> Result<LastOperation, Problem> {
-        let records = &self.stock.records;
+    ) -> Result<LastOperation, RequestError> {
+        let records = &self.realm_context.records;
         if let Some(id) = token.and_then(|token| OperationId::parse(token.as_str()))
             && let Some(polled) = records.store.poll(lane, id).await?
         {
@@ -94,7 +94,7 @@ impl Desk {
         id: OperationId,
         polled: &PolledOperation,
         resource: Resource,
-    ) -> Result<LastOperation, Problem> {
+    ) -> Result<LastOperation, RequestError> {
         let verb = Verb::of(&polled.verb);
         let deletes = matches!(verb, Some(Verb::Deprovision | Verb::Unbind));
         let state = match polled.state {
@@ -102,12 +102,12 @@ impl Desk {
             State::Done(Outcome::Succeeded) => OperationState::Succeeded,
             State::Done(Outcome::Failed | Outcome::Cancelled) => OperationState::Failed,
         };
-        let at_once = self.stock.settings.deleted_poll == DeletedPoll::Gone;
+        let at_once = self.realm_context.settings.deleted_poll == DeletedPoll::Gone;
         if deletes && at_once && state == OperationState::Succeeded {
             return Ok(LastOperation::Gone(resource));
         }
         let detail = self
-            .stock
+            .realm_context
             .records
             .open_detail::<Detail>(id, &polled.detail)?;
         let response = LastOperationResponse {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// What is known of a plan that is not offered here now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct PlanAvailability {
     /// When and why it was withdrawn, as a sentence, if it was there once.
     pub withdrawn: Option<String>,
     /// Whether the catalog is being brought up to date: the plan may be about to come.
@@ -22,17 +22,17 @@ pub struct Standing {
 
 /// Keeps the catalog of a running broker.
 #[async_trait]
-pub trait Keeper: Send + Sync + 'static {
+pub trait CatalogSource: Send + Sync + 'static {
     /// Has this process offer what is written down now.
     async fn catch_up(&self);
 
     /// What is known of a plan, by the ids of its service and its own, that is not offered here.
-    async fn standing(&self, service_id: &str, plan_id: &str) -> Standing;
+    async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability;
 }
 
 /// The record that an offering stands on. A provision is accepted only while it is in this state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Footing {
+pub struct CatalogPrecondition {
     /// The collection of the record.
     pub collection: &'static str,
     /// Its name.
@@ -43,7 +43,7 @@ pub struct Footing {
 
 /// How long provisions of plans that are not offered yet may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct PlanWaitLimits {
     /// How long an asynchronous one waits for the catalog.
     pub wait: Duration,
     /// How many may wait together, on each platform; and, of those that are not asynchronous, in each process.
@@ -52,7 +52,7 @@ pub struct Patience {
     pub sync_wait: Duration,
 }
 
-impl Default for Patience {
+impl Default for PlanWaitLimits {
     fn default() -> Self {
         Self {
             wait: Duration::from_secs(300),
@@ -63,15 +63,15 @@ impl Default for Patience {
 }
 
 /// The keeper, once there is one.
-pub(crate) struct Kept {
-    keeper: OnceLock<Arc<dyn Keeper>>,
+pub(crate) struct CatalogSourceSlot {
+    keeper: OnceLock<Arc<dyn CatalogSource>>,
     /// Whether nobody needs to be waited for.
     ready: watch::Sender<bool>,
     /// How many requests wait here.
     seats: AtomicUsize,
 }
 
-impl Kept {
+impl CatalogSourceSlot {
     /// `awaited`: somebody will keep the catalog.
     pub(crate) fn new(awaited: bool) -> Self {
         Self {
@@ -81,13 +81,13 @@ impl Kept {
         }
     }
 
-    pub(crate) fn set(&self, keeper: Arc<dyn Keeper>) {
+    pub(crate) fn set(&self, keeper: Arc<dyn CatalogSource>) {
         // A broker has one keeper for as long as it runs.
         let _ = self.keeper.set(keeper);
         self.ready.send_replace(true);
     }
 
-    pub(crate) fn get(&self) -> Option<&Arc<dyn Keeper>> {
+    pub(crate) fn get(&self) -> Option<&Arc<dyn CatalogSource>> {
         self.keeper.get()
     }
 
@@ -97,10 +97,14 @@ impl Kept {
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
-    pub(crate) async fn standing(&self, service_id: &str, plan_id: &str) -> Standing {
+    pub(crate) async fn plan_availability(
+        &self,
+        service_id: &str,
+        plan_id: &str,
+    ) -> PlanAvailability {
         match self.get() {
-            Some(keeper) => keeper.standing(service_id, plan_id).await,
-            None => Standing {
+            Some(keeper) => keeper.plan_availability(service_id, plan_id).await,
+            None => PlanAvailability {
                 withdrawn: None,
                 refreshing: !*self.ready.borrow(),
             },
@@ -108,17 +112,17 @@ impl Kept {
     }
 
     /// A place to wait at, while fewer than `max` are taken.
-    pub(crate) fn seat(&self, max: usize) -> Option<Seat<'_>> {
+    pub(crate) fn wait_permit(&self, max: usize) -> Option<WaitPermit<'_>> {
         let one_more = |taken: usize| (taken < max).then_some(taken + 1);
         let taken = self.seats.fetch_update(AcqRel, Acquire, one_more);
-        taken.ok().map(|_| Seat(&self.seats))
+        taken.ok().map(|_| WaitPermit(&self.seats))
     }
 }
 
 /// A place that a request waits at; free again when it is dropped.
-pub(crate) struct Seat<'a>(&'a AtomicUsize);
+pub(crate) struct WaitPermit<'a>(&'a AtomicUsize);
 
-impl Drop for Seat<'_> {
+impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, AcqRel);
     }

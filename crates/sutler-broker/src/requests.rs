@@ -1,27 +1,27 @@
 //! The desk: takes requests in. Reads, asks `decide`, commits, and only then answers.
 //!
 //! Every verb is the same loop: read the resource, gather the facts, decide, commit; if somebody
-//! wrote first, do it again. Nothing is done in the world here. The verbs are in `desk/`; the wire is
+//! wrote first, do it again. Nothing is done in the world here. The verbs are in `requests/`; the wire is
 //! in `http/`; what is committed here is carried out by `executor.rs`.
 
-mod answer;
+mod admin_command;
 mod binding;
 mod instance;
-mod order;
 mod poll;
-mod untimely;
+mod respond;
+mod unknown_plan;
 mod update;
 mod wait;
 
-pub(crate) use order::{Command, Given, Obeyed};
+pub(crate) use admin_command::{Command, CommandRequest, CommandResult};
 pub(crate) use poll::LastOperation;
 
 use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
 use crate::operation_log::{self, Origin};
-use crate::records::{Detail, RefusedAs, Request, asked};
+use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
+use crate::resources::{Detail, RefusedAs, Request, asked};
 use crate::service::Policy;
-use crate::stock::Stock;
 use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ const TRIES: u32 = 32;
 
 /// Who asks, and how.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asker {
+pub(crate) struct RequestInfo {
     /// Context of the request; none where the broker itself asks.
     pub context: Option<Arc<RequestContext>>,
     pub accepts_incomplete: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Asker {
     pub request_identity: Option<RequestIdentity>,
 }
 
-impl Asker {
+impl RequestInfo {
     /// The broker itself asks, because of a request.
     pub(crate) fn broker(context: Option<Arc<RequestContext>>) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Asker {
 
 /// Why there is no success to answer with.
 #[derive(Debug)]
-pub(crate) enum Problem {
+pub(crate) enum RequestError {
     /// Nothing was changed.
     Refused(Refusal),
     /// The operation ran and did not succeed.
@@ -69,19 +69,19 @@ pub(crate) enum Problem {
     Unavailable(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl From<Refusal> for Problem {
+impl From<Refusal> for RequestError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<RecordError> for Problem {
+impl From<RecordError> for RequestError {
     fn from(error: RecordError) -> Self {
         Self::Unavailable(error.into())
     }
 }
 
-impl From<CommitDecisionError> for Problem {
+impl From<CommitDecisionError> for RequestError {
     fn from(error: CommitDecisionError) -> Self {
         match error {
             CommitDecisionError::TooLarge(_) => {
@@ -94,7 +94,7 @@ impl From<CommitDecisionError> for Problem {
     }
 }
 
-impl From<sutler_journal::StoreError> for Problem {
+impl From<sutler_journal::StoreError> for RequestError {
     fn from(error: sutler_journal::StoreError) -> Self {
         Self::Unavailable(error.into())
     }
@@ -102,7 +102,7 @@ impl From<sutler_journal::StoreError> for Problem {
 
 /// How a change is answered.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Changed<S> {
+pub(crate) enum ChangeOutcome<S> {
     /// It was already so (200).
     AlreadyDone(S),
     /// This request did it (201, or 200 for changes and deletes).
@@ -113,8 +113,8 @@ pub(crate) enum Changed<S> {
 
 /// The desk. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Desk {
-    pub stock: Arc<Stock>,
+pub(crate) struct RequestHandler {
+    pub realm_context: Arc<RealmContext>,
     pub engine: Engine,
 }
 
@@ -126,17 +126,17 @@ struct CommittedDecision<S> {
     result: Option<ResultReceiver<S, Detail>>,
 }
 
-impl Desk {
+impl RequestHandler {
     /// Commits a decision. `None`: another writer was first; read and decide again.
     async fn commit_decision<S: Resource>(
         &self,
         key: &Key,
         was: &LoadedDocument<S>,
         decision: Decision<S>,
-        draft: &Draft,
+        draft: &OperationDraft,
         reads: Option<(Key, Version)>,
-    ) -> Result<Option<CommittedDecision<S>>, Problem> {
-        let documents = &self.stock.records;
+    ) -> Result<Option<CommittedDecision<S>>, RequestError> {
+        let documents = &self.realm_context.records;
         if decision.effects.is_empty() && decision.next == was.state {
             documents.refresh(key, was).await;
             let Decision { next, reply, .. } = decision;
@@ -155,7 +155,7 @@ impl Desk {
             effects: &decision.effects,
             content: &DraftContent {
                 documents,
-                queue: &self.stock.queue,
+                queue: &self.realm_context.queue,
                 draft,
             },
         };
@@ -166,7 +166,7 @@ impl Desk {
             return Ok(None);
         };
         draft.accepted(key, &decision.effects);
-        let inflight = &self.stock.inflight;
+        let inflight = &self.realm_context.inflight;
         let result = written.start(engine, inflight, &decision, &draft.request, waits);
         Ok(Some(CommittedDecision {
             state: decision.next,
@@ -180,7 +180,7 @@ impl Desk {
 struct DraftContent<'a> {
     documents: &'a Documents,
     queue: &'a Queue,
-    draft: &'a Draft,
+    draft: &'a OperationDraft,
 }
 
 impl OperationContent<Verb> for DraftContent<'_> {
@@ -214,18 +214,18 @@ impl OperationContent<Verb> for DraftContent<'_> {
 }
 
 /// What an operation that starts now is given.
-struct Draft {
+struct OperationDraft {
     request: Request,
     /// Context of the request that is being answered.
     context: Option<Arc<RequestContext>>,
     /// What polls are told about when to come again, in seconds.
     retry_after: Option<u64>,
     /// What an operator's order leaves behind.
-    note: Option<Note>,
+    note: Option<AuditNote>,
 }
 
 /// What an operator's order writes beside its effects.
-struct Note {
+struct AuditNote {
     /// The audit entry's name and sealed content.
     key: Key,
     body: Bytes,
@@ -234,26 +234,26 @@ struct Note {
 }
 
 /// What was asked, as it is kept with the operation.
-fn draft(what: &impl Serialize, asker: &Asker) -> Draft {
+fn draft(what: &impl Serialize, info: &RequestInfo) -> OperationDraft {
     let request = Request {
         asked: asked(what),
-        identity: asker.identity.clone(),
-        request_identity: asker.request_identity.clone(),
-        origin: asker
+        identity: info.identity.clone(),
+        request_identity: info.request_identity.clone(),
+        origin: info
             .context
             .as_deref()
             .map(Origin::from)
             .unwrap_or_default(),
     };
-    Draft {
+    OperationDraft {
         request,
-        context: asker.context.clone(),
+        context: info.context.clone(),
         retry_after: None,
         note: None,
     }
 }
 
-impl Draft {
+impl OperationDraft {
     /// Logs the operations that a commit started.
     fn accepted(&self, lane: &Key, effects: &[Effect]) {
         let context = self.context.as_deref();
@@ -279,10 +279,10 @@ impl Draft {
 }
 
 /// Too many others came first.
-fn crowded() -> Problem {
+fn too_contended() -> RequestError {
     const SENTENCE: &str =
         "Many requests change this resource at once; wait a little, then repeat.";
-    Problem::Refused(Refusal::Busy(SENTENCE))
+    RequestError::Refused(Refusal::Busy(SENTENCE))
 }
 
 /// The caller's part of a hook's refusal, with the sentence kept beside it.

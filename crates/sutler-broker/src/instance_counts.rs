@@ -1,6 +1,6 @@
 //! Instances of all realms of a store, also of platforms that are not configured now: they may come back.
 
-use crate::records::{INSTANCE, NEXT_PLAN_TERM, PLAN_TERM};
+use crate::resources::{INSTANCE, NEXT_PLAN_TERM, PLAN_TERM};
 use std::sync::Arc;
 use sutler_journal::{List, Realm, Store};
 use sutler_records::{COLLECTIONS_REALM, Collections, CollectionsError, realms};

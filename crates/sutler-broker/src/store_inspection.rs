@@ -4,7 +4,7 @@
 use crate::cleanup::CleanupState;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, GONE, INSTANCE};
+use crate::resources::{BINDING, GONE, INSTANCE};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
@@ -12,11 +12,11 @@ use sutler_journal::{IndexedDocument, KeyRing, Operation, SealContext, SealError
 use sutler_records::{Resource, SINGLETON};
 
 /// A ring of keys that reads documents and operations of every realm.
-pub struct Opener {
+pub struct DocumentOpener {
     keys: KeyRing,
 }
 
-impl Opener {
+impl DocumentOpener {
     /// Opens with these keys.
     pub fn new(keys: KeyRing) -> Self {
         Self { keys }
@@ -28,7 +28,7 @@ impl Opener {
     }
 }
 
-impl SealedReader for Opener {
+impl SealedReader for DocumentOpener {
     fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
         let document = &filed.document;
         let plain = self.open(SealContext::Document(&document.key), &document.body)?;
