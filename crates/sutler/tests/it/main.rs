@@ -15,6 +15,7 @@ mod lives;
 mod process;
 mod pushes;
 mod readme;
+mod recorded_conversation;
 mod registries;
 mod reload;
 mod said;
