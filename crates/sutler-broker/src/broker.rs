@@ -1,112 +1,40 @@
 //! Putting a broker together: catalog, services, store, authentication.
 //!
-//! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
+//! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
+
+mod error;
+mod extension;
+
+pub use error::BuildError;
 
 use crate::admin::{Admin, Backup, Copied};
-use crate::auth::{Auth, AuthFault};
-use crate::canary::{CANARY, META, PROBE, prove_keys};
-use crate::catalog_file::{CatalogFile, CatalogFileError};
-use crate::chore::{self, Chore, Chores};
+use crate::app::{App, PlatformRoute, router};
+use crate::catalog_file::CatalogFile;
 use crate::cleanup;
-use crate::desk::Desk;
-use crate::executor::{BrokerExecutor, Executors};
-use crate::front::{Front, Served, router};
-use crate::handover::Handover;
-use crate::health::{self, Probes, Watched};
+use crate::executor::{BrokerExecutor, RealmExecutors};
+use crate::health::{self, BrokerHealth, HealthWatch};
 use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{Footings, OTHERS, Plans, Services};
-use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
-use crate::records::Records;
-use crate::schema::SchemaFault;
-use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
+use crate::plans::{CatalogPreconditions, OTHERS, Plans, Services};
+use crate::platform::{Admitted, Platform, Prefix, admit};
+use crate::realm_context::{RealmContext, host_queue_of, queue_of};
+use crate::requests::RequestHandler;
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
-use crate::stock::{Stock, host_queue_of, queue_of};
 use crate::typed::Typed;
 use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
+    CommitError, Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings,
+    Realm, Store,
 };
-use sutler_osb::{Catalog, CatalogFaults};
+use sutler_osb::Catalog;
+use sutler_records::{
+    COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, verify_keys,
+};
+use sutler_server::{Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
-
-/// Why a broker does not start. Each says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// The catalog breaks rules of the specification.
-    #[error("the catalog is not valid:\n{0}")]
-    Catalog(CatalogFaults),
-    /// The catalog's file cannot be used.
-    #[error(transparent)]
-    CatalogFile(#[from] CatalogFileError),
-    /// A parameter schema cannot be used.
-    #[error(transparent)]
-    Schema(#[from] SchemaFault),
-    /// An offering without a service.
-    #[error(
-        "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
-    )]
-    NoService(String),
-    /// An offering that is to stay as it is offered, and is not offered.
-    #[error("the offering {0:?} is not offered now, so it cannot stay as it is: give it anew")]
-    NotOffered(String),
-    /// Asynchronous binds that nobody could fetch.
-    #[error(
-        "the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true"
-    )]
-    AsyncBindNotRetrievable(String),
-    /// No store was chosen.
-    #[error(
-        "a broker needs a store: call .store(…, keys), or .in_memory() to forget everything at the end"
-    )]
-    NoStore,
-    /// No authentication was chosen.
-    #[error(
-        "a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody"
-    )]
-    NoAuth,
-    /// Authentication cannot be set up as asked.
-    #[error(transparent)]
-    Auth(#[from] AuthFault),
-    /// Credentials from the environment are not there.
-    #[error(
-        "set {0} to serve with basic authentication; to serve everybody, call .without_auth() instead"
-    )]
-    NoCredentials(&'static str),
-    /// The realm's name cannot be used.
-    #[error("the realm's name cannot be used: {0}")]
-    Realm(#[from] sutler_journal::InvalidKey),
-    /// A platform's prefix cannot be used.
-    #[error("the prefix {0:?} cannot be used: {1}")]
-    Prefix(String, #[source] PrefixFault),
-    /// Two platforms would share their records.
-    #[error("two platforms have the realm {0:?}; give each its own with .realm(…)")]
-    RealmTwice(String),
-    /// A platform without authentication.
-    #[error(
-        "the platform at {0} needs authentication: call .basic_auth(user, password) on it, or .without_auth() to serve everybody"
-    )]
-    PlatformWithoutAuth(String),
-    /// The key ring does not open the store.
-    #[error("the key ring does not open this store: {0}")]
-    Keys(#[from] sutler_journal::SealError),
-    /// The store does not answer.
-    #[error("the store cannot be used: {0}")]
-    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Something of ours does not serialise; a bug.
-    #[error("the catalog cannot be written as JSON")]
-    Form(#[source] serde_json::Error),
-    /// TLS cannot be served with these files.
-    #[error(transparent)]
-    Tls(#[from] TlsFault),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(String, #[source] std::io::Error),
-}
 
 /// The recipe of a broker.
 pub struct Broker {
@@ -114,16 +42,17 @@ pub struct Broker {
     services: Services,
     settings: Settings,
     store: Option<(Arc<dyn Store>, KeyRing)>,
-    auth: Option<Result<Auth, AuthFault>>,
+    auth: Option<Result<Auth, AuthConfigError>>,
     realm: String,
     platforms: Vec<Platform>,
     admin: Option<Admin>,
     copied: Option<Copied>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
-    probes: Probes,
-    pub(crate) chores: Vec<Arc<dyn Chore>>,
-    pub(crate) awaits_keeper: bool,
+    metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+    public_metrics: bool,
+    tasks: Vec<Arc<dyn PeriodicTask>>,
+    with_catalog_source: bool,
 }
 
 impl Broker {
@@ -147,9 +76,10 @@ impl Broker {
             copied: None,
             replaced: HashMap::new(),
             tls: None,
-            probes: Probes::default(),
-            chores: Vec::new(),
-            awaits_keeper: false,
+            metrics_page: None,
+            public_metrics: false,
+            tasks: Vec::new(),
+            with_catalog_source: false,
         }
     }
 
@@ -279,14 +209,14 @@ impl Broker {
     /// What the administration shows as its metrics, in the text format of Prometheus.
     #[must_use]
     pub fn metrics_page(mut self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        self.probes.metrics = Some(Arc::new(page));
+        self.metrics_page = Some(Arc::new(page));
         self
     }
 
     /// Shows the metrics to everybody who can reach the broker's port, at `/metrics`.
     #[must_use]
     pub fn public_metrics(mut self) -> Self {
-        self.probes.public_metrics = true;
+        self.public_metrics = true;
         self
     }
 
@@ -296,7 +226,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<Running, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        let observed = Arc::new(ObservedStore::new(store));
+        let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
         let mut platforms = self.platforms;
         match self.auth {
@@ -309,60 +239,71 @@ impl Broker {
             }),
         }
         let platforms = admit(platforms)?;
-        let tls = self.tls.map(Secured::new).transpose()?;
-        platforms.iter().for_each(|it| it.auth.warm());
-        let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
+        let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
+        platforms.iter().for_each(|it| it.auth.prefetch_keys());
+        let plans = Arc::new(Plans::new(
+            self.catalog,
+            self.services,
+            self.with_catalog_source,
+        )?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
-        let mut shelves = Vec::with_capacity(platforms.len());
+        let mut realm_contexts = Vec::with_capacity(platforms.len());
         for platform in &platforms {
-            let records = Arc::new(Records {
+            let records = Arc::new(Documents {
                 store: store.clone(),
                 keys: keys.clone(),
                 realm: platform.realm.clone(),
             });
-            shelves.push(stock(records, &plans, &settings).await?);
+            realm_contexts.push(realm_context(records, &plans, &settings).await?);
         }
-        let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
-        let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
-        if let Some(stock) = shelves.first() {
-            tokio::spawn(health::watch(Watched {
-                health: self.probes.health.clone(),
-                store: observed,
-                engine: engine.clone(),
-                canary: stock.records.key(META, CANARY),
-                probe: stock.records.key(META, PROBE),
-            }));
-        }
+        let extensions = extensions(self.tasks, &store, &keys, &realm_contexts).await?;
+        let (tasks, extra) = extensions.unzip();
+        realm_contexts.extend(extra);
+        let engine = engine_of(store, &realm_contexts, &settings, tasks.clone()).await?;
+        let health = watch_health(&realm_contexts, observed, &engine);
         let replaced = Arc::new(self.replaced);
-        let places = Places::new(settings.limits.clone());
-        let served = |(platform, stock): (Admitted, Arc<Stock>)| {
+        let draining = CancellationToken::new();
+        let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
+        let served = |(platform, realm_context): (Admitted, Arc<RealmContext>)| {
             let engine = engine.clone();
             let http = Http {
-                desk: Desk { stock, engine },
+                requests: RequestHandler {
+                    realm_context,
+                    engine,
+                },
                 auth: platform.auth,
                 replaced: replaced.clone(),
-                turnstile: Turnstile::new(places.clone()),
+                admission: Admission::new(shared_limits.clone()),
                 more: OnceLock::new(),
             };
             let prefix = platform.prefix;
-            Served { prefix, http }
+            PlatformRoute { prefix, http }
         };
-        let platforms: Vec<Served> = platforms.into_iter().zip(shelves).map(served).collect();
+        let platforms: Vec<PlatformRoute> = platforms
+            .into_iter()
+            .zip(realm_contexts)
+            .map(served)
+            .collect();
         let copied = self.copied;
         let admin = self.admin.map(|admin| admin.over(&platforms, copied));
         let admin = admin.transpose()?;
-        let front = Front {
+        let app = App {
             platforms,
             engine,
             plans,
             settings,
             tls,
-            draining: CancellationToken::new(),
+            draining,
             admin,
-            probes: self.probes,
-            chores,
+            probes: Probes {
+                health: health.clone(),
+                metrics: self.metrics_page,
+                public_metrics: self.public_metrics,
+            },
+            health,
+            tasks,
         };
-        Ok(Running(Arc::new(front)))
+        Ok(Running(Arc::new(app)))
     }
 
     /// Starts the broker as a plain router: nest it, add layers, call it in tests.
@@ -376,7 +317,7 @@ impl Broker {
 
 /// A broker at work. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(pub(crate) Arc<Front>);
+pub struct Running(pub(crate) Arc<App>);
 
 impl Running {
     /// The broker as a router.
@@ -390,7 +331,9 @@ impl Running {
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
         let slots = self.0.plans.slots_of(&catalog)?;
-        self.0.replace_catalog(slots, Footings::new()).await
+        self.0
+            .replace_catalog(slots, CatalogPreconditions::new())
+            .await
     }
 
     /// Who may come in to the platform at a prefix, `/` for the only one. [`Auth::replace`] changes
@@ -403,56 +346,106 @@ impl Running {
 
     /// How many operations run here.
     pub fn running(&self) -> usize {
-        self.0.engine.running()
+        self.0.engine.operations_running()
     }
 
     /// Stops claiming, waits for what runs, gives the rest back.
     pub async fn shut_down(&self) {
-        self.0.engine.shut_down(self.drain()).await;
-    }
-
-    pub(crate) fn drain(&self) -> Duration {
-        self.0.settings.drain
+        self.0.engine.shut_down(self.0.settings.drain).await;
     }
 }
 
+/// Starts to check the health of a broker.
+fn watch_health(
+    realm_contexts: &[Arc<RealmContext>],
+    store: Arc<MeteredStore>,
+    engine: &Engine,
+) -> Arc<BrokerHealth> {
+    let health = Arc::new(BrokerHealth::default());
+    if let Some(realm_context) = realm_contexts.first() {
+        tokio::spawn(health::watch(HealthWatch {
+            health: health.clone(),
+            store,
+            engine: engine.clone(),
+            canary: realm_context.records.key_check_key(),
+            probe: realm_context.records.write_probe_key(),
+        }));
+    }
+    health
+}
+
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.
-async fn stock(
-    records: Arc<Records>,
+async fn realm_context(
+    records: Arc<Documents>,
     plans: &Arc<Plans>,
     settings: &Arc<Settings>,
-) -> Result<Arc<Stock>, BuildError> {
-    prove_keys(&records).await?;
+) -> Result<Arc<RealmContext>, BuildError> {
+    verify_keys(&records).await?;
     plans.keep_all_copies(&records).await?;
     let queue = match &settings.host {
         None => queue_of(&records.realm),
         Some(host) => host_queue_of(&records.realm, host),
     };
-    let stock = Stock {
+    let realm_context = RealmContext {
         records,
         plans: plans.clone(),
         settings: settings.clone(),
-        handover: Handover::default(),
+        inflight: InflightCache::default(),
         queue,
     };
-    let planned = cleanup::plan_all(&stock).await;
+    let planned = cleanup::plan_all(&realm_context).await;
     planned.map_err(|error| BuildError::Store(error.into()))?;
-    Ok(Arc::new(stock))
+    Ok(Arc::new(realm_context))
+}
+
+/// Opens the realm of periodic tasks and plans them. Besides them the realm has scheduled cleanup.
+async fn extensions(
+    tasks: Vec<Arc<dyn PeriodicTask>>,
+    store: &Arc<dyn Store>,
+    keys: &Arc<KeyRing>,
+    platforms: &[Arc<RealmContext>],
+) -> Result<Option<(Arc<PeriodicTasks>, Arc<RealmContext>)>, BuildError> {
+    let (false, Some(first)) = (tasks.is_empty(), platforms.first()) else {
+        return Ok(None);
+    };
+    let records = Arc::new(Documents {
+        store: store.clone(),
+        keys: keys.clone(),
+        realm: Realm::new(COLLECTIONS_REALM)?,
+    });
+    verify_keys(&records).await?;
+    let queue = queue_of(&records.realm);
+    // A failed write must be reported before the claim is lost, too.
+    let write_timeout = first.settings.lease / 2;
+    let tasks = PeriodicTasks::new(tasks, records.clone(), queue.clone(), write_timeout);
+    let realm_context = RealmContext {
+        records,
+        plans: first.plans.clone(),
+        settings: first.settings.clone(),
+        inflight: InflightCache::default(),
+        queue,
+    };
+    let unwritten = |error: CommitError| BuildError::Store(error.into());
+    cleanup::plan_all(&realm_context).await.map_err(unwritten)?;
+    tasks.plan_all().await.map_err(unwritten)?;
+    Ok(Some((Arc::new(tasks), Arc::new(realm_context))))
 }
 
 /// One engine for all platforms, with a queue for each.
 async fn engine_of(
     store: Arc<dyn Store>,
-    shelves: &[Arc<Stock>],
+    realm_contexts: &[Arc<RealmContext>],
     settings: &Settings,
-    chores: Option<Arc<Chores>>,
+    tasks: Option<Arc<PeriodicTasks>>,
 ) -> Result<Engine, BuildError> {
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
-    let served = || shelves.iter().chain(chores.iter().map(|it| &it.stock));
-    for stock in served() {
+    for realm_context in realm_contexts {
         // Scheduled work is everybody's, wherever operations go.
-        for queue in [queue_of(&stock.records.realm), stock.queue.clone()] {
+        for queue in [
+            queue_of(&realm_context.records.realm),
+            realm_context.queue.clone(),
+        ] {
             if !queues.contains(&queue) {
                 queues.push(queue);
             }
@@ -464,9 +457,11 @@ async fn engine_of(
         queues: queues.into_iter().map(queue).collect(),
         ..EngineSettings::default()
     };
-    let executors = served().map(|stock| BrokerExecutor(stock.clone()));
+    let executors = realm_contexts
+        .iter()
+        .map(|realm_context| BrokerExecutor(realm_context.clone()));
     let executors = executors.collect();
-    let executor = Arc::new(Executors(executors, chores));
+    let executor = Arc::new(RealmExecutors(executors, tasks));
     let started = Engine::start(store, executor, engine_settings).await;
     started.map_err(|error| BuildError::Store(error.into()))
 }

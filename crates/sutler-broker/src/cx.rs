@@ -3,16 +3,16 @@
 //! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved in the
 //! middle. All of it is written under the claim: a worker that lost it writes nothing. The runner that
 //! builds a [`Cx`] is `executor.rs`; output is kept by `cx/log.rs`, the instance's state beside a binding
-//! is in `cx/kept.rs`.
+//! is in `cx/instance_state.rs`.
 
-mod kept;
+mod instance_state;
 mod log;
 
-pub(crate) use log::Piece;
+pub(crate) use log::{Piece, log_from};
 
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
-use crate::records::{Detail, Records, Saved, Steps};
+use crate::resources::{Detail, SaveResult, Steps, save_state};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,6 +26,7 @@ use sutler_osb::{
     BindResource, BindingId, Context, InstanceId, OriginatingIdentity, Parameters, PinnedPlan,
     RequestIdentity,
 };
+use sutler_records::Documents;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +41,7 @@ const STEPS_MAX: usize = 1000;
 
 /// Who asked for what.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct HookInput {
     pub instance_id: InstanceId,
     pub binding_id: Option<BindingId>,
     pub plan: Arc<PinnedPlan>,
@@ -57,10 +58,10 @@ pub(crate) struct Facts {
 
 /// Given to every hook.
 pub struct Cx {
-    facts: Facts,
+    facts: HookInput,
     lane: Key,
     run: Arc<Run>,
-    records: Arc<Records>,
+    records: Arc<Documents>,
     steps: tokio::sync::Mutex<Steps>,
     progress: Mutex<Progress>,
     retry_after: Option<Duration>,
@@ -76,10 +77,10 @@ struct Progress {
 
 impl Cx {
     pub(crate) fn new(
-        facts: Facts,
+        facts: HookInput,
         lane: Key,
         run: Arc<Run>,
-        records: Arc<Records>,
+        records: Arc<Documents>,
         steps: Steps,
         retry_after: Option<Duration>,
     ) -> Self {
@@ -239,7 +240,7 @@ impl Cx {
             ..Detail::default()
         };
         self.run
-            .note(Some(self.records.seal_detail(self.run.id(), &detail)), None)
+            .save_progress(Some(self.records.seal_detail(self.run.id(), &detail)), None)
             .await
     }
 
@@ -267,7 +268,7 @@ impl Cx {
             return Err(Error::failed("The operation has too many steps."));
         }
         steps.memos.insert(name.to_owned(), memo);
-        let sealed = self.records.seal_steps(self.run.id(), &steps);
+        let sealed = self.records.seal_progress(self.run.id(), &*steps);
         if sealed.len() > STEPS_BYTES_MAX {
             steps.memos.remove(name);
             return Err(Error::failed(
@@ -275,7 +276,7 @@ impl Cx {
             ));
         }
         self.run
-            .note(None, Some(sealed))
+            .save_progress(None, Some(sealed))
             .await
             .map_err(|Lost| Error::lost())?;
         Ok(result)
@@ -288,10 +289,10 @@ impl Cx {
     /// It does not serialise, or the claim was lost.
     pub async fn save_state<T: Serialize>(&self, state: &T) -> Result<()> {
         let state = AuthorState(serde_json::to_value(state)?);
-        let saved = self.records.save_state(&self.run, &self.lane, state).await;
+        let saved = save_state(&self.records, &self.run, &self.lane, state).await;
         match saved.map_err(|Lost| Error::lost())? {
-            Saved::Kept => Ok(()),
-            Saved::TooLarge => Err(Saved::TooLarge.into_error()),
+            SaveResult::Kept => Ok(()),
+            SaveResult::TooLarge => Err(SaveResult::TooLarge.into_error()),
         }
     }
 }

@@ -4,32 +4,34 @@
 //! result and the resource's next state are one commit, decided by `lifecycle/`. Cascades are in
 //! `executor/cascade.rs`, calling the hooks in `executor/hook.rs`, scheduled work in `cleanup.rs`.
 
+mod await_plan;
 mod cascade;
-mod conclude;
 mod hook;
-mod resolve;
+mod run_end;
 
-use crate::chore::{self, Chores};
 use crate::cleanup;
-use crate::cx::{Cx, Facts};
+use crate::cx::{Cx, HookInput};
 use crate::error::{Error, Kind};
-use crate::handover::{Conclusion, Fresh, Teller};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::plans::OfferedPlan;
-use crate::records::{BINDING, Detail, INSTANCE, Kept, Loaded, RefusedAs, Request, Steps};
+use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
+use crate::resources::{BINDING, Detail, INSTANCE, RefusedAs, Request, ResourceKeys as _, Steps};
 use crate::service::{Policy, UntypedService};
-use crate::stock::Stock;
 use async_trait::async_trait;
-use resolve::Resolved;
+use await_plan::PlanResolution;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Ended, Executor, Key, Lost, Run};
+use sutler_journal::{Executor, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
+use sutler_records::{
+    EndedResource, LoadedDocument, PeriodicTasks, Resource, ResultSender, RunEnd, StartedOperation,
+    TASK_VERB,
+};
 use tracing::Instrument as _;
 
 /// Longest wait between attempts.
@@ -38,36 +40,39 @@ const BACKOFF_MAX: Duration = Duration::from_secs(300);
 /// Longest message of a hook that callers are shown, in characters.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
+/// An operation of the broker that starts.
+type Started<S> = StartedOperation<S, Request, Detail>;
+
 /// Carries out the operations of one platform.
-pub(crate) struct BrokerExecutor(pub Arc<Stock>);
+pub(crate) struct BrokerExecutor(pub Arc<RealmContext>);
 
 /// Carries out the operations of every platform: the realm of a lane says whose it is.
-pub(crate) struct Executors(pub Vec<BrokerExecutor>, pub Option<Arc<Chores>>);
+pub(crate) struct RealmExecutors(pub Vec<BrokerExecutor>, pub Option<Arc<PeriodicTasks>>);
 
 /// When an operation of a platform that is not served is looked at again. Its queue is not claimed
 /// from, so this is only for what another broker put into ours.
 const STRANGER_AGAIN: Duration = Duration::from_secs(60);
 
-impl Executors {
+impl RealmExecutors {
     fn of(&self, run: &Run) -> Option<&BrokerExecutor> {
         let realm = run.operation().row.lane.realm();
         let mut all = self.0.iter();
         all.find(|it| it.0.records.realm.as_str() == realm)
     }
 
-    /// Who does it, if it is a chore.
-    fn chores(&self, run: &Run) -> Option<&Arc<Chores>> {
+    /// The periodic tasks, if the run is one of theirs.
+    fn periodic_tasks(&self, run: &Run) -> Option<&Arc<PeriodicTasks>> {
         self.1
             .as_ref()
-            .filter(|_| run.operation().row.verb == chore::VERB)
+            .filter(|_| run.operation().row.verb == TASK_VERB)
     }
 }
 
 #[async_trait]
-impl Executor for Executors {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
-        if let Some(chores) = self.chores(&run) {
-            return chores.run(run).await;
+impl Executor for RealmExecutors {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
+        if let Some(tasks) = self.periodic_tasks(&run) {
+            return tasks.run(run).await;
         }
         match self.of(&run) {
             Some(executor) => {
@@ -75,13 +80,13 @@ impl Executor for Executors {
                 executor.0.plans.keeper.ready().await;
                 executor.execute(run).await
             }
-            None => Ok(Ended::Yield(STRANGER_AGAIN)),
+            None => Ok(RunResult::Yield(STRANGER_AGAIN)),
         }
     }
 
     async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
-        if let Some(chores) = self.chores(&run) {
-            return chores.give_up(run).await;
+        if let Some(tasks) = self.periodic_tasks(&run) {
+            return tasks.give_up(run).await;
         }
         match self.of(&run) {
             Some(executor) => executor.give_up(run).await,
@@ -91,7 +96,7 @@ impl Executor for Executors {
 }
 
 /// What a hook's run came to.
-pub(super) enum Ran<T> {
+pub(super) enum HookOutcome<T> {
     /// It ended.
     Ended(End<T>, Detail),
     /// It is worth another attempt.
@@ -99,7 +104,7 @@ pub(super) enum Ran<T> {
 }
 
 /// All that a hook needs.
-pub(super) struct Job {
+pub(super) struct HookCall {
     pub cx: Cx,
     pub plan: Arc<OfferedPlan>,
     pub service: Arc<dyn UntypedService>,
@@ -107,17 +112,17 @@ pub(super) struct Job {
 }
 
 impl BrokerExecutor {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let row = &run.operation().row;
         match Verb::of(&row.verb) {
             Some(verb) if row.lane.kind() == BINDING.as_str() => {
-                let fresh = self.what_is_asked::<Binding>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let fresh = self.load_operation::<Binding>(&run, &row.lane).await?;
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_binding(run, verb, fresh).instrument(span).await
             }
             Some(verb) if row.lane.kind() == INSTANCE.as_str() => {
-                let fresh = self.what_is_asked::<Instance>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let fresh = self.load_operation::<Instance>(&run, &row.lane).await?;
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_instance(run, verb, fresh).instrument(span).await
             }
             Some(_) | None => cleanup::run(&self.0, &run).await,
@@ -132,8 +137,8 @@ impl BrokerExecutor {
             ..Detail::default()
         };
         let row = &run.operation().row;
-        let request = self.0.records.open_request(run.operation()).ok();
-        let span = observe::operation_span(&run, request.as_ref());
+        let request = self.0.records.open_request::<Request>(run.operation()).ok();
+        let span = operation_log::operation_span(&run, request.as_ref());
         if row.lane.kind() == BINDING.as_str() {
             let end = self.conclude::<Binding>(&run, failed(detail));
             end.instrument(span).await
@@ -151,28 +156,32 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Fresh<Instance>,
-    ) -> Result<Ended, Lost> {
-        let (was, request, result) = fresh.parts();
+        fresh: Started<Instance>,
+    ) -> Result<RunResult, Lost> {
+        let StartedOperation {
+            was,
+            request,
+            result,
+        } = fresh;
         match self.resolved(&run, was).await? {
-            Resolved::Yes(was) => {
-                let fresh = Fresh {
+            PlanResolution::Yes(was) => {
+                let fresh = StartedOperation {
                     was: *was,
                     request,
                     result,
                 };
                 self.run_resolved(run, verb, fresh).await
             }
-            Resolved::Later(wait) => Ok(Ended::Yield(wait)),
-            Resolved::Never(was, end, detail) => {
-                let conclusion = Conclusion {
+            PlanResolution::Later(wait) => Ok(RunResult::Yield(wait)),
+            PlanResolution::Never(was, end, detail) => {
+                let conclusion = RunEnd {
                     end,
                     detail: *detail,
                     was: Some(*was),
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }
@@ -182,14 +191,18 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Fresh<Instance>,
-    ) -> Result<Ended, Lost> {
+        fresh: Started<Instance>,
+    ) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
-        let (was, request, result) = fresh.parts();
+        let StartedOperation {
+            was,
+            request,
+            result,
+        } = fresh;
         let Some(thing) = was.state.thing() else {
             return self.end_orphaned(&run).await;
         };
-        let steps = self.steps_of(&run).await?;
+        let steps: Steps = self.0.records.progress_of_run(&run).await?;
         match verb {
             Verb::Provision if was.state.pins().first() != Some(&run.id()) => {
                 return self.end_orphaned(&run).await;
@@ -198,14 +211,14 @@ impl BrokerExecutor {
                 if run.cancelled().is_cancelled() {
                     return self.fail(&run, (was, result), stopped()).await;
                 }
-                return Ok(Ended::Yield(cascade::LOOK_AGAIN));
+                return Ok(RunResult::Yield(cascade::LOOK_AGAIN));
             }
             Verb::Deprovision => match self.cascade(&run, &lane, steps.clone(), &request).await? {
                 cascade::Cascade::Clear => {}
                 cascade::Cascade::Waiting if run.cancelled().is_cancelled() => {
                     return self.fail(&run, (was, result), stopped()).await;
                 }
-                cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
+                cascade::Cascade::Waiting => return Ok(RunResult::Yield(cascade::LOOK_AGAIN)),
                 cascade::Cascade::Stuck(detail) => {
                     return self.fail(&run, (was, result), detail).await;
                 }
@@ -216,7 +229,7 @@ impl BrokerExecutor {
             Instance::Updating { change, .. } => Cow::Owned(thing.spec.changed_by(change)),
             _ => Cow::Borrowed(&thing.spec),
         };
-        let facts = |plan: &OfferedPlan| Facts {
+        let facts = |plan: &OfferedPlan| HookInput {
             instance_id: instance_id(&lane),
             binding_id: None,
             plan: plan.pinned.clone(),
@@ -232,17 +245,17 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
-            Ran::Again(wait) => Ok(Ended::Retry(wait)),
-            Ran::Ended(end, detail) => {
+            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+            HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
-                let conclusion = Conclusion {
+                let conclusion = RunEnd {
                     end,
                     detail,
                     was,
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }
@@ -251,37 +264,44 @@ impl BrokerExecutor {
     async fn fail(
         &self,
         run: &Run,
-        fresh: (Loaded<Instance>, Option<Teller<Instance>>),
+        fresh: (
+            LoadedDocument<Instance>,
+            Option<ResultSender<Instance, Detail>>,
+        ),
         detail: Detail,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let (was, result) = fresh;
-        let conclusion = Conclusion {
+        let conclusion = RunEnd {
             was: Some(was),
             result,
             ..failed(detail)
         };
         self.conclude(run, conclusion).await?;
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 
     async fn run_binding(
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Fresh<Binding>,
-    ) -> Result<Ended, Lost> {
+        fresh: Started<Binding>,
+    ) -> Result<RunResult, Lost> {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
         let instance_id = instance_id(&lane);
-        let (was, request, result) = fresh.parts();
+        let StartedOperation {
+            was,
+            request,
+            result,
+        } = fresh;
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(&run, &above_key).await?;
         let (Some(bond), Some(thing)) = (was.state.bond().cloned(), above.state.thing().cloned())
         else {
             return self.end_orphaned(&run).await;
         };
-        let steps = self.steps_of(&run).await?;
-        let facts = |plan: &OfferedPlan| Facts {
+        let steps: Steps = self.0.records.progress_of_run(&run).await?;
+        let facts = |plan: &OfferedPlan| HookInput {
             binding_id: BindingId::try_from(lane.id(1)).ok(),
             instance_id,
             plan: plan.pinned.clone(),
@@ -297,17 +317,17 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &thing.spec.plan, facts, steps).await?;
         match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
-            Ran::Again(wait) => Ok(Ended::Retry(wait)),
-            Ran::Ended(end, detail) => {
+            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+            HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
-                let conclusion = Conclusion {
+                let conclusion = RunEnd {
                     end,
                     detail,
                     was,
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }
@@ -317,9 +337,9 @@ impl BrokerExecutor {
         run: &Arc<Run>,
         verb: Verb,
         digest: &str,
-        facts: impl FnOnce(&OfferedPlan) -> Facts,
+        facts: impl FnOnce(&OfferedPlan) -> HookInput,
         steps: Steps,
-    ) -> Result<Job, Lost> {
+    ) -> Result<HookCall, Lost> {
         let (plan, service) = loop {
             match self.0.served(digest).await {
                 Ok(found) => break found,
@@ -340,7 +360,7 @@ impl BrokerExecutor {
             steps,
             retry_after,
         );
-        Ok(Job {
+        Ok(HookCall {
             cx,
             plan,
             service,
@@ -348,42 +368,17 @@ impl BrokerExecutor {
         })
     }
 
-    /// The resource and the request: from the desk, if it is in this process, else from the store.
-    async fn what_is_asked<S: Kept>(&self, run: &Run, lane: &Key) -> Result<Fresh<S>, Lost> {
-        if let Some(fresh) = self.0.handover.take::<S>(run.id()) {
-            return Ok(fresh);
+    /// The resource and the request: from the in-flight cache, else from the store.
+    async fn load_operation<S: Resource>(&self, run: &Run, lane: &Key) -> Result<Started<S>, Lost> {
+        if let Some(started) = self.0.inflight.remove(run.id()) {
+            return Ok(started);
         }
-        Ok(Fresh {
-            was: self.0.records.load_for_run::<S>(run, lane).await?,
-            request: self.request_of(run).await?,
+        let records = &self.0.records;
+        Ok(StartedOperation {
+            was: records.load_for_run(run, lane).await?,
+            request: records.request_of_run(run).await?,
             result: None,
         })
-    }
-
-    async fn request_of(&self, run: &Run) -> Result<Request, Lost> {
-        loop {
-            match self.0.records.open_request(run.operation()) {
-                Ok(request) => return Ok(request),
-                Err(error) => {
-                    let cause =
-                        sutler_journal::StoreError::caused("a request cannot be read", error);
-                    run.wait_for_store(&cause, Duration::from_secs(5)).await?;
-                }
-            }
-        }
-    }
-
-    async fn steps_of(&self, run: &Run) -> Result<Steps, Lost> {
-        loop {
-            match self.0.records.open_steps(run.operation()) {
-                Ok(steps) => return Ok(steps),
-                Err(error) => {
-                    let cause =
-                        sutler_journal::StoreError::caused("progress cannot be read", error);
-                    run.wait_for_store(&cause, Duration::from_secs(5)).await?;
-                }
-            }
-        }
     }
 }
 
@@ -396,8 +391,8 @@ fn stopped() -> Detail {
     }
 }
 
-fn failed<S, M>(detail: Detail) -> Conclusion<S, M> {
-    Conclusion {
+fn failed<S: EndedResource>(detail: Detail) -> RunEnd<S, Detail> {
+    RunEnd {
         end: End::Failed,
         detail,
         was: None,
@@ -410,7 +405,11 @@ pub(super) fn instance_id(lane: &Key) -> InstanceId {
 }
 
 /// What an error of a hook means, and what is told of it.
-pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T>, Lost> {
+pub(super) fn classify_hook_error<T>(
+    error: Error,
+    policy: &Policy,
+    run: &Run,
+) -> Result<HookOutcome<T>, Lost> {
     let row = &run.operation().row;
     if error.kind == Kind::Lost {
         return Err(Lost);
@@ -419,7 +418,7 @@ pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T
     let stopping = run.cancelled().is_cancelled();
     if error.kind == Kind::Transient && row.attempt < policy.attempts_max && !stopping {
         let factor = 2u32.saturating_pow(row.attempt - 1);
-        return Ok(Ran::Again(
+        return Ok(HookOutcome::Again(
             policy.backoff.saturating_mul(factor).min(BACKOFF_MAX),
         ));
     }
@@ -441,5 +440,5 @@ pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T
     } else {
         End::Failed
     };
-    Ok(Ran::Ended(end, detail))
+    Ok(HookOutcome::Ended(end, detail))
 }

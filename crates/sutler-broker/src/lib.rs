@@ -1,87 +1,76 @@
 //! Write three to five async functions, get a conformant, durable, idempotent service broker.
 //!
 //! Start with [`Service`], the trait an author implements, and [`Broker`], which serves it. Inside:
-//! `lifecycle/` decides, `desk/` takes requests in, `executor/` carries them out, `http/` speaks the
-//! protocol, `records.rs` keeps everything in a journal.
+//! `lifecycle/` decides, `requests/` takes requests in, `executor/` carries them out, `http/` speaks the
+//! protocol, `resources.rs` keeps everything in a journal.
 
 mod admin;
-mod aside;
+mod app;
 mod audit;
-mod auth;
 mod broker;
-mod canary;
 mod catalog_file;
-mod chore;
+mod catalog_source;
 mod cleanup;
-mod content;
-mod cron;
 mod cx;
-mod desk;
 mod error;
-mod examine;
 mod executor;
-mod fate;
-mod front;
-mod handover;
 mod health;
 mod http;
-mod keeper;
-mod ledger;
+mod instance_counts;
+mod instance_scan;
 mod lifecycle;
-pub mod measure;
-mod observe;
-mod pins;
+pub mod metrics;
+mod operation_log;
+mod operation_status;
+mod plan_schemas;
 mod plans;
 mod platform;
-mod realms;
-mod records;
+mod realm_context;
 mod refusal;
-mod schema;
-mod server;
+mod requests;
+mod resources;
+mod serve;
 mod service;
 mod settings;
-mod stock;
-mod trace;
+mod store_inspection;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
-pub use aside::{aside, live_aside};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
-pub use auth::{
-    Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,
-};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
-    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
+    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
 };
-pub use chore::{Chore, ChoreCx, ChoreStatus};
-pub use cron::{Schedule, ScheduleError};
+pub use catalog_source::{CatalogPrecondition, CatalogSource, PlanAvailability, PlanWaitLimits};
 pub use cx::Cx;
 pub use error::{Error, Result};
-pub use examine::Opener;
-pub use fate::Fate;
 pub use http::{Endpoint, MoreAnswer, MorePaths, MoreRequest, Replacement};
-pub use keeper::{Footing, Keeper, Patience, Standing};
-pub use ledger::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Entry, Ledger, LedgerFault, Stamp};
+pub use instance_counts::InstanceCounts;
+pub use instance_scan::ReadInstancesError;
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
-pub use pins::Unread;
-pub use plans::{Offering, Slot};
+pub use operation_status::OperationStatus;
+pub use plans::{Offering, OfferingUpdate};
 pub use platform::{Platform, PrefixFault};
-pub use realms::Tenants;
 pub use refusal::{Refusal, Resource};
-pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
-pub use server::{
-    ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble,
-    raise_descriptor_limit,
-};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
-pub use trace::{Propagation, TraceParent, propagate_with};
+pub use store_inspection::DocumentOpener;
+pub use sutler_records::{
+    BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, CollectionItem, Collections, CollectionsError,
+    PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError, TaskResult,
+    TaskStatus, run_blocking, run_in_background,
+};
+pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
+pub use sutler_server::{
+    Auth, AuthConfigError, AuthMethod, AuthMethods, Caller, Certificates, ClientCertificates,
+    Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate, Tls, TlsConfigError, TlsFileError,
+    TraceParent, Users, hash_password, propagate_with, raise_descriptor_limit,
+};
 
 /// What nearly every broker needs.
 pub mod prelude {

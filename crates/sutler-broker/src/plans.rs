@@ -6,6 +6,7 @@
 //! the answer: `plans/sheets.rs`; how the next catalog is put together of what stays and what is new:
 //! `plans/swap.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
 
+mod error;
 mod listing;
 mod offering;
 mod sheets;
@@ -14,20 +15,22 @@ mod swap;
 mod tests;
 
 pub use offering::Offering;
-pub use swap::Slot;
+pub use swap::OfferingUpdate;
 
-use crate::broker::BuildError;
-use crate::content::Content;
-use crate::keeper::{Kept as Keeping, Standing};
-use crate::records::{PLAN, RecordError, Records};
-use crate::schema::ParameterSchemas;
+use crate::catalog_source::{CatalogSourceSlot, PlanAvailability};
+use crate::plan_schemas::compile_schemas;
+use crate::resources::PLAN;
 use crate::service::UntypedService;
+pub(crate) use error::CatalogError;
 use listing::Listing;
 use sheets::{Pad, Sheets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use sutler_journal::{Key, Place, Version};
+use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
+use sutler_records::{Documents, RecordError};
+use sutler_schema::ParameterSchemas;
+use sutler_server::ChunkedBody;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -42,14 +45,14 @@ pub(crate) struct OfferedPlan {
 }
 
 /// What offerings stand on, by the service's id: a provision expects it unchanged.
-pub(crate) type Footings = Vec<(String, (Key, Version))>;
+pub(crate) type CatalogPreconditions = Vec<(String, (Key, Version))>;
 
 /// The catalog and its answer, made once.
 #[derive(Default)]
 pub(crate) struct Offer {
     listing: Listing,
     sheets: Sheets,
-    pub content: Content,
+    pub content: ChunkedBody,
     pub etag: String,
     /// What each offering stands on; of nobody, where none stands on anything.
     standing: Box<[Option<(Key, Version)>]>,
@@ -82,7 +85,7 @@ impl Offer {
     }
 
     /// Has offerings stand on something.
-    fn stand_on(&mut self, footings: Footings) {
+    fn stand_on(&mut self, footings: CatalogPreconditions) {
         let mut standing = match footings.is_empty() {
             true => Vec::new(),
             false => vec![None; self.listing.entries().len()],
@@ -118,7 +121,7 @@ impl Cache {
 
     fn keep(&self, pinned: PinnedPlan, digest: &str) -> Arc<OfferedPlan> {
         // What is offered was compiled before; a copy whose schemas were good once is used as it is.
-        let schemas = ParameterSchemas::compile(&pinned).unwrap_or_default();
+        let schemas = compile_schemas(&pinned).unwrap_or_default();
         let plan = Arc::new(OfferedPlan {
             pinned: Arc::new(pinned),
             digest: digest.to_owned(),
@@ -146,16 +149,16 @@ pub(crate) struct Plans {
     offer: RwLock<Arc<Offer>>,
     cache: Arc<Cache>,
     /// Who keeps the catalog, where somebody does.
-    pub keeper: Keeping,
+    pub keeper: CatalogSourceSlot,
 }
 
 impl Plans {
-    /// `awaits_keeper`: somebody will keep the catalog.
+    /// `with_catalog_source`: somebody will keep the catalog.
     pub(crate) fn new(
         catalog: Catalog,
         services: Services,
-        awaits_keeper: bool,
-    ) -> Result<Self, BuildError> {
+        with_catalog_source: bool,
+    ) -> Result<Self, CatalogError> {
         let pad = Pad::default();
         let slots = swap::slots_of(&catalog, &services, &pad)?;
         let cache = Arc::default();
@@ -165,7 +168,7 @@ impl Plans {
             pad,
             offer: RwLock::new(Arc::new(offer)),
             cache,
-            keeper: Keeping::new(awaits_keeper),
+            keeper: CatalogSourceSlot::new(with_catalog_source),
         };
         Ok(plans)
     }
@@ -206,24 +209,30 @@ impl Plans {
     }
 
     /// What is known of a plan that is not offered here.
-    pub(crate) async fn standing(&self, service: &ServiceId, plan: &PlanId) -> Standing {
-        self.keeper.standing(service.as_str(), plan.as_str()).await
+    pub(crate) async fn availability(
+        &self,
+        service: &ServiceId,
+        plan: &PlanId,
+    ) -> PlanAvailability {
+        self.keeper
+            .plan_availability(service.as_str(), plan.as_str())
+            .await
     }
 
     /// Checks one offering, so that it can be part of a catalog.
-    pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
+    pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, CatalogError> {
         offering::check(spec, &self.services, &self.pad)
     }
 
     /// All offerings of a catalog, checked.
-    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<Slot>, BuildError> {
+    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<OfferingUpdate>, CatalogError> {
         swap::slots_of(catalog, &self.services, &self.pad)
     }
 
     /// The copy of a plan that an instance was made with.
     pub(crate) async fn pinned(
         &self,
-        records: &Records,
+        records: &Documents,
         digest: &str,
     ) -> Result<Arc<OfferedPlan>, RecordError> {
         if let Some(found) = self.cache.get(digest) {
@@ -235,7 +244,8 @@ impl Plans {
                 "the copy of an instance's plan is missing in the store",
             )
         })?;
-        let (pinned, _) = records.open::<PinnedPlan>(Place::Document(&key), &document.body)?;
+        let (pinned, _) =
+            records.open::<PinnedPlan>(SealContext::Document(&key), &document.body)?;
         Ok(self.cache.keep(pinned, digest))
     }
 }

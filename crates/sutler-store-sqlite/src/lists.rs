@@ -6,23 +6,24 @@
 
 use crate::codec;
 use crate::documents::View;
+use crate::interned_strings::Interner;
 use crate::rows::{self, unreadable};
 use crate::sql;
-use crate::words::Words;
 use crate::writer::LeaseCounts;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
 use sutler_journal::{
     Changes, CommitId, Cursor, Key, Layout, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, Polled, Queue, QueueStats, Stats, StoreError, StoreTime, Survey,
+    OperationList, OperationRow, PolledOperation, Queue, QueueStats, Stats, StoreError, StoreInfo,
+    StoreTime,
 };
 
 type Read<T> = Result<T, StoreError>;
 
 pub(crate) fn operation(
     db: &Connection,
-    words: &Words,
+    words: &Interner,
     id: OperationId,
 ) -> Read<Option<Operation>> {
     let mut statement = db.prepare_cached(sql::OP_WHOLE).map_err(unreadable)?;
@@ -36,10 +37,10 @@ pub(crate) fn operation(
 
 pub(crate) fn poll(
     db: &Connection,
-    words: &Words,
+    words: &Interner,
     lane: &Key,
     id: OperationId,
-) -> Read<Option<Polled>> {
+) -> Read<Option<PolledOperation>> {
     let mut statement = db.prepare_cached(sql::OP_POLL).map_err(unreadable)?;
     let id: &[u8] = id.0.as_bytes();
     let mut found = statement.query([id]).map_err(unreadable)?;
@@ -50,7 +51,7 @@ pub(crate) fn poll(
         return Ok(None);
     }
     let verb = row.get(1).map_err(unreadable)?;
-    Ok(Some(Polled {
+    Ok(Some(PolledOperation {
         state: codec::state_of(row.get(0).map_err(unreadable)?)?,
         verb: Cow::Owned(rows::text(verb, words, db)?.to_string()),
         detail: rows::bytes(row, 3)?,
@@ -127,7 +128,7 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> Read<Cha
     })
 }
 
-pub(crate) fn stats(db: &Connection, words: &Words) -> Read<Stats> {
+pub(crate) fn stats(db: &Connection, words: &Interner) -> Read<Stats> {
     let view = db.unchecked_transaction().map_err(unreadable)?;
     let (accepted, terminal, cleaned) = view
         .query_row(sql::TALLY_READ, [], |row| {
@@ -159,9 +160,9 @@ pub(crate) fn stats(db: &Connection, words: &Words) -> Read<Stats> {
 }
 
 /// What the store is, apart from its layout.
-pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<Survey> {
+pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<StoreInfo> {
     let read = db.query_row(sql::SURVEY, [], |row| {
-        Ok(Survey {
+        Ok(StoreInfo {
             layout: Layout::default(),
             leases: leases.live,
             leases_over: leases.over,

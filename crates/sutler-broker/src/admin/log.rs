@@ -4,8 +4,8 @@
 
 use super::answer::Fault;
 use super::query::Query;
-use crate::cx::Piece;
-use crate::desk::Desk;
+use crate::cx::{Piece, log_from};
+use crate::requests::RequestHandler;
 use serde::Serialize;
 use sutler_journal::{OperationId, State};
 
@@ -41,7 +41,11 @@ impl From<Piece> for PieceView {
 }
 
 /// Reads on from where the reader was.
-pub(crate) async fn read(desk: &Desk, id: OperationId, query: &Query) -> Result<LogView, Fault> {
+pub(crate) async fn read(
+    requests: &RequestHandler,
+    id: OperationId,
+    query: &Query,
+) -> Result<LogView, Fault> {
     let at = match query.after.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(at)) => at,
@@ -50,14 +54,14 @@ pub(crate) async fn read(desk: &Desk, id: OperationId, query: &Query) -> Result<
             return Err(Fault::invalid(sentence));
         }
     };
-    let records = &desk.stock.records;
+    let records = &requests.realm_context.records;
     let found = records.store.operation(id).await?;
     let operation = found
         .filter(|it| it.row.lane.realm() == records.realm.as_str())
         .ok_or_else(|| {
             Fault::not_found("There is no operation with this id; it may have been cleaned up.")
         })?;
-    let (pieces, next) = records.log_from(id, at, query.limit).await?;
+    let (pieces, next) = log_from(records, id, at, query.limit).await?;
     Ok(LogView {
         items: pieces.into_iter().map(PieceView::from).collect(),
         ended: matches!(operation.row.state, State::Done(_)),

@@ -4,9 +4,9 @@
 //! for one page. A page may therefore be short, or empty, and still have a next one.
 
 use super::answer::Fault;
-use crate::desk::Desk;
-use crate::records::Kept;
-use sutler_journal::{Key, List, Place, Position};
+use crate::requests::RequestHandler;
+use sutler_journal::{Key, List, Position, SealContext};
+use sutler_records::Resource;
 
 /// Documents read for one page, at most.
 pub(crate) const SCAN_MAX: usize = 2_000;
@@ -20,14 +20,14 @@ pub(crate) struct Found<T> {
 }
 
 /// Looks through a list until a page is full, the list ends, or enough was read.
-pub(crate) async fn scan<S: Kept, T>(
-    desk: &Desk,
+pub(crate) async fn scan<S: Resource, T>(
+    requests: &RequestHandler,
     list: &List,
     after: Option<Position>,
     limit: usize,
     pass: impl Fn(&Key, &S) -> Option<T>,
 ) -> Result<Found<T>, Fault> {
-    let records = &desk.stock.records;
+    let records = &requests.realm_context.records;
     let mut items = Vec::new();
     let mut at = after;
     let mut read = 0;
@@ -37,7 +37,7 @@ pub(crate) async fn scan<S: Kept, T>(
         let page = records.store.list(list, at.as_ref(), chunk).await?;
         read += page.documents.len();
         for document in page.documents {
-            let place = Place::Document(&document.key);
+            let place = SealContext::Document(&document.key);
             let (state, _) = records.open::<S>(place, &document.body)?;
             items.extend(pass(&document.key, &state));
         }

@@ -5,7 +5,7 @@ use crate::registry::{Listed, Snapshot};
 use crate::shelf::Bundle;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use sutler_registry::Mark;
+use sutler_registry::WithdrawalMark;
 
 /// All bundles, and what is wrong with the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct BundleView {
     pub digest: String,
     /// Why it is withdrawn, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<WithdrawalMark>,
 }
 
 /// Whether a bundle is offered.

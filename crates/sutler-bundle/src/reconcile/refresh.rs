@@ -21,10 +21,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result, aside};
+use sutler_broker::{Collections, PeriodicTask, TaskContext, TaskError, TaskResult, run_blocking};
 use sutler_registry::{
-    Asked, Change, Facts, Found, Held, Item, ItemFault, PUSHED, Registries, Registry, Rules, Seen,
-    SpecName, State, in_question, look_through, refresh,
+    Item, ItemError, ItemOutcome, ItemState, KnownRegistries, KnownSpec, ListOutcome,
+    PUSHED_REGISTRY, RefreshFacts, Registry, RegistryChange, ScannedItem, SpecName,
+    WithdrawalRules, refresh, scan_items, usage_candidates,
 };
 
 /// The name of the chore.
@@ -61,7 +62,7 @@ impl Source {
 pub struct Refresh {
     sources: Arc<[Source]>,
     offers: Offers,
-    rules: Rules,
+    rules: WithdrawalRules,
     every: Duration,
     pushes: Pushes,
     verdicts: Verdicts,
@@ -69,20 +70,20 @@ pub struct Refresh {
 
 /// What came of asking registries.
 struct Findings {
-    asked: BTreeMap<String, Asked>,
+    asked: BTreeMap<String, ListOutcome>,
     /// What was read.
     fresh: BTreeMap<SpecName, Terms>,
     used: BTreeSet<SpecName>,
     configured: BTreeSet<String>,
-    rules: Rules,
+    rules: WithdrawalRules,
     now: Timestamp,
 }
 
 impl Findings {
-    fn facts(&self) -> Facts<'_> {
-        Facts {
+    fn facts(&self) -> RefreshFacts<'_> {
+        RefreshFacts {
             configured: &self.configured,
-            asked: &self.asked,
+            outcomes: &self.asked,
             used: &self.used,
             rules: self.rules,
             now: self.now,
@@ -104,14 +105,19 @@ type Writes<'a, 'b> = Option<&'a Turn<'b>>;
 /// What a look at one registry came to.
 struct Looked {
     registry: String,
-    asked: Asked,
+    asked: ListOutcome,
     fresh: BTreeMap<SpecName, Terms>,
 }
 
 impl Refresh {
     /// Of these registries, in the order of the configuration.
     #[must_use]
-    pub fn new(sources: Arc<[Source]>, offers: Offers, rules: Rules, every: Duration) -> Self {
+    pub fn new(
+        sources: Arc<[Source]>,
+        offers: Offers,
+        rules: WithdrawalRules,
+        every: Duration,
+    ) -> Self {
         Self {
             sources,
             offers,
@@ -129,7 +135,7 @@ impl Refresh {
         self
     }
 
-    pub(super) fn rules(&self) -> Rules {
+    pub(super) fn rules(&self) -> WithdrawalRules {
         self.rules
     }
 
@@ -137,31 +143,31 @@ impl Refresh {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self, ledger: &Ledger) -> Result<Vec<Change>> {
+    pub async fn plan(&self, ledger: &Collections) -> TaskResult<Vec<RegistryChange>> {
         let (records, known) = Self::known(ledger).await?;
         let findings = self.find(ledger, &records, &known, None).await?;
-        let plan = move || sutler_registry::plan(&known, &findings.facts());
-        Ok(aside(plan).await?)
+        let plan = move || sutler_registry::reconcile(&known, &findings.facts());
+        Ok(run_blocking(plan).await?)
     }
 
     /// All records, and what the rules see of them.
-    async fn known(ledger: &Ledger) -> Result<(Records, Registries)> {
+    async fn known(ledger: &Collections) -> TaskResult<(Records, KnownRegistries)> {
         let records = Records::read(ledger).await?;
         let known = move || {
             let known = records.known();
             (records, known)
         };
-        Ok(aside(known).await?)
+        Ok(run_blocking(known).await?)
     }
 
     /// Asks registries, and whoever else must be asked before anything can be decided.
     async fn find(
         &self,
-        ledger: &Ledger,
+        ledger: &Collections,
         records: &Records,
-        known: &Registries,
+        known: &KnownRegistries,
         writes: Writes<'_, '_>,
-    ) -> Result<Findings> {
+    ) -> TaskResult<Findings> {
         let (asked, fresh) = self.ask_all(records, known, writes).await?;
         let now = Timestamp::now();
         Ok(Findings {
@@ -182,13 +188,13 @@ impl Refresh {
     /// The specs that instances were made of, as far as it matters.
     async fn used(
         &self,
-        ledger: &Ledger,
+        ledger: &Collections,
         records: &Records,
-        known: &Registries,
-        asked: &BTreeMap<String, Asked>,
+        known: &KnownRegistries,
+        asked: &BTreeMap<String, ListOutcome>,
         now: Timestamp,
-    ) -> Result<BTreeSet<SpecName>> {
-        let names = in_question(known, asked, self.rules, now);
+    ) -> TaskResult<BTreeSet<SpecName>> {
+        let names = usage_candidates(known, asked, self.rules, now);
         if names.is_empty() {
             return Ok(names);
         }
@@ -199,10 +205,10 @@ impl Refresh {
     async fn ask_all(
         &self,
         records: &Records,
-        known: &Registries,
+        known: &KnownRegistries,
         writes: Writes<'_, '_>,
-    ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, Terms>)> {
-        let mut looks: Vec<BoxFuture<'_, Result<Looked>>> = Vec::new();
+    ) -> TaskResult<(BTreeMap<String, ListOutcome>, BTreeMap<SpecName, Terms>)> {
+        let mut looks: Vec<BoxFuture<'_, TaskResult<Looked>>> = Vec::new();
         for source in self.sources.iter() {
             looks.push(Box::pin(self.look(source, records, known, writes)));
         }
@@ -220,9 +226,9 @@ impl Refresh {
         &self,
         source: &Source,
         records: &Records,
-        known: &Registries,
+        known: &KnownRegistries,
         writes: Writes<'_, '_>,
-    ) -> Result<Looked> {
+    ) -> TaskResult<Looked> {
         let registry = source.registry.name();
         let offer = version::offer_of(registry, self.offers.all.clone());
         let known_as = |item: &Item| {
@@ -238,12 +244,12 @@ impl Refresh {
             is_known.then_some(digest)
         };
         let (mut items, mut fresh) = (BTreeMap::new(), BTreeMap::new());
-        let all = match look_through(source.registry.as_ref(), &known_as, source.at_once).await {
+        let all = match scan_items(source.registry.as_ref(), &known_as, source.at_once).await {
             Ok(all) => all,
             Err(fault) => {
                 return Ok(Looked {
                     registry: registry.to_owned(),
-                    asked: Asked::Failed(sentence(&fault.to_string())),
+                    asked: ListOutcome::Failed(sentence(&fault.to_string())),
                     fresh,
                 });
             }
@@ -269,43 +275,48 @@ impl Refresh {
         }
         Ok(Looked {
             registry: registry.to_owned(),
-            asked: Asked::Complete(items),
+            asked: ListOutcome::Complete(items),
             fresh,
         })
     }
 
     /// What is made of one item.
-    fn made_of(&self, source: &Source, item: &str, found: Found) -> (Option<Seen>, Option<Fresh>) {
+    fn made_of(
+        &self,
+        source: &Source,
+        item: &str,
+        found: ScannedItem,
+    ) -> (Option<ItemOutcome>, Option<Fresh>) {
         let name = SpecName::new(source.registry.name(), item);
         let seen = match found.state {
-            State::Known(digest) => match self.verdicts.of(&name, &digest) {
-                None => Some(Seen::Same),
+            ItemState::Known(digest) => match self.verdicts.of(&name, &digest) {
+                None => Some(ItemOutcome::Same),
                 Some(verdict) => Some(verdict.seen()),
             },
-            State::Read(spec) => match self.read(source, &name, &spec) {
+            ItemState::Read(spec) => match self.read(source, &name, &spec) {
                 Ok(read) => {
                     let digest = spec.digest.to_string();
                     let wants = read.wants.clone();
-                    return (Some(Seen::Good { digest, wants }), Some(read));
+                    return (Some(ItemOutcome::Good { digest, wants }), Some(read));
                 }
                 Err(why) => {
                     let verdict = Verdict::Faulty(why.clone());
                     self.verdicts.add(&name, &spec.digest, verdict);
-                    Some(Seen::Faulty(why))
+                    Some(ItemOutcome::Faulty(why))
                 }
             },
-            State::Failed(fault) => self.failed(&name, &fault),
+            ItemState::Failed(fault) => self.failed(&name, &fault),
         };
         (seen, None)
     }
 
     /// `None`: it counts as not listed.
-    fn failed(&self, name: &SpecName, fault: &ItemFault) -> Option<Seen> {
+    fn failed(&self, name: &SpecName, fault: &ItemError) -> Option<ItemOutcome> {
         let why = sentence(&fault.to_string());
         let verdict = match fault {
-            ItemFault::Gone(_) => return None,
-            ItemFault::NotABundle { .. } => Verdict::NotABundle(why),
-            ItemFault::Malformed { .. } | ItemFault::Denied(_) | ItemFault::Transient(_) => {
+            ItemError::Gone(_) => return None,
+            ItemError::NotABundle { .. } => Verdict::NotABundle(why),
+            ItemError::Malformed { .. } | ItemError::Denied(_) | ItemError::Transient(_) => {
                 Verdict::Faulty(why)
             }
         };
@@ -328,7 +339,7 @@ impl Refresh {
 }
 
 #[async_trait]
-impl Chore for Refresh {
+impl PeriodicTask for Refresh {
     fn name(&self) -> &str {
         REFRESH
     }
@@ -337,13 +348,13 @@ impl Chore for Refresh {
         self.every
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
         for _ in 0..TRIES {
             if self.turned(cx).await? {
                 return Ok(());
             }
         }
-        Err(Error::failed(
+        Err(TaskError::failed(
             "others keep writing what is known of registries; the next turn reads it again",
         ))
     }
@@ -351,8 +362,8 @@ impl Chore for Refresh {
 
 impl Refresh {
     /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
-    async fn turned(&self, cx: &ChoreCx) -> Result<bool> {
-        let ledger = cx.ledger();
+    async fn turned(&self, cx: &TaskContext) -> TaskResult<bool> {
+        let ledger = cx.collections();
         let (records, known) = Self::known(ledger).await?;
         let turn = Turn {
             writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
@@ -360,7 +371,7 @@ impl Refresh {
         };
         let finds = self.find(ledger, &records, &known, Some(&turn));
         let findings = self.told_along(cx, &turn.looked, finds).await?;
-        let next = aside(move || Next::of(known, findings)).await?;
+        let next = run_blocking(move || Next::of(known, findings)).await?;
         cx.progress(&format!("writing {} changes", next.changes.len()))
             .await?;
         let written = write(turn.writer.into_inner(), &records, &next).await;
@@ -368,17 +379,17 @@ impl Refresh {
         if written {
             next.changes.iter().for_each(tell);
         }
-        aside(move || drop((records, next))).await?;
+        run_blocking(move || drop((records, next))).await?;
         Ok(written)
     }
 
     /// Says from time to time how far it is.
     async fn told_along<T>(
         &self,
-        cx: &ChoreCx,
+        cx: &TaskContext,
         looked: &AtomicUsize,
-        finds: impl Future<Output = Result<T>> + Send,
-    ) -> Result<T> {
+        finds: impl Future<Output = TaskResult<T>> + Send,
+    ) -> TaskResult<T> {
         let mut finds = std::pin::pin!(finds);
         let names: Vec<&str> = self.sources.iter().map(|it| it.registry.name()).collect();
         if names.is_empty() {
@@ -398,19 +409,19 @@ impl Refresh {
 
 /// What is to be written.
 struct Next {
-    changes: Vec<Change>,
+    changes: Vec<RegistryChange>,
     /// What may have changed, as it was.
-    before: BTreeMap<SpecName, Option<Arc<Held>>>,
-    after: Registries,
+    before: BTreeMap<SpecName, Option<Arc<KnownSpec>>>,
+    after: KnownRegistries,
     fresh: BTreeMap<SpecName, Terms>,
 }
 
 impl Next {
     /// What comes of what was found.
-    fn of(mut known: Registries, findings: Findings) -> Self {
+    fn of(mut known: KnownRegistries, findings: Findings) -> Self {
         let changes = refresh(&known, &findings.facts());
         let mut before = BTreeMap::new();
-        for name in changes.iter().filter_map(Change::spec) {
+        for name in changes.iter().filter_map(RegistryChange::spec) {
             let was = || known.held(name).cloned();
             before.entry(name.clone()).or_insert_with(was);
         }
@@ -425,12 +436,12 @@ impl Next {
 }
 
 /// Writes what is other than before. `false`: somebody else wrote meanwhile.
-async fn write(mut writer: Writer<'_>, records: &Records, next: &Next) -> Result<bool> {
+async fn write(mut writer: Writer<'_>, records: &Records, next: &Next) -> TaskResult<bool> {
     for (name, was) in &next.before {
         let held = next.after.held(name).filter(|it| Some(*it) != was.as_ref());
         let record = held.and_then(|held| record_of(name, held, records, &next.fresh));
         if let Some(record) = record {
-            let was = records.specs.get(name).map(|it| it.stamp);
+            let was = records.specs.get(name).map(|it| it.revision);
             writer.put_spec(name, was, &record).await?;
         }
     }
@@ -438,8 +449,8 @@ async fn write(mut writer: Writer<'_>, records: &Records, next: &Next) -> Result
         let was = records.registries.get(registry);
         let its = without_specs(its);
         // What was pushed is of no registry that is asked.
-        if registry != PUSHED && was.is_none_or(|was| was.value != its) {
-            writer.put_registry(registry, was.map(|it| it.stamp), its);
+        if registry != PUSHED_REGISTRY && was.is_none_or(|was| was.value != its) {
+            writer.put_registry(registry, was.map(|it| it.revision), its);
         }
     }
     writer.end().await
@@ -448,7 +459,7 @@ async fn write(mut writer: Writer<'_>, records: &Records, next: &Next) -> Result
 /// What is to be written of a spec; nothing, if it was neither read nor written before.
 fn record_of(
     name: &SpecName,
-    held: &Arc<Held>,
+    held: &Arc<KnownSpec>,
     records: &Records,
     fresh: &BTreeMap<SpecName, Terms>,
 ) -> Option<SpecRecord> {
@@ -476,13 +487,15 @@ fn sentence(said: &str) -> String {
 }
 
 /// Tells a change, once it is written down.
-pub(super) fn tell(change: &Change) {
+pub(super) fn tell(change: &RegistryChange) {
     measure::changed(change);
     let registry = change.registry();
     let word = change.word();
     match (change.is_trouble(), change) {
         (true, _) => tracing::warn!(registry, change = word, "{change}"),
-        (false, Change::Listed { .. }) => tracing::debug!(registry, change = word, "{change}"),
+        (false, RegistryChange::Listed { .. }) => {
+            tracing::debug!(registry, change = word, "{change}")
+        }
         (false, _) => tracing::info!(registry, change = word, "{change}"),
     }
 }

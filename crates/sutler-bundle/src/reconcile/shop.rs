@@ -26,9 +26,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use sutler_broker::{
-    Entry, Keeper, Ledger, LedgerFault, Offering, Running, Stamp, Standing, aside, live_aside,
+    CatalogSource, CollectionItem, Collections, CollectionsError, Offering, PlanAvailability,
+    Revision, Running, run_blocking, run_in_background,
 };
-use sutler_registry::{Change, SpecName};
+use sutler_registry::{RegistryChange, SpecName};
 
 /// How often it is looked whether something else is written down.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -58,7 +59,7 @@ pub struct ShopParts {
 pub enum ShopFault {
     /// The records cannot be read.
     #[error(transparent)]
-    Ledger(#[from] LedgerFault),
+    Collections(#[from] CollectionsError),
     /// The process ends.
     #[error("the process stops: {0}")]
     Stopping(#[from] tokio::task::JoinError),
@@ -74,7 +75,7 @@ pub enum ShopFault {
 pub struct Shop {
     parts: Arc<ShopParts>,
     running: Running,
-    ledger: Ledger,
+    ledger: Collections,
     window: tokio::sync::Mutex<Window>,
     /// As it was last read, for whoever asks what is known.
     read: RwLock<Read>,
@@ -91,7 +92,7 @@ impl Shop {
         folders: Arc<Snapshot>,
     ) -> Result<Arc<Self>, ShopFault> {
         measure::describe();
-        let ledger = running.ledger().ok_or(ShopFault::NoLedger)?;
+        let ledger = running.collections().ok_or(ShopFault::NoLedger)?;
         let shop = Arc::new(Self {
             parts: Arc::new(parts),
             ledger,
@@ -106,7 +107,7 @@ impl Shop {
         shop.read_again(&mut window).await?;
         shop.publish(&mut window).await?;
         drop(window);
-        shop.running.keep_catalog(shop.clone());
+        shop.running.set_catalog_source(shop.clone());
         Ok(shop)
     }
 
@@ -135,8 +136,8 @@ impl Shop {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn view(&self) -> Result<RegistriesView, LedgerFault> {
-        let refresh = self.running.chore_status(REFRESH).await?;
+    pub async fn view(&self) -> Result<RegistriesView, CollectionsError> {
+        let refresh = self.running.task_status(REFRESH).await?;
         self.catch_up_or_tell(Haste::WhenServed).await;
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let order = self.order();
@@ -147,7 +148,7 @@ impl Shop {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, LedgerFault> {
+    pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, CollectionsError> {
         let records = Records::read(&self.ledger).await?;
         Ok(view::one(&records, &self.order(), registry))
     }
@@ -156,7 +157,7 @@ impl Shop {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn bundles(&self) -> Result<BundlesView, LedgerFault> {
+    pub async fn bundles(&self) -> Result<BundlesView, CollectionsError> {
         self.catch_up().await;
         let folders = self.window.lock().await.folders.clone();
         let records = Records::read(&self.ledger).await?;
@@ -169,17 +170,18 @@ impl Shop {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self) -> sutler_broker::Result<Vec<Change>> {
+    pub async fn plan(&self) -> sutler_broker::Result<Vec<RegistryChange>> {
         let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
-        live_aside(async move { refresh.plan(&ledger).await }).await?
+        let plan = run_in_background(async move { refresh.plan(&ledger).await }).await?;
+        plan.map_err(sutler_broker::Error::from_task)
     }
 
     /// Has registries asked now; says the number to wait for.
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn refresh(&self) -> Result<u64, LedgerFault> {
-        self.running.ask_for(REFRESH).await
+    pub async fn refresh(&self) -> Result<u64, CollectionsError> {
+        self.running.request_run(REFRESH).await
     }
 
     fn order(&self) -> Vec<String> {
@@ -195,11 +197,11 @@ impl Shop {
 
     /// Takes in every version, those that only instances still need, too. None is read yet.
     async fn fetch_versions(&self) -> Result<(), ShopFault> {
-        let keep = |shelf: &mut Arc<Shelf>, it: Entry<VersionRecord>| {
+        let keep = |shelf: &mut Arc<Shelf>, it: CollectionItem<VersionRecord>| {
             shelf.keep(&it.id, &version::written(it.value));
         };
         let shelf = self.parts.shelf.clone();
-        self.ledger.gather(VERSIONS, shelf, keep).await?;
+        self.ledger.fold(VERSIONS, shelf, keep).await?;
         Ok(())
     }
 
@@ -212,8 +214,9 @@ impl Shop {
     async fn catch_up_with(&self, haste: Haste) -> Result<(), ShopFault> {
         let mut window = self.window.lock().await;
         let now = generation(&self.ledger).await?;
-        let pushed = pushes(&self.ledger).await?.map(|it| it.stamp);
-        let same = now.as_ref().map(|it| it.stamp) == window.generation && pushed == window.pushes;
+        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        let same =
+            now.as_ref().map(|it| it.revision) == window.generation && pushed == window.pushes;
         let whole = now.as_ref().is_none_or(|it| !it.value.dirty);
         let reads = match haste {
             Haste::WhenWhole => !same && whole,
@@ -233,21 +236,21 @@ impl Shop {
     async fn read_again(&self, window: &mut Window) -> Result<bool, ShopFault> {
         let now = generation(&self.ledger).await?;
         let specs = now.as_ref().and_then(|it| it.value.whole());
-        let pushed = pushes(&self.ledger).await?.map(|it| it.stamp);
+        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
         if specs.is_some() && specs == window.specs && pushed == window.pushes {
             // Refreshes with nothing changed are the rule, and there may be thousands of specs.
             let registries = registries(&self.ledger).await?;
             self.write_read().read_again(registries);
             self.measure();
             window.number = now.as_ref().map(|it| it.value.number);
-            window.generation = now.map(|it| it.stamp);
+            window.generation = now.map(|it| it.revision);
             return Ok(false);
         }
         let records = Records::read(&self.ledger).await?;
         let (now, pushed) = (records.generation.clone(), records.pushes);
         let order = self.order();
         let mut made = std::mem::take(&mut window.made);
-        let sorted = aside(move || {
+        let sorted = run_blocking(move || {
             let mut sorted = sort(records, &order);
             let gone = leave(&mut made, &mut sorted.offered);
             (sorted, made, gone)
@@ -274,7 +277,7 @@ impl Shop {
         }
         differs |= window.faults != faults;
         window.faults = faults;
-        window.generation = now.as_ref().map(|it| it.stamp);
+        window.generation = now.as_ref().map(|it| it.revision);
         window.number = now.as_ref().map(|it| it.value.number);
         window.specs = now.and_then(|it| it.value.whole());
         window.pushes = pushed;
@@ -307,19 +310,21 @@ impl Shop {
         while changed.peek().is_some() {
             let some: Vec<(Arc<SpecName>, Wanted)> = changed.by_ref().take(MADE_AT_ONCE).collect();
             let (parts, running) = (self.parts.clone(), self.running.clone());
-            let made = aside(move || {
+            let made = run_blocking(move || {
                 let some = some.into_iter();
                 let make = |(name, it): (Arc<SpecName>, Wanted)| {
                     let made = make(&parts, &running, &name, &it.version);
-                    (made, name, it.stamp)
+                    (made, name, it.revision)
                 };
                 some.map(make)
-                    .collect::<Vec<(Outcome, Arc<SpecName>, Stamp)>>()
+                    .collect::<Vec<(Outcome, Arc<SpecName>, Revision)>>()
             });
-            for (outcome, name, stamp) in made.await? {
+            for (outcome, name, revision) in made.await? {
                 match outcome {
                     Ok((image, offering)) => {
-                        window.made.insert(name.clone(), (stamp, Arc::new(image)));
+                        window
+                            .made
+                            .insert(name.clone(), (revision, Arc::new(image)));
                         window.fresh.insert(name, offering);
                     }
                     Err(why) => faults.push(format!("{name}: {why}")),
@@ -390,16 +395,16 @@ impl Archive for Shop {
 }
 
 #[async_trait]
-impl Keeper for Shop {
+impl CatalogSource for Shop {
     async fn catch_up(&self) {
         self.catch_up_or_tell(Haste::AtOnce).await;
     }
 
-    async fn standing(&self, service_id: &str, plan_id: &str) -> Standing {
-        let refreshing = match self.running.chore_status(REFRESH).await {
+    async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability {
+        let refreshing = match self.running.task_status(REFRESH).await {
             // Before the first is over, nobody knows what there is.
             Ok(status) => {
-                let waits = status.asked > status.served;
+                let waits = status.requested > status.served;
                 status.running_since.is_some() || status.ended.is_none() || waits
             }
             Err(_) => false,
@@ -410,7 +415,7 @@ impl Keeper for Shop {
         }
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let sentence = read.withdrawn.sentence(service_id, plan_id);
-        Standing {
+        PlanAvailability {
             withdrawn: sentence.map(str::to_owned),
             refreshing,
         }

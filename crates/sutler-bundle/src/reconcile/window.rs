@@ -11,7 +11,7 @@ use crate::registry::{ImageOffered, Listed, Snapshot};
 use crate::shelf::Bundle;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use sutler_broker::{BuildError, Footing, Offering, Running, Slot, Stamp};
+use sutler_broker::{BuildError, CatalogPrecondition, Offering, OfferingUpdate, Revision, Running};
 use sutler_osb::ServiceSpec;
 use sutler_registry::SpecName;
 
@@ -23,15 +23,15 @@ const SLICE: usize = 256;
 pub(super) struct Window {
     pub folders: Arc<Snapshot>,
     /// The state of all records that is offered.
-    pub generation: Option<Stamp>,
+    pub generation: Option<Revision>,
     /// The last whole one that is in it.
     pub number: Option<u64>,
     /// What developers had pushed by then.
-    pub pushes: Option<Stamp>,
+    pub pushes: Option<Revision>,
     /// The state of the specs that is offered, where it was whole.
     pub specs: Option<u64>,
     /// What was made of each spec, by the state of its record.
-    pub made: BTreeMap<Arc<SpecName>, (Stamp, Arc<ImageOffered>)>,
+    pub made: BTreeMap<Arc<SpecName>, (Revision, Arc<ImageOffered>)>,
     /// Those of them that were never offered as they are now.
     pub fresh: BTreeMap<Arc<SpecName>, Offering>,
     /// What is wrong with those of which nothing could be made.
@@ -44,8 +44,8 @@ pub(super) struct Window {
 
 /// A whole catalog, as the broker takes it.
 struct Display {
-    slots: Vec<Slot>,
-    footings: Vec<(String, Footing)>,
+    slots: Vec<OfferingUpdate>,
+    footings: Vec<(String, CatalogPrecondition)>,
     snapshot: Snapshot,
     shown: HashMap<String, String>,
 }
@@ -79,17 +79,17 @@ impl Window {
         let (mut slots, shown) = self.folder_slots(running)?;
         let mut footings = Vec::with_capacity(self.made.len());
         let mut images = HashMap::with_capacity(self.made.len());
-        for (nth, (name, (stamp, image))) in self.made.iter().enumerate() {
+        for (nth, (name, (revision, image))) in self.made.iter().enumerate() {
             if nth % SLICE == 0 {
                 tokio::task::yield_now().await;
             }
             let service_id = &image.service_id;
-            let new = self.fresh.remove(name).map(Slot::New);
-            slots.push(new.unwrap_or_else(|| Slot::Same(service_id.clone())));
-            let footing = Footing {
+            let new = self.fresh.remove(name).map(OfferingUpdate::New);
+            slots.push(new.unwrap_or_else(|| OfferingUpdate::Same(service_id.clone())));
+            let footing = CatalogPrecondition {
                 collection: SPECS,
                 id: id_of(name),
-                stamp: *stamp,
+                revision: *revision,
             };
             footings.push((service_id.clone(), footing));
             images.insert(service_id.clone(), image.clone());
@@ -140,14 +140,14 @@ impl Window {
     fn folder_slots(
         &self,
         running: &Running,
-    ) -> Result<(Vec<Slot>, HashMap<String, String>), BuildError> {
+    ) -> Result<(Vec<OfferingUpdate>, HashMap<String, String>), BuildError> {
         let mut slots = Vec::new();
         let mut shown = HashMap::new();
         for Listed { bundle, spec, .. } in &self.folders.listed {
             let id = spec.id.clone().unwrap_or_default();
             slots.push(match self.shown.get(&id) == Some(&bundle.digest) {
-                true => Slot::Same(id.clone()),
-                false => Slot::New(running.check_offering(spec.clone())?),
+                true => OfferingUpdate::Same(id.clone()),
+                false => OfferingUpdate::New(running.check_offering(spec.clone())?),
             });
             shown.insert(id, bundle.digest.clone());
         }

@@ -4,11 +4,10 @@
 
 use super::order::KeptSecret;
 use crate::action::Action;
-use crate::catalog::{Offer, offering};
+use crate::catalog::{Offer, compile_schemas, offering};
 use crate::manifest::{Manifest, accepts_change, refuse_reserved};
 use serde_json::{Map, Value};
-use sutler_broker::ParameterSchemas;
-use sutler_osb::{Catalog, Parameters};
+use sutler_osb::Catalog;
 
 /// What is asked of a bundle.
 pub(super) struct Asked<'a> {
@@ -49,12 +48,12 @@ pub(super) fn accepts(
             names.join(", ")
         ));
     };
-    let schemas = ParameterSchemas::compile(&plan).map_err(|fault| fault.to_string())?;
-    let parameters = Parameters(asked.parameters.clone());
+    let schemas = compile_schemas(&plan).map_err(|fault| fault.to_string())?;
+    let parameters = asked.parameters;
     match asked.action {
-        Action::Provision => schemas.check_provision(&parameters)?,
+        Action::Provision => schemas.check_provision(parameters)?,
         Action::Update => {
-            schemas.check_update(&parameters)?;
+            schemas.check_update(parameters)?;
             fits(manifest, asked.plan, asked.there, asked.parameters)?;
             if let Some(before) = asked.before.filter(|it| *it != asked.plan) {
                 leads_to(manifest, before, asked.plan)?;
@@ -66,7 +65,7 @@ pub(super) fn accepts(
                 asked.plan
             ));
         }
-        Action::Bind => schemas.check_bind(&parameters)?,
+        Action::Bind => schemas.check_bind(parameters)?,
         Action::Unbind | Action::Deprovision => return Ok(()),
     }
     refuse_reserved(asked.parameters).map_err(|clause| whole(&clause))

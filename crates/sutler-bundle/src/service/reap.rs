@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_broker::{Fate, Running};
+use sutler_broker::{OperationStatus, Running};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -32,13 +32,13 @@ const WITHIN: Duration = Duration::from_secs(30);
 #[async_trait]
 pub trait Fates: Send + Sync + 'static {
     /// What became of an operation; `None`: nobody can tell now.
-    async fn fate(&self, operation: Uuid) -> Option<Fate>;
+    async fn fate(&self, operation: Uuid) -> Option<OperationStatus>;
 }
 
 #[async_trait]
 impl Fates for Running {
-    async fn fate(&self, operation: Uuid) -> Option<Fate> {
-        Running::fate(self, operation).await.ok()
+    async fn fate(&self, operation: Uuid) -> Option<OperationStatus> {
+        self.operation_status(operation).await.ok()
     }
 }
 
@@ -234,14 +234,14 @@ enum Verdict {
 }
 
 /// Decides by what became of the operation, whether a hook is at work, and how often it was looked at.
-fn verdict(fate: Option<Fate>, at_work: bool, looks: u32) -> Verdict {
+fn verdict(fate: Option<OperationStatus>, at_work: bool, looks: u32) -> Verdict {
     match (fate, at_work) {
-        (Some(Fate::Ended | Fate::Unknown), false) => Verdict::Remove,
+        (Some(OperationStatus::Ended | OperationStatus::Unknown), false) => Verdict::Remove,
         // A hook is at work until its operation ends: somebody on another replica has abandoned it.
-        (Some(Fate::Ended), true) => Verdict::Stop,
-        (Some(Fate::Unknown | Fate::Open), true) => Verdict::Leave,
-        (Some(Fate::Open), false) if looks >= LOOKS_MAX => Verdict::Leave,
-        (Some(Fate::Open), false) | (None, _) => Verdict::Wait,
+        (Some(OperationStatus::Ended), true) => Verdict::Stop,
+        (Some(OperationStatus::Unknown | OperationStatus::Open), true) => Verdict::Leave,
+        (Some(OperationStatus::Open), false) if looks >= LOOKS_MAX => Verdict::Leave,
+        (Some(OperationStatus::Open), false) | (None, _) => Verdict::Wait,
     }
 }
 
@@ -252,23 +252,26 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::{LOOKS_MAX, Verdict, verdict};
-    use sutler_broker::Fate;
+    use sutler_broker::OperationStatus;
 
     #[test]
     fn a_run_is_removed_only_when_its_end_is_written_down_and_nobody_is_at_work_with_it() {
         let table = [
-            (Some(Fate::Ended), false, Verdict::Remove),
-            (Some(Fate::Ended), true, Verdict::Stop),
-            (Some(Fate::Unknown), false, Verdict::Remove),
-            (Some(Fate::Unknown), true, Verdict::Leave),
-            (Some(Fate::Open), false, Verdict::Wait),
-            (Some(Fate::Open), true, Verdict::Leave),
+            (Some(OperationStatus::Ended), false, Verdict::Remove),
+            (Some(OperationStatus::Ended), true, Verdict::Stop),
+            (Some(OperationStatus::Unknown), false, Verdict::Remove),
+            (Some(OperationStatus::Unknown), true, Verdict::Leave),
+            (Some(OperationStatus::Open), false, Verdict::Wait),
+            (Some(OperationStatus::Open), true, Verdict::Leave),
             (None, false, Verdict::Wait),
             (None, true, Verdict::Wait),
         ];
         for (fate, at_work, expected) in table {
             assert_eq!(verdict(fate, at_work, 1), expected, "{fate:?}, {at_work}");
         }
-        assert_eq!(verdict(Some(Fate::Open), false, LOOKS_MAX), Verdict::Leave);
+        assert_eq!(
+            verdict(Some(OperationStatus::Open), false, LOOKS_MAX),
+            Verdict::Leave
+        );
     }
 }

@@ -5,18 +5,16 @@
 //! and the layout's number is written last. Procedures carry the number of their version in their name,
 //! and a new layout leaves the old ones for replicas that have not been replaced yet.
 
-use super::answers::trouble_of;
-use super::connect::Server;
-use crate::settings::OpenError;
-use crate::trouble::Trouble;
+use super::MySqlDialect;
+use crate::dialect::Dialect as _;
+use crate::error::SqlError;
+use crate::settings::SqlOpenError;
 use sqlx::mysql::MySqlConnection;
-use sqlx::{Connection, Executor, Row};
-use std::time::Duration;
-use sutler_journal::Layout;
-use tokio::time::timeout;
+use sqlx::{Executor, Row};
+use std::sync::atomic::Ordering;
 
 /// Each takes the tables from the layout before it to its own number, counted from 1.
-const LAYOUTS: [&[&str]; 1] = [&[
+pub(super) const LAYOUTS: [&[&str]; 1] = [&[
     include_str!("layout_1/tables.sql"),
     include_str!("layout_1/commit.sql"),
     include_str!("layout_1/work.sql"),
@@ -35,37 +33,21 @@ const VERSION: &str = "SELECT CAST(VERSION() AS CHAR),
 /// The oldest servers that pass over locked rows.
 const NEEDED: &str = "MySQL 8 or later, or MariaDB 10.6 or later";
 
-/// Makes the tables or brings them up to date; nothing is written if they are. Says what was found.
-pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, OpenError> {
-    let unreachable = |said: String| OpenError::Unreachable {
-        server: server.name(),
-        said,
-    };
-    let mut db = match timeout(within, server.connect_for_migration()).await {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(cause)) => return Err(unreachable(said(cause))),
-        Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
-    };
-    examine(&mut db, server).await?;
-    let failed = |cause| OpenError::Layout {
-        server: server.name(),
+/// Creates or upgrades the tables. Returns the layout found.
+pub(super) async fn upgrade(
+    db: &mut MySqlConnection,
+    dialect: &MySqlDialect,
+) -> Result<i64, SqlOpenError> {
+    examine(db, dialect).await?;
+    let failed = |cause| SqlOpenError::Layout {
+        server: dialect.name(),
         said: said(cause),
     };
-    let found = upgrade(&mut db).await.map_err(failed)?;
-    let known = LAYOUTS.len() as i64;
-    if found > known {
-        return Err(OpenError::Newer {
-            server: server.name(),
-            found,
-            known,
-        });
-    }
-    drop(db.close().await);
-    Ok(crate::codec::layout(found, known))
+    add_missing(db).await.map_err(failed)
 }
 
 /// Refuses a server that is too old.
-async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), OpenError> {
+async fn examine(db: &mut MySqlConnection, dialect: &MySqlDialect) -> Result<(), SqlOpenError> {
     let read = async {
         let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
         let version: String = row.try_get_unchecked(0)?;
@@ -74,21 +56,23 @@ async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), OpenEr
     };
     let (version, flush) = read
         .await
-        .map_err(|cause: sqlx::Error| OpenError::Unreachable {
-            server: server.name(),
+        .map_err(|cause: sqlx::Error| SqlOpenError::Unreachable {
+            server: dialect.name(),
             said: said(cause),
         })?;
     if !is_fit(&version) {
-        return Err(OpenError::Unfit {
-            server: server.name(),
+        return Err(SqlOpenError::Unfit {
+            server: dialect.name(),
             found: version,
             needed: NEEDED,
         });
     }
-    server.set_mariadb(version.contains("MariaDB"));
+    dialect
+        .mariadb
+        .store(version.contains("MariaDB"), Ordering::Relaxed);
     if flush != 1 {
         tracing::warn!(
-            server = server.name(),
+            server = dialect.name(),
             "innodb_flush_log_at_trx_commit is not 1: a power cut may lose what was acknowledged; set it"
         );
     }
@@ -108,7 +92,7 @@ fn is_fit(version: &str) -> bool {
 }
 
 /// Does what is missing, under the lock; the layout that was found.
-async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
+async fn add_missing(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
     db.execute(LOCK).await?;
     db.execute(MAKE_LAYOUT).await?;
     let found: i64 = db.fetch_one(FIND_LAYOUT).await?.try_get_unchecked(0)?;
@@ -126,10 +110,7 @@ async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
 
 /// The server's words.
 fn said(cause: sqlx::Error) -> String {
-    match trouble_of(cause) {
-        Trouble::Refused { code, said } => format!("{code}: {said}"),
-        Trouble::Lost(said) | Trouble::Unsent(said) | Trouble::Odd(said) => said,
-    }
+    SqlError::of::<MySqlDialect>(cause).said()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! An input of one line is a token as it is sent. One of several lines is a header, claims and all the
 //! rest: they are encoded here, so that changes reach what stands inside.
 
-use super::requests::{CATALOG, Obliging};
+use super::requests::{AcceptingService, CATALOG};
 use super::{Check, Verdict};
 use crate::properties::refused;
 use axum::Router;
@@ -14,7 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use std::sync::Arc;
-use sutler_broker::{Auth, Broker, Issuer, KeySet, Proofs};
+use sutler_broker::{Auth, AuthMethods, Broker, Issuer, KeySet};
 use sutler_osb::{Catalog, from_json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
@@ -76,13 +76,13 @@ pub(super) fn tokens() -> Box<dyn Check> {
     let runtime = runtime.expect("a runtime can be made");
     let keys = KeySet::parse(KEYS.as_bytes()).expect("a key set");
     let issuer = Issuer::new("https://i", "a").scope("use").keys(keys);
-    let auth = Auth::any_of(Proofs {
+    let auth = Auth::any_of(AuthMethods {
         issuers: vec![issuer],
-        ..Proofs::default()
+        ..AuthMethods::default()
     });
     let catalog: Catalog = from_json(CATALOG.as_bytes()).expect("the catalog is valid");
     let broker = Broker::new(catalog)
-        .untyped_service("s", Arc::new(Obliging))
+        .untyped_service("s", Arc::new(AcceptingService))
         .in_memory()
         .auth(auth.expect("the issuer can be trusted"));
     let router = runtime.block_on(broker.into_router());

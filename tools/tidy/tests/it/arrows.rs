@@ -5,16 +5,26 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("sutler-yaml", &[]),
+    ("sutler-schema", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
     ("sutler-store-sql", &["sutler-journal"]),
     ("sutler-store-etcd", &["sutler-journal"]),
+    ("sutler-server", &[]),
+    ("sutler-records", &["sutler-journal"]),
     (
         "sutler-broker",
-        &["sutler-osb", "sutler-journal", "sutler-yaml"],
+        &[
+            "sutler-osb",
+            "sutler-journal",
+            "sutler-records",
+            "sutler-server",
+            "sutler-schema",
+            "sutler-yaml",
+        ],
     ),
     ("sutler-client", &["sutler-osb"]),
     ("sutler-servers", &[]),
@@ -25,11 +35,12 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "sutler-broker",
             "sutler-osb",
             "sutler-registry",
+            "sutler-schema",
             "sutler-yaml",
         ],
     ),
     ("sutler-registry", &["sutler-yaml"]),
-    ("sutler-check", &["sutler-client"]),
+    ("sutler-check", &["sutler-client", "sutler-schema"]),
     (
         "sutler",
         &[
@@ -44,6 +55,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",
+            "sutler-server",
             "sutler-yaml",
         ],
     ),
@@ -52,9 +64,9 @@ const ALLOWED: [(&str, &[&str]); 14] = [
 /// Crates of others that only some of the product may depend on: each marks a seam.
 const RESERVED: [(&str, &[&str]); 9] = [
     ("serde-saphyr", &["sutler-yaml"]),
-    ("axum", &["sutler-broker"]),
-    ("hyper", &["sutler-broker"]),
-    ("hyper-util", &["sutler-broker"]),
+    ("axum", &["sutler-server", "sutler-broker"]),
+    ("hyper", &["sutler-server", "sutler-broker"]),
+    ("hyper-util", &["sutler-server"]),
     ("rusqlite", &["sutler-store-sqlite"]),
     ("mongodb", &["sutler-store-mongodb"]),
     ("bollard", &["sutler-bundle"]),
@@ -67,6 +79,8 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-sql",
             "sutler-store-etcd",
             "sutler-store-mongodb",
+            "sutler-server",
+            "sutler-records",
             "sutler-broker",
             "sutler-bundle",
             "sutler-registry",

@@ -1,14 +1,16 @@
 //! Several users, by password and by hash: who comes in, who is told to wait, and what replaces them.
 
 use super::basic;
-use crate::kit::request::Ask;
-use crate::kit::{Kit, on_each_store_with};
+use crate::fixture::request::Ask;
+use crate::fixture::{Fixture, on_each_store_with};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::LazyLock;
-use sutler_broker::{Auth, AuthFault, Broker, BuildError, Caller, Endpoint, Replacement, Users};
-use sutler_broker::{Via, hash_password};
+use sutler_broker::{
+    Auth, AuthConfigError, Broker, BuildError, Caller, Endpoint, Replacement, Users,
+};
+use sutler_broker::{AuthMethod, hash_password};
 
 /// Takes some time to make: once for all tests.
 static HASH: LazyLock<String> =
@@ -41,7 +43,7 @@ fn set_up(broker: Broker) -> Broker {
     broker.auth(users()).replace(Endpoint::Catalog, WhoAmI)
 }
 
-fn as_user(kit: &Kit, pair: &str) -> Ask {
+fn as_user(kit: &Fixture, pair: &str) -> Ask {
     kit.catalog().header("Authorization", &basic(pair))
 }
 
@@ -118,9 +120,11 @@ async fn many_first_requests_of_one_user_at_once_all_come_in() {
 #[tokio::test]
 async fn a_broker_with_a_user_that_cannot_be_does_not_start() {
     for (user, password) in [("", "p"), ("a:b", "p"), ("u", "")] {
-        let broker = Broker::new(crate::kit::catalog_of(crate::kit::fixture::catalog()))
-            .in_memory()
-            .basic_auth(user, password);
+        let broker = Broker::new(crate::fixture::catalog_of(
+            crate::fixture::test_catalog::catalog(),
+        ))
+        .in_memory()
+        .basic_auth(user, password);
         let said = match broker.start().await {
             Err(BuildError::Auth(fault)) => fault.to_string(),
             Err(error) => panic!("another fault: {error}"),
@@ -134,7 +138,10 @@ async fn a_broker_with_a_user_that_cannot_be_does_not_start() {
     let twice = Users::new()
         .with_password("u", &"p".into())
         .and_then(|users| users.with_hash("u", &HASH));
-    assert_eq!(twice.err(), Some(AuthFault::DuplicateUser("u".to_owned())));
+    assert_eq!(
+        twice.err(),
+        Some(AuthConfigError::DuplicateUser("u".to_owned()))
+    );
 }
 
 #[test]
@@ -145,5 +152,5 @@ fn nothing_secret_is_printed() {
         !printed.contains("password\"") && !printed.contains("argon2"),
         "{printed}"
     );
-    assert_eq!(Via::Basic.word(), "basic");
+    assert_eq!(AuthMethod::Basic.word(), "basic");
 }

@@ -7,8 +7,8 @@ use super::super::withdrawn::Withdrawn;
 use crate::registry::ImageOffered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use sutler_broker::Stamp;
-use sutler_registry::{Known, PUSHED, Registries, SpecName, offered};
+use sutler_broker::Revision;
+use sutler_registry::{KnownRegistries, KnownRegistry, PUSHED_REGISTRY, SpecName, offered_specs};
 
 /// Records, sorted by what is to be done about them.
 pub(super) struct Sorted {
@@ -22,17 +22,17 @@ pub(super) struct Sorted {
 /// Takes a processor for a while if there are many. What is needed no more is let go one by one.
 pub(super) fn sort(records: Records, order: &[String]) -> Sorted {
     let registries = records.registries.into_iter();
-    let mut known = Registries(registries.map(|(name, it)| (name, it.value)).collect());
+    let mut known = KnownRegistries(registries.map(|(name, it)| (name, it.value)).collect());
     let mut all = BTreeMap::new();
     let mut withdrawn = Withdrawn::default();
-    for (name, Written { value, stamp }) in records.specs {
+    for (name, Written { value, revision }) in records.specs {
         withdrawn.add(&value);
         let its = known.0.entry(name.registry.clone()).or_default();
         its.specs.insert(name.item.clone(), value.held);
         let version = value.version;
-        all.insert(name, Wanted { stamp, version });
+        all.insert(name, Wanted { revision, version });
     }
-    let offered = offered(&known, order);
+    let offered = offered_specs(&known, order);
     let counts = view::counts(&known, &offered);
     let named = offered.specs.iter();
     let wanted = named
@@ -55,18 +55,18 @@ pub(super) fn sort(records: Records, order: &[String]) -> Sorted {
 
 /// A spec of which something is to be made.
 pub(super) struct Wanted {
-    pub(super) stamp: Stamp,
+    pub(super) revision: Revision,
     pub(super) version: String,
 }
 
 /// Leaves what is as it was, and takes it out of what is to be made. Whether anything is gone.
 pub(super) fn leave(
-    made: &mut BTreeMap<Arc<SpecName>, (Stamp, Arc<ImageOffered>)>,
+    made: &mut BTreeMap<Arc<SpecName>, (Revision, Arc<ImageOffered>)>,
     offered: &mut BTreeMap<Arc<SpecName>, Wanted>,
 ) -> bool {
     let before = made.len();
-    made.retain(|name, (stamp, _)| {
-        let stays = offered.get(name).is_some_and(|it| it.stamp == *stamp);
+    made.retain(|name, (revision, _)| {
+        let stays = offered.get(name).is_some_and(|it| it.revision == *revision);
         if stays {
             offered.remove(name);
         }
@@ -79,18 +79,18 @@ pub(super) fn leave(
 #[derive(Default)]
 pub(super) struct Read {
     /// Without specs.
-    pub(super) registries: Registries,
+    pub(super) registries: KnownRegistries,
     pub(super) counts: BTreeMap<String, Counts>,
     pub(super) withdrawn: Withdrawn,
 }
 
 impl Read {
     /// Takes in how registries stand; their specs are as they were. What was pushed is of none that is written.
-    pub(super) fn read_again(&mut self, registries: BTreeMap<String, Written<Known>>) {
+    pub(super) fn read_again(&mut self, registries: BTreeMap<String, Written<KnownRegistry>>) {
         let known = registries.into_iter().map(|(name, it)| (name, it.value));
-        let mut known = Registries(known.collect());
-        if let Some(pushed) = self.registries.0.remove(PUSHED) {
-            known.0.insert(PUSHED.to_owned(), pushed);
+        let mut known = KnownRegistries(known.collect());
+        if let Some(pushed) = self.registries.0.remove(PUSHED_REGISTRY) {
+            known.0.insert(PUSHED_REGISTRY.to_owned(), pushed);
         }
         self.registries = known;
     }

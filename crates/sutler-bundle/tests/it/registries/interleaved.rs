@@ -5,7 +5,7 @@ use super::steps::Conductor;
 use super::town::{Hall, Played, Town, manifest};
 use serde_json::Value;
 use std::sync::Arc;
-use sutler_broker::{Entry, Ledger};
+use sutler_broker::{CollectionItem, Collections};
 use sutler_bundle::{DELETIONS, REFRESH};
 
 const HELLO: &str = "org/hello:latest";
@@ -50,29 +50,29 @@ impl Scene {
 
     /// The versions that are written down, by what their manifests say.
     async fn versions(&self) -> Vec<String> {
-        let keep = |found: &mut Vec<String>, it: Entry<Value>| {
+        let keep = |found: &mut Vec<String>, it: CollectionItem<Value>| {
             let manifest = it.value["manifest"].as_str().unwrap_or_default();
             let version = manifest.split("bundle_version: ").nth(1);
             let version = version.and_then(|it| it.split(',').next());
             found.push(version.unwrap_or_default().to_owned());
         };
-        let found = self.ledger().gather("version", Vec::new(), keep).await;
+        let found = self.ledger().fold("version", Vec::new(), keep).await;
         let mut found = found.expect("the store answers");
         found.sort();
         found
     }
 
-    fn ledger(&self) -> Ledger {
-        self.hall.running.ledger().expect("there are chores")
+    fn ledger(&self) -> Collections {
+        self.hall.running.collections().expect("there are chores")
     }
 
     /// Every version that a spec names is there, and nobody is in the middle of anything.
     async fn holds(&self, when: &str) {
         let ledger = self.ledger();
-        let keep = |named: &mut Vec<_>, it: Entry<Value>| {
+        let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {
             named.push(it.value["version"].as_str().map(str::to_owned));
         };
-        let named = ledger.gather("spec", Vec::new(), keep).await;
+        let named = ledger.fold("spec", Vec::new(), keep).await;
         for version in named.expect("the store answers") {
             let version = version.expect("a spec names its version");
             let found = ledger.get::<Value>("version", &version).await;
@@ -88,7 +88,7 @@ impl Scene {
             .expect("it is written");
         assert_eq!(generation.value["dirty"], false, "{when}");
         for chore in [REFRESH, DELETIONS] {
-            let status = self.hall.running.chore_status(chore).await;
+            let status = self.hall.running.task_status(chore).await;
             let failure = status.expect("the store answers").failure;
             assert_eq!(failure, None, "{when}: {chore}");
         }

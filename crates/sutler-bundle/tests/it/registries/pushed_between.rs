@@ -5,9 +5,9 @@ use super::steps::Conductor;
 use super::town::{Hall, PLAN, Played, Town, manifest};
 use serde_json::Value;
 use std::sync::Arc;
-use sutler_broker::Entry;
+use sutler_broker::CollectionItem;
 use sutler_bundle::{DELETIONS, Pushes, REFRESH};
-use sutler_registry::PUSHED;
+use sutler_registry::PUSHED_REGISTRY;
 
 const OTHER: &str = "org/other:latest";
 const DEVELOPER: &str = "developer";
@@ -80,11 +80,11 @@ impl Workshop {
 
     /// What is offered is there, and nothing failed.
     async fn holds(&self, version: &str, when: &str) {
-        let ledger = self.hall.running.ledger().expect("there are chores");
-        let keep = |named: &mut Vec<_>, it: Entry<Value>| {
+        let ledger = self.hall.running.collections().expect("there are chores");
+        let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {
             named.push(it.value["version"].as_str().map(str::to_owned));
         };
-        let named = ledger.gather("spec", Vec::new(), keep).await;
+        let named = ledger.fold("spec", Vec::new(), keep).await;
         for digest in named.expect("the store answers") {
             let digest = digest.expect("a spec names its version");
             let found = ledger.get::<Value>("version", &digest).await;
@@ -95,11 +95,11 @@ impl Workshop {
             );
         }
         for chore in [REFRESH, DELETIONS] {
-            let status = self.hall.running.chore_status(chore).await;
+            let status = self.hall.running.task_status(chore).await;
             let failure = status.expect("the store answers").failure;
             assert_eq!(failure, None, "{when}: {chore}");
         }
-        assert_eq!(self.hall.specs(PUSHED).await, ["hello"], "{when}");
+        assert_eq!(self.hall.specs(PUSHED_REGISTRY).await, ["hello"], "{when}");
         let (_, catalog) = self.hall.send("GET", "/v2/catalog", Value::Null).await;
         let hello = &catalog["services"][0];
         assert_eq!(hello["name"], "hello", "{when}");

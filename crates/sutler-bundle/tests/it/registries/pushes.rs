@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_bundle::{Action, Pushes, REFRESH};
-use sutler_registry::PUSHED;
+use sutler_registry::PUSHED_REGISTRY;
 
 const NOTHING: [&str; 0] = [];
 
@@ -68,13 +68,13 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
     hall.refresh().await;
     hall.delete().await;
     assert_eq!(
-        hall.specs(PUSHED).await,
+        hall.specs(PUSHED_REGISTRY).await,
         ["hello: its developer deleted it"]
     );
     assert_eq!(hall.deprovision("i").await, 200);
     assert_eq!(town.ran(Action::Deprovision), "hello");
     hall.delete().await;
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await, NOTHING);
     assert_eq!(delete(&hall, &gone).await.0, 404);
 }
 
@@ -112,7 +112,7 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
     registry.hold();
     let asked = other_hall
         .running
-        .ask_for(REFRESH)
+        .request_run(REFRESH)
         .await
         .expect("it answers");
     assert_eq!(hall.push(&manifest("1.0.0")).await.0, 200);
@@ -122,11 +122,11 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
     .await;
     registry.release();
     until("the refresh is over", async || {
-        let status = hall.running.chore_status(REFRESH).await;
+        let status = hall.running.task_status(REFRESH).await;
         status.expect("the store answers").served >= asked
     })
     .await;
-    let status = hall.running.chore_status(REFRESH).await;
+    let status = hall.running.task_status(REFRESH).await;
     assert_eq!(status.expect("the store answers").failure, None);
     assert_eq!(other_hall.provision("i", "").await.0, 201);
     assert_eq!(delete(&other_hall, "/v2/apb").await.0, 204);
@@ -156,10 +156,10 @@ async fn pushes_at_once_are_all_written() {
     );
     let statuses = [pushes.0.0, pushes.1.0, pushes.2.0, pushes.3.0];
     assert_eq!(statuses, [200; 4]);
-    assert_eq!(hall.specs(PUSHED).await.len(), 4);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await.len(), 4);
     assert_eq!(delete(&hall, "/v2/apb").await.0, 204);
     hall.delete().await;
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await, NOTHING);
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_wri
     let form = "/v2/apb";
     let (status, refused) = hall.send("POST", form, json!({ "apbSpec": "x" })).await;
     assert_eq!(status, 400, "{refused}");
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
+    assert_eq!(hall.specs(PUSHED_REGISTRY).await, NOTHING);
     assert_eq!(hall.offers().await, ["other"]);
 }
 
@@ -215,8 +215,8 @@ async fn bootstraps_that_are_asked_for_together_are_done_one_after_the_other() {
     let other_hall = town.open().await;
     registry.push("org/other:latest", &other("2.0.0"));
     let fetched = registry.fetched();
-    let before = hall.running.chore_status(REFRESH).await;
-    let before = before.expect("the store answers").asked;
+    let before = hall.running.task_status(REFRESH).await;
+    let before = before.expect("the store answers").requested;
     let bootstrap = async |hall: &Hall| hall.send("POST", "/v2/bootstrap", Value::Null).await;
     let answers = tokio::join!(bootstrap(&hall), bootstrap(&other_hall), bootstrap(&hall));
     for (status, answer) in [answers.0, answers.1, answers.2] {
@@ -224,7 +224,7 @@ async fn bootstraps_that_are_asked_for_together_are_done_one_after_the_other() {
         assert_eq!(answer, json!({ "msg": "Bootstrap job started" }));
     }
     until("all of them are served", async || {
-        let status = hall.running.chore_status(REFRESH).await;
+        let status = hall.running.task_status(REFRESH).await;
         status.expect("the store answers").served >= before + 3
     })
     .await;

@@ -11,13 +11,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_broker::{Broker, Chore, Running};
+use sutler_broker::{Broker, PeriodicTask, Running};
 use sutler_bundle::{
     Action, BundleService, DELETIONS, Deletions, Limits, Offers, OldPaths, Parts, Pushes, REFRESH,
     Refresh, Runnable, Runners, Shelf, Shop, ShopParts, Snapshot, Source,
 };
 use sutler_journal::{KeyRing, Store};
-use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Rules, Spec};
+use sutler_registry::{
+    Digest, Item, ItemError, ListError, Listing, Registry, Spec, WithdrawalRules,
+};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -41,7 +43,7 @@ pub(crate) fn manifest(version: &str) -> String {
 #[derive(Default)]
 struct Stage {
     items: BTreeMap<String, String>,
-    faults: BTreeMap<String, ItemFault>,
+    faults: BTreeMap<String, ItemError>,
     down: bool,
     fetched: usize,
 }
@@ -77,7 +79,7 @@ impl Played {
         self.stage().items.remove(item);
     }
 
-    pub(crate) fn fails(&self, item: &str, fault: ItemFault) {
+    pub(crate) fn fails(&self, item: &str, fault: ItemError) {
         self.stage().faults.insert(item.to_owned(), fault);
     }
 
@@ -106,11 +108,11 @@ impl Registry for Played {
         &self.name
     }
 
-    async fn list(&self) -> Result<Listing, ListFault> {
+    async fn list(&self) -> Result<Listing, ListError> {
         let _permit = self.gate.acquire().await.expect("never closed");
         let stage = self.stage();
         if stage.down {
-            return Err(ListFault::Unreachable(
+            return Err(ListError::Unreachable(
                 "it does not answer; start it".to_owned(),
             ));
         }
@@ -118,7 +120,7 @@ impl Registry for Played {
         Ok(Listing::complete(items.collect()))
     }
 
-    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
         let stage = self.stage();
         let name = item.to_string();
         if let Some(fault) = stage.faults.get(&name) {
@@ -126,11 +128,11 @@ impl Registry for Played {
         }
         match stage.items.get(&name) {
             Some(manifest) => Ok(Digest::of(manifest.as_bytes())),
-            None => Err(ItemFault::Gone("there is no such tag".to_owned())),
+            None => Err(ItemError::Gone("there is no such tag".to_owned())),
         }
     }
 
-    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
         let digest = self.look_up(item).await?;
         let mut stage = self.stage();
         stage.fetched += 1;
@@ -155,7 +157,7 @@ fn item(name: &str) -> Item {
 pub(crate) struct Town {
     pub(crate) registries: Vec<Arc<Played>>,
     pub(crate) fake: Arc<Fake>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: WithdrawalRules,
     /// Who drives the chores of brokers that are opened from now on.
     pub(crate) conductor: Option<Arc<Conductor>>,
     pub(crate) pushes: Pushes,
@@ -182,7 +184,7 @@ impl Town {
         Self {
             registries: registries.to_vec(),
             fake: Arc::default(),
-            rules: Rules {
+            rules: WithdrawalRules {
                 grace: Duration::ZERO,
                 failures_max: None,
             },
@@ -246,7 +248,7 @@ impl Town {
             Some(conductor) => conductor.tap(self.store.clone()),
             None => self.store.clone(),
         };
-        let driven = |chore: Arc<dyn Chore>| match &self.conductor {
+        let driven = |chore: Arc<dyn PeriodicTask>| match &self.conductor {
             Some(conductor) => conductor.drive(chore),
             None => chore,
         };
@@ -255,9 +257,9 @@ impl Town {
             .shared_store(store, KeyRing::parse(&self.ring).expect("keys"))
             .settings(|it| it.lease = Duration::from_secs(1))
             .without_auth()
-            .awaits_keeper()
-            .chore(driven(refresh.clone()))
-            .chore(driven(Arc::new(deletions)))
+            .with_catalog_source()
+            .periodic_task(driven(refresh.clone()))
+            .periodic_task(driven(Arc::new(deletions)))
             .start()
             .await
             .expect("the broker starts");
@@ -312,7 +314,7 @@ impl Hall {
     /// Has registries asked, and waits until what they said is offered here.
     pub(crate) async fn refresh(&self) {
         self.turn(REFRESH).await;
-        sutler_broker::Keeper::catch_up(self.shop.as_ref()).await;
+        sutler_broker::CatalogSource::catch_up(self.shop.as_ref()).await;
     }
 
     /// Deletes what nobody needs.
@@ -323,12 +325,12 @@ impl Hall {
     async fn turn(&self, chore: &str) {
         let number = self
             .running
-            .ask_for(chore)
+            .request_run(chore)
             .await
             .expect("the store answers");
         until("the chore is done", async || {
             self.looks.fetch_add(1, Ordering::Relaxed);
-            let status = self.running.chore_status(chore).await;
+            let status = self.running.task_status(chore).await;
             let status = status.expect("the store answers");
             status.served >= number && status.running_since.is_none()
         })

@@ -14,7 +14,7 @@ use sutler_bundle::{
     Action, BundleService, Folders, KeptSecret, Limits, Offers, Parts, ProcessRunner,
     ProcessSettings, Runner, Runners, Shelf, Snapshot, Supervisor,
 };
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{KeyRing, MemoryStore};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -174,10 +174,10 @@ impl House {
         let catalog = snapshot.catalog().expect("a catalog");
         let cut = Arc::new(AtomicBool::new(false));
         let (dead, refuses) = (cut.clone(), self.refuses.clone());
-        let store = Tapped::new(self.store.clone(), move |call| match call {
-            _ if dead.load(Ordering::Relaxed) => Fate::Never,
-            Call::Commit(_) if refuses.load(Ordering::Relaxed) => Fate::Refused,
-            _ => Fate::Through,
+        let store = InterceptingStore::new(self.store.clone(), move |call| match call {
+            _ if dead.load(Ordering::Relaxed) => Intercept::CrashBefore,
+            Call::Commit(_) if refuses.load(Ordering::Relaxed) => Intercept::Refuse,
+            _ => Intercept::Pass,
         });
         let running = Broker::new(catalog)
             .other_services(service.clone())

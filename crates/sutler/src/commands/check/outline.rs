@@ -1,18 +1,21 @@
-//! `--dry-run`: what a check would do, from the catalog alone.
+//! `--dry-run`: prints the steps of a check, from the catalog alone.
 
-use super::end::{End, NotDone};
+use super::exit::{CheckCommandError, CheckOutcome};
 use super::run::not_done;
 use super::text::print;
 use owo_colors::OwoColorize as _;
 use std::fmt::Write as _;
-use sutler_check::{Check, Options, Outline, PlanOutline, Sent};
+use sutler_check::{Check, Options, Outline, PlanOutline, SentParameters};
 use sutler_client::wire::Connection;
 use sutler_yaml::one_line;
 
-pub(super) async fn run(connection: Connection, options: Options) -> Result<End, NotDone> {
+pub(super) async fn run(
+    connection: Connection,
+    options: Options,
+) -> Result<CheckOutcome, CheckCommandError> {
     let outline = Check::of(connection).options(options).outline().await;
     print(&render(&outline.map_err(not_done)?))?;
-    Ok(End::Fine)
+    Ok(CheckOutcome::Fine)
 }
 
 fn render(outline: &Outline) -> String {
@@ -55,10 +58,10 @@ fn one(plan: &PlanOutline, text: &mut String) {
         ("bind", &plan.bind),
     ] {
         let words = match sent {
-            Sent::Nothing => "no parameters".to_owned(),
-            Sent::Derived(value) => format!("{value} (from the schema)"),
-            Sent::Given(value) => format!("{value} (given)"),
-            Sent::Unknown(why) => format!("no parameters: {why}"),
+            SentParameters::Nothing => "no parameters".to_owned(),
+            SentParameters::Derived(value) => format!("{value} (from the schema)"),
+            SentParameters::Given(value) => format!("{value} (given)"),
+            SentParameters::Unknown(why) => format!("no parameters: {why}"),
         };
         let _ = writeln!(text, "  {verb}: {}", one_line(&words));
     }

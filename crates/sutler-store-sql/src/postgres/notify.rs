@@ -1,0 +1,75 @@
+//! Wakeups to and from other replicas, by LISTEN and NOTIFY, and by a timer.
+//!
+//! Three tasks: one passes this replica's hints on, one hears those of others, one gives a hint from
+//! time to time. All end with the store. What is lost is made up for by the timer.
+
+use super::{PostgresDialect, sql};
+use crate::error::SqlError;
+use crate::store::SqlShared;
+use sqlx::Arguments;
+use sqlx::postgres::{PgArguments, PgListener, PgPoolOptions};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+const CHANNEL: &str = "sutler_hint";
+/// Wakeups that come closer together than this are passed on as one.
+const CALM: Duration = Duration::from_millis(5);
+/// How long to wait before listening again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Starts the tasks.
+pub(super) fn start(shared: &Arc<SqlShared<PostgresDialect>>) -> Vec<JoinHandle<()>> {
+    // Names this replica, so that it ignores its own notifications.
+    let voice = Uuid::new_v4().simple().to_string();
+    vec![
+        tokio::spawn(speak(Arc::clone(shared), voice.clone())),
+        tokio::spawn(listen(Arc::clone(shared), voice)),
+    ]
+}
+
+async fn speak(shared: Arc<SqlShared<PostgresDialect>>, voice: String) {
+    loop {
+        shared.wakeups.until_outward().await;
+        let told = shared
+            .ask_with(sql::NOTIFY, &|to: &mut PgArguments| to.add(&voice[..]))
+            .await;
+        if let Err(trouble) = told {
+            tracing::debug!(said = trouble.sentence(), "a hint was not passed on");
+        }
+        sleep(CALM).await;
+    }
+}
+
+async fn listen(shared: Arc<SqlShared<PostgresDialect>>, voice: String) {
+    loop {
+        if let Err(cause) = hear(&shared, &voice).await {
+            let said = SqlError::of::<PostgresDialect>(cause).sentence();
+            tracing::debug!(said, "hints of other replicas are not heard");
+        }
+        // Whatever was said meanwhile was missed.
+        shared.wakeups.here();
+        sleep(PAUSE).await;
+    }
+}
+
+/// Listens until the connection breaks.
+async fn hear(shared: &SqlShared<PostgresDialect>, voice: &str) -> Result<(), sqlx::Error> {
+    let one = PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(shared.settings.connect_timeout)
+        .connect_with(shared.pool.connector().options.clone())
+        .await?;
+    let mut listener = PgListener::connect_with(&one).await?;
+    listener.eager_reconnect(false);
+    listener.listen(CHANNEL).await?;
+    shared.wakeups.here();
+    while let Some(heard) = listener.try_recv().await? {
+        if heard.payload() != voice {
+            shared.wakeups.here();
+        }
+    }
+    Ok(())
+}
