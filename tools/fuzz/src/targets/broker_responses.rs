@@ -108,7 +108,9 @@ fn read<B: Debug>(reply: Reply<B>, input: &[u8]) -> Verdict {
     Ok(match classify_read(reply) {
         Reading::Read(_) => "r".to_owned(),
         Reading::Absent => "a".to_owned(),
-        Reading::Retry { said, cause, .. } => bounded(&said).map(|()| format!("{cause:?}"))?,
+        Reading::Retry { message, cause, .. } => {
+            bounded(&message).map(|()| format!("{cause:?}"))?
+        }
         Reading::Failed(said) => bounded(&said).map(|()| "f".to_owned())?,
     })
 }
@@ -136,7 +138,7 @@ fn lawful<B>(kind: OperationKind, meaning: &Meaning<B>) -> Verdict {
     }
     let letter = match meaning {
         Meaning::Succeeded(_) => "s",
-        Meaning::Polling { news, .. } => match news {
+        Meaning::Polling { update, .. } => match update {
             PollUpdate::Accepted(_) => "p",
             PollUpdate::InProgress(description) => {
                 let said = description.as_deref().unwrap_or_default();
@@ -145,10 +147,10 @@ fn lawful<B>(kind: OperationKind, meaning: &Meaning<B>) -> Verdict {
             }
             PollUpdate::Nothing(said) => bounded(said).map(|()| "n")?,
         },
-        Meaning::Rejected { said, .. } => bounded(said).map(|()| "x")?,
-        Meaning::Retry { said, .. } => bounded(said).map(|()| "t")?,
-        Meaning::Unknown { said, .. } => bounded(said).map(|()| "u")?,
-        Meaning::Failed { said, .. } => bounded(said).map(|()| "f")?,
+        Meaning::Rejected { message, .. } => bounded(message).map(|()| "x")?,
+        Meaning::Retry { message, .. } => bounded(message).map(|()| "t")?,
+        Meaning::Unknown { message, .. } => bounded(message).map(|()| "u")?,
+        Meaning::Failed { message, .. } => bounded(message).map(|()| "f")?,
     };
     Ok(letter.to_owned())
 }
