@@ -59,11 +59,11 @@ pub(crate) fn endpoint(proxy: &Proxy) -> String {
 }
 
 /// Where the wire breaks when the suite wants it to.
-pub(crate) fn point_of(cut: Cut) -> sutler_servers::Cut {
+pub(crate) fn point_of(cut: Cut) -> sutler_servers::CutPoint {
     match cut {
-        Cut::BeforeCommit => sutler_servers::Cut::Before,
-        Cut::DuringCommit => sutler_servers::Cut::During,
-        Cut::AfterCommit => sutler_servers::Cut::After,
+        Cut::BeforeCommit => sutler_servers::CutPoint::Before,
+        Cut::DuringCommit => sutler_servers::CutPoint::During,
+        Cut::AfterCommit => sutler_servers::CutPoint::After,
     }
 }
 

@@ -72,9 +72,9 @@ impl Candidate for Mongo {
 
     async fn cut(&self, cut: Cut) {
         self.proxy.cut(match cut {
-            Cut::BeforeCommit => sutler_servers::Cut::Before,
-            Cut::DuringCommit => sutler_servers::Cut::During,
-            Cut::AfterCommit => sutler_servers::Cut::After,
+            Cut::BeforeCommit => sutler_servers::CutPoint::Before,
+            Cut::DuringCommit => sutler_servers::CutPoint::During,
+            Cut::AfterCommit => sutler_servers::CutPoint::After,
         });
     }
 
