@@ -1,4 +1,4 @@
-//! Throwing away: what is done and nobody points to, old commits of the feed, leases long over.
+//! Sweeps: ended unpinned operations, old commits of the feed, expired leases.
 
 use crate::commit::{is_worth_another_try, jittered};
 use crate::commit_steps::{StepResult, delete, update};
@@ -95,7 +95,7 @@ impl MongoStore {
     }
 
     /// Forgets leases that ran out before a moment and cover nothing. Those that cover something after
-    /// all, which was seen too late, are open again: whoever claims next looks for their work.
+    /// all, which was seen too late, are open again: the next claim looks for their operations.
     async fn forget_leases(&self, before: i64) -> Result<(), MongoError> {
         let theirs = doc! { "$lookup": {
             "from": Collection::Operations.name(),
@@ -135,7 +135,7 @@ impl MongoStore {
     }
 }
 
-/// What a sweep takes.
+/// Filter of a sweep.
 fn sweepable(lanes: &[u8], outcome: Option<Outcome>, finished_before: i64) -> Bsons {
     let mut filter = doc! { "s": DONE, "p": false, "end": { "$lt": finished_before } };
     if !lanes.is_empty() {

@@ -107,7 +107,7 @@ impl<'c> CommitRows<'c> {
     }
 }
 
-/// Locks by number, with whether they are shared: sorted, so that nobody waits in a circle.
+/// Locks by number, with whether they are shared: sorted, so that there is no deadlock.
 #[derive(Default)]
 struct Locks {
     numbers: BTreeMap<i64, bool>,

@@ -1,4 +1,4 @@
-//! What can go wrong with a statement, by what can be done about it.
+//! Errors of a statement, by what a caller can do about them.
 //!
 //! Texts name codes and the server's own words, never values: what the server says in detail (rows,
 //! keys) is left out.
@@ -11,16 +11,16 @@ use sutler_journal::{CommitError, StoreError};
 pub enum SqlError {
     /// It was never sent: there was no connection.
     Unsent(String),
-    /// The server said no, and changed nothing.
+    /// The server refused it and changed nothing.
     Refused {
         /// Its code: five characters of SQLSTATE, or the number of an error.
         code: String,
-        /// Its words.
+        /// Its message.
         said: String,
     },
-    /// The connection broke or the answer did not come in time: what became of it is not known.
+    /// The connection broke or the answer did not come in time: the outcome is unknown.
     Lost(String),
-    /// The answer came and cannot be understood.
+    /// The answer cannot be read.
     Odd(String),
 }
 
@@ -57,7 +57,7 @@ impl SqlError {
         }
     }
 
-    /// What happened, and what to do next.
+    /// Message: the error and the remedy.
     pub(crate) fn sentence(&self) -> String {
         match self {
             SqlError::Unsent(said) => {

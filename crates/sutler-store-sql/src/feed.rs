@@ -16,7 +16,7 @@ pub(crate) struct FeedEntry<'r> {
     pub(crate) commit: Option<(i64, Uuid, &'r [u8])>,
 }
 
-/// What was read so far.
+/// A page of the feed while it is read.
 pub(crate) struct FeedPage {
     /// Whether every number is given to a commit.
     dense: bool,

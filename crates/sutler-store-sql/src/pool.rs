@@ -1,9 +1,9 @@
-//! Connections that are kept and pooled, at most so many.
+//! A bounded pool of connections.
 //!
 //! Nothing is asked of a connection before it is pooled: a round trip more would double the cost of a
-//! poll. So one that broke while it lay idle is noticed by whoever uses it; `PooledConnection::is_fresh` tells
-//! whether that is a possible reason. A connection comes back only by [`PooledConnection::keep`]: one whose user
-//! gave up half-way is closed.
+//! poll. So one that broke while idle is noticed when it is used; `PooledConnection::is_fresh` returns
+//! whether that is a possible reason. A connection returns to the pool only by
+//! [`PooledConnection::keep`]: one whose user was cancelled is closed.
 
 use crate::error::SqlError;
 use crate::settings::SqlSettings;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// How long a connection may be used before it is made anew: what changed behind a name or a load
+/// Lifetime of a connection, after which it is replaced: a change behind a name or a load
 /// balancer is noticed.
 const OLD: Duration = Duration::from_secs(30 * 60);
 

@@ -1,4 +1,4 @@
-//! Where the server is, and what every connection to it is set to.
+//! Address of the server, and the settings of every session.
 //!
 //! Not here: how connections are kept (`pool.rs`), the tables (`schema.rs`).
 
@@ -35,7 +35,7 @@ pub(super) fn options(url: &SecretString) -> Result<MySqlConnectOptions, SqlOpen
 }
 
 impl MySqlDialect {
-    /// What a session is set to. The times of the two makes have different names and units.
+    /// Settings of a session. The timeouts of MySQL and MariaDB have different names and units.
     fn set_up(&self) -> String {
         let lock = self.settings.lock_timeout.as_secs().max(1);
         let statement = self.settings.statement_timeout;

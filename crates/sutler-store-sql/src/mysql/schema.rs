@@ -1,4 +1,4 @@
-//! Making the tables, and bringing them up to date.
+//! Creates and upgrades the tables.
 //!
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
 //! from the one before. Definitions do not roll back here, so every part of a layout may be done twice,
@@ -20,7 +20,7 @@ pub(super) const LAYOUTS: [&[&str]; 1] = [&[
     include_str!("layout_1/work.sql"),
 ]];
 
-/// One at a time, however many start: whoever holds this name. It goes with the session.
+/// Lock by which replicas upgrade one at a time; released with the session.
 const LOCK: &str =
     "SELECT CAST(GET_LOCK(CONCAT('sutler.layout.', MD5(DATABASE())), 120) AS SIGNED)";
 const MAKE_LAYOUT: &str = "CREATE TABLE IF NOT EXISTS sutler_layout (
@@ -108,7 +108,7 @@ async fn add_missing(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
     Ok(found)
 }
 
-/// The server's words.
+/// The server's message.
 fn said(cause: sqlx::Error) -> String {
     SqlError::of::<MySqlDialect>(cause).said()
 }

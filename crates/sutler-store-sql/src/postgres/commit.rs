@@ -32,7 +32,7 @@ pub(super) async fn send(
     one(&shared.send(pooled, sql::COMMIT, &fill).await?)
 }
 
-/// What the server's refusal means for a commit; the codes beginning with SU are our own.
+/// Meaning of a refused commit; codes that begin with SU are our own.
 pub(super) fn refused(error: SqlError) -> CommitAttempt<Session> {
     let SqlError::Refused { code, said } = &error else {
         return CommitAttempt::Settled(Err(error.into_commit_error()));

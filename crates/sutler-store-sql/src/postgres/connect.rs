@@ -1,4 +1,4 @@
-//! Where the server is, and what every connection to it is set to.
+//! Address of the server, and the settings of every session.
 //!
 //! Settings travel with the request for a connection and cost no round trip. Not here: how connections
 //! are kept (`pool.rs`), the tables (`schema.rs`).

@@ -1,6 +1,6 @@
 //! Wakeups to and from other replicas, by LISTEN and NOTIFY, and by a timer.
 //!
-//! Three tasks: one passes this replica's hints on, one hears those of others, one gives a hint from
+//! Two tasks: one sends this replica's wakeups, one receives those of others. The store's timer wakes workers from
 //! time to time. All end with the store. What is lost is made up for by the timer.
 
 use super::{PostgresDialect, sql};

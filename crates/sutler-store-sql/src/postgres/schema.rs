@@ -1,4 +1,4 @@
-//! Making the tables, and bringing them up to date.
+//! Creates and upgrades the tables.
 //!
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
 //! from the one before. Functions carry the number of their version in their name, and a new layout
@@ -103,7 +103,7 @@ async fn add_missing(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// The server's words without its details.
+/// The server's message without its details.
 fn said(cause: sqlx::Error) -> String {
     SqlError::of::<PostgresDialect>(cause).said()
 }

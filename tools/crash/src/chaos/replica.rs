@@ -2,7 +2,7 @@
 
 use super::cuttable_link::CuttableLink;
 use super::executions::Pause;
-use super::fault_plan::Cut;
+use super::fault_plan::LinkCut;
 use crate::victim::{Flaw, ReplicaBoot, STORE_VARIABLE, now_us};
 use crate::violation::{CheckResult, Violation};
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,7 +22,7 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// One start may take so long.
 const START_WITHIN: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// Longest wait for the end of a replica that was told to stop, and for one to stand still.
+/// Maximum time for a replica to stop or to freeze.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// How replicas are started.
@@ -70,7 +70,7 @@ impl Replica {
         (replica, serves)
     }
 
-    /// Where its log is.
+    /// Path of its log.
     fn log(&self) -> PathBuf {
         let name = format!("replica-{}.log", self.who.replica);
         self.launch.dir.join(name)
@@ -164,7 +164,7 @@ impl Replica {
     }
 
     /// Cuts it from the database for a while.
-    pub(super) async fn cut(&mut self, cut: Cut, down: Duration) -> CheckResult<()> {
+    pub(super) async fn cut(&mut self, cut: LinkCut, down: Duration) -> CheckResult<()> {
         self.way.set(Some(cut));
         tokio::time::sleep(down).await;
         self.way.set(None);
