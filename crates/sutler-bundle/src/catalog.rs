@@ -199,7 +199,8 @@ pub fn side_by_side(
 }
 
 /// What an offering must have alone.
-pub(crate) fn wanted(spec: &ServiceSpec) -> Vec<String> {
+#[must_use]
+pub fn wanted(spec: &ServiceSpec) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut wanted = vec![
         format!("the service name {}", text(&spec.name)),

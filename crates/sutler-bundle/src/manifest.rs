@@ -28,13 +28,13 @@ pub use parameter::{Condition, Parameter};
 pub use pattern::Pattern;
 pub use plan::PlanEntry;
 pub use reserved::refuse_reserved;
-pub use settings::{ActionRules, Entry, InlineVars, OnLost, SecretWish, Upgrade};
+pub use settings::{ActionRules, AsyncSupport, Entry, InlineVars, OnLost, SecretWish, Upgrade};
 pub use shape::{Bound, Kind, Range, Shape};
 pub use words::duration_text;
 
 use crate::action::Action;
 use crate::catalog::{self, Offer};
-use crate::order::Limits;
+use crate::limits::Limits;
 use fault::Findings;
 use fields::Fields;
 use serde_json::{Map, Value};
@@ -165,7 +165,10 @@ impl Manifest {
     }
 
     /// The image that a manifest names, also one that is passed over because its file was called `apb.yml`.
-    pub(crate) fn image_of(bytes: &[u8]) -> Result<Option<String>, String> {
+    ///
+    /// # Errors
+    /// It names one that is not a reference.
+    pub fn image_of(bytes: &[u8]) -> Result<Option<String>, String> {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let documents = sutler_yaml::parse(text).unwrap_or_default();
         let image = documents.first().and_then(|it| it.get("image"));

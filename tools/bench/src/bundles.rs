@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_broker::Broker;
-use sutler_bundle::{
-    BundleService, Folders, Limits, Offers, Parts, ProcessRunner, ProcessSettings, Runners, Shelf,
-};
+use sutler_bundle::Limits;
+use sutler_bundle_service::{BundleService, Folders, Offers, Parts, Runners, Shelf};
 use sutler_journal::KeyRing;
+use sutler_runner::{ProcessRunner, ProcessSettings};
 use sutler_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -110,7 +110,7 @@ fn small_supervisor() -> Result<(), Fault> {
     match small.is_file() {
         true => Ok(()),
         false => Err(
-            "sutler-supervisor is not beside this: cargo build --profile bench -p sutler-bundle"
+            "sutler-supervisor is not beside this: cargo build --profile bench -p sutler-runner"
                 .into(),
         ),
     }

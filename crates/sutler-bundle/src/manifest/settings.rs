@@ -3,10 +3,9 @@
 use super::fault::{Findings, Form};
 use super::fields::Fields;
 use crate::action::Action;
-use crate::order::Limits;
+use crate::limits::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use sutler_broker::Asynchrony;
 use sutler_yaml::{Kind as Yaml, Node};
 
 /// How long an action may take, if nobody says.
@@ -21,13 +20,25 @@ const IMPACT_CHARS_MAX: usize = 1_000;
 /// Most words of an entry point.
 const WORDS_MAX: usize = 64;
 
-const ASYNC: [(&str, Asynchrony); 3] = [
-    ("optional", Asynchrony::Preferred),
-    ("required", Asynchrony::Required),
-    ("unsupported", Asynchrony::Never),
+const ASYNC: [(&str, AsyncSupport); 3] = [
+    ("optional", AsyncSupport::Optional),
+    ("required", AsyncSupport::Required),
+    ("unsupported", AsyncSupport::Unsupported),
 ];
 
 const ON_LOST: [(&str, OnLost); 2] = [("fail", OnLost::Fail), ("rerun", OnLost::Rerun)];
+
+/// Whether an action runs while its caller waits or after the response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AsyncSupport {
+    /// After the response where the platform allows it.
+    #[default]
+    Optional,
+    /// Only after the response.
+    Required,
+    /// Only while the caller waits.
+    Unsupported,
+}
 
 /// What is done about a run of which nobody can tell how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +56,7 @@ pub struct ActionRules {
     /// Whether the bundle has it at all.
     pub offered: bool,
     /// At once or later.
-    pub asynchrony: Asynchrony,
+    pub asynchrony: AsyncSupport,
     /// How long it may take.
     pub deadline: Duration,
     /// What is done about a lost run.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("sutler-yaml", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
@@ -19,12 +19,16 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("sutler-client", &["sutler-osb"]),
     ("sutler-servers", &[]),
     ("sutler-store-mongodb", &["sutler-journal"]),
+    ("sutler-bundle", &["sutler-osb", "sutler-yaml"]),
+    ("sutler-runner", &["sutler-bundle"]),
     (
-        "sutler-bundle",
+        "sutler-bundle-service",
         &[
             "sutler-broker",
+            "sutler-bundle",
             "sutler-osb",
             "sutler-registry",
+            "sutler-runner",
             "sutler-yaml",
         ],
     ),
@@ -43,7 +47,9 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "sutler-store-mongodb",
             "sutler-broker",
             "sutler-bundle",
+            "sutler-bundle-service",
             "sutler-registry",
+            "sutler-runner",
             "sutler-yaml",
         ],
     ),
@@ -57,7 +63,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
     ("hyper-util", &["sutler-broker"]),
     ("rusqlite", &["sutler-store-sqlite"]),
     ("mongodb", &["sutler-store-mongodb"]),
-    ("bollard", &["sutler-bundle"]),
+    ("bollard", &["sutler-runner"]),
     ("clap", &["sutler"]),
     (
         "tokio",
@@ -68,7 +74,8 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-etcd",
             "sutler-store-mongodb",
             "sutler-broker",
-            "sutler-bundle",
+            "sutler-bundle-service",
+            "sutler-runner",
             "sutler-registry",
             "sutler-client",
             "sutler-check",

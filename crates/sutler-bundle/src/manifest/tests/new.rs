@@ -2,10 +2,11 @@
 
 use super::load;
 use crate::action::Action;
-use crate::manifest::{DashboardOf, Entry, Form, InlineVars, Kind, Manifest, OnLost, SecretWish};
+use crate::manifest::{
+    AsyncSupport, DashboardOf, Entry, Form, InlineVars, Kind, Manifest, OnLost, SecretWish,
+};
 use serde_json::json;
 use std::time::Duration;
-use sutler_broker::Asynchrony;
 
 const SMALLEST: &str = "
 name: hello
@@ -31,7 +32,7 @@ fn the_smallest_manifest_has_a_name_a_description_and_a_plan() {
     for action in Action::ALL {
         let rules = manifest.rules(action);
         assert!(rules.offered);
-        assert_eq!(rules.asynchrony, Asynchrony::Preferred);
+        assert_eq!(rules.asynchrony, AsyncSupport::Optional);
         assert_eq!(rules.on_lost, OnLost::Fail);
         assert_eq!(manifest.limits(action).deadline, Duration::from_secs(3600));
     }
@@ -80,7 +81,7 @@ fn every_field_of_a_whole_manifest_is_read() {
     let bind = manifest.rules(Action::Bind);
     assert_eq!(
         (bind.asynchrony, bind.on_lost),
-        (Asynchrony::Never, OnLost::Rerun)
+        (AsyncSupport::Unsupported, OnLost::Rerun)
     );
     assert!(!manifest.rules(Action::Unbind).offered);
     let dashboard = manifest.dashboard.as_ref().expect("a dashboard");

@@ -13,13 +13,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
 use sutler_broker::{Ledger, Running};
-use sutler_bundle::{
-    BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
-    Offers, OldPaths, Parts, ProcessRunner, ProcessSettings, REGISTRY_RECORDS, RegistryLogin,
-    RunUser, Runner, Runners, Shelf, Shop, Snapshot, Work,
+use sutler_bundle::{Limits, Offer};
+use sutler_bundle_service::{
+    BundleService, Folders, KeptSecret, Offers, OldPaths, Parts, REGISTRY_RECORDS, Runners, Shelf,
+    Shop, Snapshot,
 };
 use sutler_journal::Store;
 use sutler_osb::Catalog;
+use sutler_runner::{
+    ContainerRunner, ContainerSettings, Network, ProcessRunner, ProcessSettings, RegistryLogin,
+    RunUser, Runner, Work,
+};
 
 type Fault = Box<dyn std::error::Error>;
 
@@ -334,7 +338,7 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::shared_user;
-    use sutler_bundle::RunUser;
+    use sutler_runner::RunUser;
 
     #[test]
     fn runs_with_the_brokers_own_user_are_warned_of() {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::PathBuf;
-use sutler_bundle::{Keyed, ResultWriter, Vars};
+use sutler_runner::{Keyed, ResultWriter, Vars};
 
 /// Most bytes that are read from standard input.
 const INPUT_BYTES_MAX: u64 = 1 << 20;

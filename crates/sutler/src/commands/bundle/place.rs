@@ -1,16 +1,18 @@
 //! Where a bundle is run without any broker: its folder, its memory, and who runs it.
 //!
 //! Folders are run as processes and images by an engine, unless somebody says otherwise. What is run is decided
-//! in `sutler-bundle`.
+//! in `sutler-bundle-service`.
 
 use clap::{Args, ValueEnum};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use sutler_bundle::{
-    Bundle, ContainerRunner, ContainerSettings, KeptSecret, Local, Manifest, Network,
-    ProcessRunner, ProcessSettings, RunUser, Runner, Shelf, Work,
+use sutler_bundle::Manifest;
+use sutler_bundle_service::{Bundle, KeptSecret, Local, Shelf};
+use sutler_runner::{
+    ContainerRunner, ContainerSettings, Network, ProcessRunner, ProcessSettings, RunUser, Runner,
+    Work,
 };
 
 /// Where engines listen, as their packages set them up.

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use std::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use sutler_bundle::{Action, KeptSecret, LocalRequest};
+use sutler_bundle::Action;
+use sutler_bundle_service::{KeptSecret, LocalRequest};
 
 /// What is run.
 #[derive(Args)]

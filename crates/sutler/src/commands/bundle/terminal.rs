@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
-use sutler_bundle::{Progress, Witness};
+use sutler_bundle_service::Witness;
+use sutler_runner::Progress;
 use tokio_util::sync::CancellationToken;
 
 /// How much is kept of what a run said that nobody watches, in bytes.

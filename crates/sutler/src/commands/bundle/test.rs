@@ -15,7 +15,8 @@ use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use sutler_bundle::{Action, Example, KeptSecret, Manifest, manifest_in};
+use sutler_bundle::{Action, Example, Manifest};
+use sutler_bundle_service::{KeptSecret, manifest_in};
 
 /// What is tested.
 #[derive(Args)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use sutler::{Config, open_registry};
 use sutler_broker::{Chore, Error, Pages, Result, Running};
-use sutler_bundle::{
+use sutler_bundle_service::{
     BundleService, Deletions, Offers, Pushes, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot,
     Source,
 };
