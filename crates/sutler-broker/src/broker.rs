@@ -17,7 +17,6 @@ use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
-use crate::schema::SchemaFault;
 use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
@@ -32,6 +31,7 @@ use sutler_journal::{
     Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
+use sutler_schema::SchemaError;
 use tokio_util::sync::CancellationToken;
 
 /// Why a broker does not start. Each says what to do.
@@ -45,7 +45,7 @@ pub enum BuildError {
     CatalogFile(#[from] CatalogFileError),
     /// A parameter schema cannot be used.
     #[error(transparent)]
-    Schema(#[from] SchemaFault),
+    Schema(#[from] SchemaError),
     /// An offering without a service.
     #[error(
         "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"

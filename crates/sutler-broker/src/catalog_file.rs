@@ -18,7 +18,7 @@ pub use error::{CatalogFileError, FileFault};
 pub use settings::{CleanupSettings, FileSettings, KindSettings};
 pub use sutler_yaml::Place;
 
-use crate::schema;
+use crate::plan_schemas::plan_schemas;
 use fields::Findings;
 use std::collections::HashSet;
 use std::io::Read;
@@ -273,7 +273,7 @@ fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileFault
             let Some(schemas) = &plan.schemas else {
                 continue;
             };
-            for fault in schema::faults(schemas) {
+            for fault in plan_schemas(schemas).errors() {
                 faults.push(services.located(&CatalogFault {
                     path: format!("services[{nth_service}].plans[{nth_plan}].{}", fault.path),
                     reason: fault.reason,

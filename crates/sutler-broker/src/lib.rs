@@ -31,12 +31,12 @@ mod lifecycle;
 pub mod measure;
 mod observe;
 mod pins;
+mod plan_schemas;
 mod plans;
 mod platform;
 mod realms;
 mod records;
 mod refusal;
-mod schema;
 mod server;
 mod service;
 mod settings;
@@ -71,7 +71,6 @@ pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
 pub use realms::Tenants;
 pub use refusal::{Refusal, Resource};
-pub use schema::{ParameterSchemas, SchemaFault, derived_schema};
 pub use server::{
     ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble,
     raise_descriptor_limit,
@@ -81,6 +80,7 @@ pub use service::{
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
+pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use trace::{Propagation, TraceParent, propagate_with};
 
 /// What nearly every broker needs.

@@ -19,8 +19,8 @@ pub use swap::Slot;
 use crate::broker::BuildError;
 use crate::content::Content;
 use crate::keeper::{Kept as Keeping, Standing};
+use crate::plan_schemas::compile_schemas;
 use crate::records::{PLAN, RecordError, Records};
-use crate::schema::ParameterSchemas;
 use crate::service::UntypedService;
 use listing::Listing;
 use sheets::{Pad, Sheets};
@@ -28,6 +28,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, Place, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
+use sutler_schema::ParameterSchemas;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -118,7 +119,7 @@ impl Cache {
 
     fn keep(&self, pinned: PinnedPlan, digest: &str) -> Arc<OfferedPlan> {
         // What is offered was compiled before; a copy whose schemas were good once is used as it is.
-        let schemas = ParameterSchemas::compile(&pinned).unwrap_or_default();
+        let schemas = compile_schemas(&pinned).unwrap_or_default();
         let plan = Arc::new(OfferedPlan {
             pinned: Arc::new(pinned),
             digest: digest.to_owned(),

@@ -6,7 +6,6 @@ use crate::lifecycle::binding::BindingSpec;
 use crate::lifecycle::instance::InstanceSpec;
 use crate::lifecycle::{AuthorState, Verb};
 use crate::refusal::Refusal;
-use crate::schema::derived_schema;
 use crate::service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService,
     Update, Updated,
@@ -141,7 +140,7 @@ impl<S: Service> UntypedService for Typed<S> {
     }
 
     fn schemas(&self) -> DerivedSchemas {
-        let params = derived_schema::<S::Params>();
+        let params = sutler_schema::derived_schema::<S::Params>();
         DerivedSchemas {
             update: S::UPDATES.then(|| without_required(params.clone())),
             provision: Some(params),

@@ -11,10 +11,11 @@ use crate::upgrade;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use sutler_broker::ParameterSchemas;
 use sutler_osb::{
-    BindingSchemas, Catalog, InstanceSchemas, OperationSchema, PlanSpec, Schemas, ServiceSpec,
+    BindingSchemas, Catalog, InstanceSchemas, OperationSchema, PinnedPlan, PlanSpec, Schemas,
+    ServiceSpec,
 };
+use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError};
 
 /// How bundles are offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,11 +135,24 @@ pub(crate) fn unservable(manifest: &Manifest, offer: &Offer) -> Vec<(String, Str
     };
     let mut faults = Vec::new();
     for (nth, plan) in catalog.plans().enumerate() {
-        if let Err(fault) = ParameterSchemas::compile(&plan.pin()) {
+        if let Err(fault) = compile_schemas(&plan.pin()) {
             faults.push((format!("plans[{nth}].{}", fault.path), fault.reason));
         }
     }
     faults
+}
+
+/// Compiles the schemas of a plan.
+///
+/// # Errors
+/// The first schema that cannot be used, with its path.
+pub fn compile_schemas(plan: &PinnedPlan) -> Result<ParameterSchemas, SchemaError> {
+    let schemas = plan.schemas.as_ref().map(|schemas| PlanSchemas {
+        provision: schemas.provision(),
+        update: schemas.update(),
+        bind: schemas.bind(),
+    });
+    ParameterSchemas::compile(schemas.unwrap_or_default())
 }
 
 /// Two bundles want the same id or name.

@@ -22,7 +22,7 @@ mod page;
 mod scaffold;
 
 pub use action::{Action, UnknownAction};
-pub use catalog::{Collision, Offer, offering, side_by_side, wanted};
+pub use catalog::{Collision, Offer, compile_schemas, offering, side_by_side, wanted};
 pub use folder::{
     EntryKind, FOLDER_ENTRIES_MAX, FolderEntry, FolderFault, Found, entries, find_manifest,
     read_manifest,
@@ -33,8 +33,8 @@ pub use limits::Limits;
 pub use manifest::{
     ActionRules, AsyncSupport, Bound, Condition, Dashboard, DashboardOf, Entry, Example,
     ExampleUpdate, Faults, Form, InlineVars, Kind, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest,
-    ManifestFault, Occasion, OnLost, Parameter, Pattern, PlanEntry, Range, SecretWish, Shape,
-    Upgrade, accepts, accepts_change, duration_text, refuse_reserved, with_defaults,
+    ManifestFault, Occasion, OnLost, Parameter, PlanEntry, Range, SecretWish, Shape, Upgrade,
+    accepts, accepts_change, duration_text, refuse_reserved, with_defaults,
 };
 pub use pack::{
     FILE_LABEL, PACKED_BYTES_MAX, PackFault, PackOptions, Packed, RUNTIME_LABEL, SPEC_LABEL, pack,

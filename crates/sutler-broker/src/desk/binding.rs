@@ -77,7 +77,7 @@ impl Desk {
         let mut against = against_new(body, thing, &plan.pinned);
         match &body.predecessor_binding_id {
             None => {
-                let checked = plan.schemas.check_bind(&wanted.parameters);
+                let checked = plan.schemas.check_bind(&wanted.parameters.0);
                 against = against.or(checked.err().map(Refusal::Invalid));
             }
             Some(predecessor) => {

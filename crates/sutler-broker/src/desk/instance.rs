@@ -73,7 +73,7 @@ impl Desk {
         let conflict = asked.is_some() && asked != plan.pinned.maintenance_version();
         let wanted = wanted_instance(body, plan);
         plan.schemas
-            .check_provision(&wanted.parameters)
+            .check_provision(&wanted.parameters.0)
             .map_err(Refusal::Invalid)?;
         service.check(&Asked::Provision(&wanted))?;
         let dashboard_url = service.dashboard_url(id, &wanted);

@@ -72,7 +72,7 @@ impl Desk {
         let target = Target::of(&offer, body, there, &present)?;
         let (from, to) = (&*present.pinned, &*target.plan.pinned);
         if let Some(parameters) = &body.parameters {
-            let fits = target.plan.schemas.check_update(parameters);
+            let fits = target.plan.schemas.check_update(&parameters.0);
             fits.map_err(Refusal::Invalid)?;
         }
         let change = change_of(body, there, &target.plan);

@@ -126,7 +126,7 @@ impl BrokerExecutor {
             maintenance_version: version.map(str::to_owned),
             ..thing.spec.clone()
         };
-        let fits = plan.schemas.check_provision(&spec.parameters);
+        let fits = plan.schemas.check_provision(&spec.parameters.0);
         fits.map_err(Refusal::Invalid)?;
         service.check(&Asked::Provision(&spec))?;
         let id = instance_id(&run.operation().row.lane);

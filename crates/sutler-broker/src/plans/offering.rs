@@ -7,7 +7,7 @@ use super::sheets::Pad;
 use super::{OTHERS, Services, service_of};
 use crate::broker::BuildError;
 use crate::lifecycle::{Asynchrony, Verb};
-use crate::schema::ParameterSchemas;
+use crate::plan_schemas::compile_schemas;
 use crate::service::DerivedSchemas;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ fn prepared(
         if pinned.bindable && bind == Asynchrony::Required && !pinned.bindings_retrievable {
             return Err(BuildError::AsyncBindNotRetrievable(name.to_owned()));
         }
-        ParameterSchemas::compile(&pinned)?;
+        compile_schemas(&pinned)?;
         plans.push(Copied {
             digest: digest_of(&pinned),
             id: pinned.plan_id,

@@ -4,9 +4,10 @@
 
 use super::order::KeptSecret;
 use serde_json::{Map, Value};
-use sutler_broker::ParameterSchemas;
-use sutler_bundle::{Action, Manifest, Offer, accepts_change, offering, refuse_reserved};
-use sutler_osb::{Catalog, Parameters};
+use sutler_bundle::{
+    Action, Manifest, Offer, accepts_change, compile_schemas, offering, refuse_reserved,
+};
+use sutler_osb::Catalog;
 
 /// What is asked of a bundle.
 pub(super) struct Asked<'a> {
@@ -47,12 +48,12 @@ pub(super) fn accepts(
             names.join(", ")
         ));
     };
-    let schemas = ParameterSchemas::compile(&plan).map_err(|fault| fault.to_string())?;
-    let parameters = Parameters(asked.parameters.clone());
+    let schemas = compile_schemas(&plan).map_err(|fault| fault.to_string())?;
+    let parameters = asked.parameters;
     match asked.action {
-        Action::Provision => schemas.check_provision(&parameters)?,
+        Action::Provision => schemas.check_provision(parameters)?,
         Action::Update => {
-            schemas.check_update(&parameters)?;
+            schemas.check_update(parameters)?;
             fits(manifest, asked.plan, asked.there, asked.parameters)?;
             if let Some(before) = asked.before.filter(|it| *it != asked.plan) {
                 leads_to(manifest, before, asked.plan)?;
@@ -64,7 +65,7 @@ pub(super) fn accepts(
                 asked.plan
             ));
         }
-        Action::Bind => schemas.check_bind(&parameters)?,
+        Action::Bind => schemas.check_bind(parameters)?,
         Action::Unbind | Action::Deprovision => return Ok(()),
     }
     refuse_reserved(asked.parameters).map_err(|clause| whole(&clause))

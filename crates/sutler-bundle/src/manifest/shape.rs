@@ -7,10 +7,10 @@ use super::accept;
 use super::fault::{Findings, Form};
 use super::fields::Fields;
 use super::parameter::{self, Parameter};
-use super::pattern::Pattern;
 use super::words;
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
+use sutler_schema::TextPattern;
 use sutler_yaml::{Kind as Yaml, Node};
 
 /// Most choices of one parameter. A platform shows them in a list.
@@ -56,7 +56,7 @@ pub enum Kind {
         /// Most characters.
         max_length: Option<u64>,
         /// What some part of it must look like.
-        pattern: Option<Pattern>,
+        pattern: Option<TextPattern>,
     },
     /// Whole numbers.
     Integer(Range),
@@ -216,13 +216,18 @@ fn text(fields: &Fields<'_>, findings: &mut Findings) -> Kind {
     }
 }
 
-fn pattern(fields: &Fields<'_>, findings: &mut Findings) -> Option<Pattern> {
+fn pattern(fields: &Fields<'_>, findings: &mut Findings) -> Option<TextPattern> {
     let text = fields.text("pattern", findings)?;
-    match Pattern::compile(&text) {
+    match TextPattern::compile(&text) {
         Ok(pattern) => Some(pattern),
         Err(reason) => {
             let place = fields.place_of("pattern");
-            findings.doubt(place, &fields.path_of("pattern"), &reason, "it is left out");
+            findings.doubt(
+                place,
+                &fields.path_of("pattern"),
+                &reason.to_string(),
+                "it is left out",
+            );
             None
         }
     }

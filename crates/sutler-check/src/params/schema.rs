@@ -1,62 +1,54 @@
-//! A schema of a stranger, compiled, and only if its work is bounded. Nothing is ever fetched.
+//! A schema from an unknown broker, compiled only if its work on a sample is bounded. Fetches nothing.
 //!
-//! A validator follows subschemas: one that applies itself to the same value never ends, and one
-//! that refers twice to one that refers twice takes time exponential in its length. So what can be
-//! applied to a sample of the greatest size is counted first, with each reference followed.
+//! Compiling and bounding is done by `sutler-schema`; this file chooses the limits, which are more lenient
+//! than a broker's own, and tells schemas that are invalid from those that are only too much for a check.
 
 use super::limits::{
-    APPLIED_MAX, BACKTRACKS_MAX, CHAIN_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX,
-    SCHEMA_BYTES_MAX, SCHEMA_VALUES_MAX, WIDTH_MAX, is_small,
+    APPLICATIONS_MAX, BACKTRACKS_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, PATTERNS_MAX, is_small,
 };
-use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use sutler_schema::{CompileError, CompileOptions, CompiledSchema, Extent, PatternEngine};
 
-/// Applied to the same value: one subschema, a list of them, a mapping of them.
-const SAME: [&str; 4] = ["not", "if", "then", "else"];
-const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const SAME_MAPPINGS: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Applied once to a part of the value.
-const PART_MAPPINGS: [&str; 1] = ["properties"];
-/// Applied to any part of the value.
-const PARTS: [&str; 8] = [
-    "items",
-    "additionalItems",
-    "additionalProperties",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contains",
-    "propertyNames",
-    "contentSchema",
-];
-const PARTS_LISTS: [&str; 2] = ["items", "prefixItems"];
-const PARTS_MAPPINGS: [&str; 1] = ["patternProperties"];
 /// References by names that only a whole implementation of the dialect can follow.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
-/// A schema that can be asked about small values.
+/// A schema that small values can be checked against.
 pub(super) struct Schema<'a> {
     pub(super) root: &'a Value,
-    validator: Validator,
+    compiled: CompiledSchema,
 }
 
 impl<'a> Schema<'a> {
-    /// Compiles a schema; else says what stands against it, as the rest of a sentence that begins
-    /// with "the schema".
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// The reason, as the rest of a sentence that begins with "the schema".
     pub(super) fn compile(root: &'a Value) -> Result<Self, String> {
-        bounded(root)?;
-        let validator = compiled(root)?;
-        Ok(Self { root, validator })
+        if has_dynamic_references(root) {
+            return Err("has references that only its own dialect can follow".to_owned());
+        }
+        let compiled = compiled(root).map_err(|error| error.to_string())?;
+        Ok(Self { root, compiled })
     }
 
     /// Whether a value is small and fits.
     pub(super) fn fits(&self, value: &Value) -> bool {
-        is_small(value) && self.validator.is_valid(value)
+        self.can_check(value) && self.compiled.is_valid(value)
     }
 
     /// Whether a value is small and does not fit.
     pub(super) fn forbids(&self, value: &Value) -> bool {
-        is_small(value) && !self.validator.is_valid(value)
+        self.can_check(value) && !self.compiled.is_valid(value)
+    }
+
+    fn can_check(&self, value: &Value) -> bool {
+        if !is_small(value) {
+            return false;
+        }
+        let extent = Extent::of(value);
+        extent.levels <= self.compiled.depth_max()
+            && self.compiled.applications_max(extent) <= APPLICATIONS_MAX
     }
 
     /// What a reference inside the document leads to.
@@ -65,23 +57,26 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// Why a schema is no JSON Schema, if it is none, as the rest of a sentence that begins with "the
-/// schema". What is only too much for a check is not held against it: work, dialects that are not
-/// known here, and patterns, which have a language of their own.
+/// The reason why a schema is not a JSON Schema, if it is not, as the rest of a sentence that begins with
+/// "the schema". Does not report what is only too much for a check: work, unknown dialects, and patterns,
+/// which have a language of their own.
 pub(crate) fn fault(root: &Value) -> Option<String> {
     if !root.is_object() {
         return Some("is not an object".to_owned());
     }
-    let is_foreign = root.get("$schema").is_some() && draft(root).is_none();
-    if is_foreign || bounded(root).is_err() || !external_references(root).is_empty() {
+    let is_foreign = root.get("$schema").is_some() && !sutler_schema::has_known_dialect(root);
+    if is_foreign || has_dynamic_references(root) || !external_references(root).is_empty() {
         return None;
     }
     let mut plain = root.clone();
     without_patterns(&mut plain);
-    compiled(&plain).err()
+    match compiled(&plain) {
+        Err(error @ CompileError::Invalid { .. }) => Some(error.to_string()),
+        Err(CompileError::Unbounded { .. }) | Ok(_) => None,
+    }
 }
 
-/// Takes out what a pattern is; entries that are only called so stay.
+/// Removes the patterns; entries that are only named like one stay.
 fn without_patterns(value: &mut Value) {
     match value {
         Value::Object(entries) => {
@@ -94,7 +89,7 @@ fn without_patterns(value: &mut Value) {
     }
 }
 
-/// The references of a schema that lead out of it.
+/// The references of a schema that lead outside of it.
 pub(crate) fn external_references(root: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut references = BTreeSet::new();
@@ -122,41 +117,29 @@ pub(crate) fn external_references(root: &Value) -> BTreeSet<String> {
     references
 }
 
-fn compiled(root: &Value) -> Result<Validator, String> {
-    let mut schema = root.clone();
-    let draft = draft(root).unwrap_or(Draft::Draft4);
-    if let Some(object) = schema.as_object_mut() {
-        // Settled here; the validator would look elsewhere for a dialect that it does not know.
-        object.remove("$schema");
-    }
-    // Patterns of other languages look around and back: not in linear time, so within a limit.
-    let patterns = PatternOptions::fancy_regex()
-        .backtrack_limit(BACKTRACKS_MAX)
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX);
-    jsonschema::options()
-        .with_draft(draft)
-        .with_pattern_options(patterns)
-        .offline()
-        .build(&schema)
-        .map_err(|error| {
-            let place = error.instance_path().to_string();
-            let place = if place.is_empty() { "its top" } else { &place };
-            format!("is not valid at {place}: {error}")
-        })
+fn compiled(root: &Value) -> Result<CompiledSchema, CompileError> {
+    let options = CompileOptions {
+        // Patterns may look around and back, as in other languages: not in linear time, so limited.
+        pattern_engine: PatternEngine::Backtracking {
+            steps_max: BACKTRACKS_MAX,
+        },
+        pattern_bytes_max: PATTERN_BYTES_MAX,
+        patterns_bytes_max: PATTERN_BYTES_MAX * PATTERNS_MAX,
+        patterns_max: PATTERNS_MAX,
+        depth_max: DEPTH_MAX,
+        depth_min: 0,
+        allow_inner_ids: true,
+        refuse_unresolved: true,
+    };
+    CompiledSchema::compile(root, &options)
 }
 
-/// The dialect that a schema names, if it is known here.
-fn draft(schema: &Value) -> Option<Draft> {
-    let dialect = schema.get("$schema")?.as_str()?.trim_end_matches('#');
-    match dialect.rsplit_once("json-schema.org/")?.1 {
-        "schema" | "draft-04/schema" => Some(Draft::Draft4),
-        "draft-06/schema" => Some(Draft::Draft6),
-        "draft-07/schema" => Some(Draft::Draft7),
-        "draft/2019-09/schema" => Some(Draft::Draft201909),
-        "draft/2020-12/schema" => Some(Draft::Draft202012),
-        _ => None,
-    }
+fn has_dynamic_references(root: &Value) -> bool {
+    let mut dynamic = false;
+    each_object(root, |object| {
+        dynamic |= DYNAMIC.iter().any(|it| object.contains_key(*it));
+    });
+    dynamic
 }
 
 fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
@@ -179,107 +162,4 @@ fn each_object<'a>(root: &'a Value, mut see: impl FnMut(&'a serde_json::Map<Stri
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-}
-
-/// Refuses what cannot be followed, or takes too much work.
-fn bounded(root: &Value) -> Result<(), String> {
-    if root.to_string().len() > SCHEMA_BYTES_MAX {
-        return Err(format!("is longer than {SCHEMA_BYTES_MAX} bytes"));
-    }
-    let (mut objects, mut patterns, mut dynamic) = (0, 0, false);
-    each_object(root, |object| {
-        objects += object.len();
-        patterns += usize::from(object.contains_key("pattern"));
-        if let Some(Value::Object(named)) = object.get("patternProperties") {
-            patterns += named.len();
-        }
-        dynamic |= DYNAMIC.iter().any(|it| object.contains_key(*it));
-    });
-    if objects > SCHEMA_VALUES_MAX || patterns > PATTERNS_MAX {
-        return Err("is too large to be derived from".to_owned());
-    }
-    if dynamic {
-        return Err("has references that only its own dialect can follow".to_owned());
-    }
-    let mut count = Count {
-        root,
-        known: HashMap::new(),
-    };
-    if count.applied(root, DEPTH_MAX, CHAIN_MAX)? > APPLIED_MAX {
-        return Err("makes too much work to be tried out".to_owned());
-    }
-    Ok(())
-}
-
-/// How many subschemas can be applied to a value of a depth, each counted once.
-struct Count<'a> {
-    root: &'a Value,
-    known: HashMap<(*const Value, usize), u64>,
-}
-
-impl<'a> Count<'a> {
-    fn applied(&mut self, schema: &'a Value, depth: usize, chain: usize) -> Result<u64, String> {
-        let Value::Object(object) = schema else {
-            return Ok(1);
-        };
-        let key = (std::ptr::from_ref(schema), depth);
-        if let Some(known) = self.known.get(&key) {
-            return Ok(*known);
-        }
-        if chain == 0 {
-            return Err("applies rules to the same value without end".to_owned());
-        }
-        let mut sum = 1_u64;
-        if let Some(Value::String(reference)) = object.get("$ref") {
-            let target = resolve(self.root, reference)
-                .ok_or_else(|| format!("refers to {reference:?}, which cannot be followed"))?;
-            sum = sum.saturating_add(self.applied(target, depth, chain - 1)?);
-        }
-        for child in children(object, &SAME, &SAME_LISTS, &SAME_MAPPINGS) {
-            sum = sum.saturating_add(self.applied(child, depth, chain - 1)?);
-        }
-        if depth > 0 {
-            for child in children(object, &[], &[], &PART_MAPPINGS) {
-                sum = sum.saturating_add(self.applied(child, depth - 1, CHAIN_MAX)?);
-            }
-            for child in children(object, &PARTS, &PARTS_LISTS, &PARTS_MAPPINGS) {
-                let one = self.applied(child, depth - 1, CHAIN_MAX)?;
-                sum = sum.saturating_add(one.saturating_mul(parts(depth)));
-            }
-        }
-        self.known.insert(key, sum);
-        Ok(sum)
-    }
-}
-
-/// How many parts a value may be taken to have: samples are wide at the top, if anywhere.
-fn parts(depth: usize) -> u64 {
-    if depth == DEPTH_MAX {
-        WIDTH_MAX as u64
-    } else {
-        4
-    }
-}
-
-fn children<'a>(
-    object: &'a serde_json::Map<String, Value>,
-    plain: &[&str],
-    lists: &[&str],
-    mappings: &[&str],
-) -> Vec<&'a Value> {
-    let mut found = Vec::new();
-    for name in plain {
-        found.extend(object.get(*name).filter(|it| it.is_object()));
-    }
-    for name in lists {
-        if let Some(Value::Array(all)) = object.get(*name) {
-            found.extend(all);
-        }
-    }
-    for name in mappings {
-        if let Some(Value::Object(all)) = object.get(*name) {
-            found.extend(all.values());
-        }
-    }
-    found
 }

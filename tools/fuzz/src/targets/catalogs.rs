@@ -3,8 +3,8 @@
 use super::Verdict;
 use crate::properties::{body, kind_of, refused, round_trip, same, sentence};
 use serde_json::{Value, json};
-use sutler_broker::{CatalogFile, CatalogFileError, ParameterSchemas};
-use sutler_osb::{Catalog, Parameters, PinnedPlan, from_json};
+use sutler_broker::{CatalogFile, CatalogFileError, ParameterSchemas, PlanSchemas};
+use sutler_osb::{Catalog, PinnedPlan, from_json};
 
 pub(super) const WORDS: &[&str] = &[
     "services",
@@ -226,7 +226,13 @@ pub(super) fn schema(input: &[u8]) -> Verdict {
     let Ok(plan) = from_json::<PinnedPlan>(plan.to_string().as_bytes()) else {
         return Ok("no plan".to_owned());
     };
-    let compiled = match ParameterSchemas::compile(&plan) {
+    let schemas = plan.schemas.as_ref().map(|schemas| PlanSchemas {
+        provision: schemas.provision(),
+        update: schemas.update(),
+        bind: schemas.bind(),
+    });
+    let schemas = schemas.unwrap_or_default();
+    let compiled = match ParameterSchemas::compile(schemas) {
         Ok(compiled) => compiled,
         Err(fault) => {
             sentence(&fault.to_string())?;
@@ -236,7 +242,6 @@ pub(super) fn schema(input: &[u8]) -> Verdict {
     let Some(Value::Object(parameters)) = parameters else {
         return Ok("no parameters".to_owned());
     };
-    let parameters = Parameters(parameters);
     let verdict = compiled.check_provision(&parameters);
     same(
         &compiled.check_provision(&parameters),

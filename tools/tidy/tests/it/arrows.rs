@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("sutler-yaml", &[]),
+    ("sutler-schema", &[]),
     ("sutler-osb", &[]),
     ("sutler-journal", &[]),
     ("sutler-store-sqlite", &["sutler-journal"]),
@@ -14,12 +15,20 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("sutler-store-etcd", &["sutler-journal"]),
     (
         "sutler-broker",
-        &["sutler-osb", "sutler-journal", "sutler-yaml"],
+        &[
+            "sutler-osb",
+            "sutler-journal",
+            "sutler-schema",
+            "sutler-yaml",
+        ],
     ),
     ("sutler-client", &["sutler-osb"]),
     ("sutler-servers", &[]),
     ("sutler-store-mongodb", &["sutler-journal"]),
-    ("sutler-bundle", &["sutler-osb", "sutler-yaml"]),
+    (
+        "sutler-bundle",
+        &["sutler-osb", "sutler-schema", "sutler-yaml"],
+    ),
     ("sutler-runner", &["sutler-bundle"]),
     (
         "sutler-bundle-service",
@@ -33,7 +42,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         ],
     ),
     ("sutler-registry", &["sutler-yaml"]),
-    ("sutler-check", &["sutler-client"]),
+    ("sutler-check", &["sutler-client", "sutler-schema"]),
     (
         "sutler",
         &[

@@ -1,18 +1,15 @@
-//! The subschemas of a schema, and which of them each applies to what.
+//! The subschemas of a schema, and the subschemas that each of them applies.
 //!
-//! Knows the keywords of all drafts, and what follows the rules of none is no subschema here. Takes no
-//! decision but to refuse what it cannot follow; `shape.rs` counts.
+//! Knows the keywords of all drafts; a value under any other keyword is not a subschema. Refuses only
+//! schemas that it cannot follow; `bounds.rs` does the counting.
 
-use super::shape::Fault;
+use crate::compiled_schema::{CompileError, CompileOptions};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// Most subschemas. Large schemas in the field have some hundred.
 const SUBSCHEMAS_MAX: usize = 2_000;
-
-/// Most patterns; compiling each takes some milliseconds.
-const PATTERNS_MAX: usize = 200;
 
 /// Keywords that apply one subschema to the same value.
 const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
@@ -22,41 +19,41 @@ const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_VALUE_MAPPINGS: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords that hold subschemas for others to refer to.
 const DEFINITIONS: [&str; 2] = ["definitions", "$defs"];
-/// Keywords that stand for a subschema elsewhere.
+/// Keywords that refer to a subschema elsewhere.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords that give a subschema a name.
 const ANCHORS: [&str; 2] = ["$anchor", "$dynamicAnchor"];
 
-/// All subschemas; the whole schema is the first.
-pub(super) struct Graph<'a> {
-    pub(super) subschemas: Vec<Subschema<'a>>,
-    pub(super) patterns: usize,
-    /// By where they stand in memory, which is where they stand in the schema.
+/// All subschemas; the first is the whole schema.
+pub(crate) struct Graph<'a> {
+    pub(crate) subschemas: Vec<Subschema<'a>>,
+    pub(crate) patterns: usize,
+    /// Numbers of the subschemas, by their address in memory.
     known: HashMap<*const Value, usize>,
 }
 
 /// A subschema, and the ones it applies, by number.
 #[derive(Default)]
-pub(super) struct Subschema<'a> {
-    /// Where it stands, e.g. `.properties.size`.
-    pub(super) pointer: String,
+pub(crate) struct Subschema<'a> {
+    /// Path in the schema, e.g. `.properties.size`.
+    pub(crate) path: String,
     /// Applied to the same value.
-    pub(super) same_value: Vec<usize>,
+    pub(crate) same_value: Vec<usize>,
     /// Applied to one entry, or to one item.
-    pub(super) own: BTreeMap<Slot<'a>, usize>,
+    pub(crate) own: BTreeMap<Slot<'a>, usize>,
     /// Applied to the entries that have none of their own.
-    pub(super) other_entries: Vec<usize>,
+    pub(crate) other_entries: Vec<usize>,
     /// Applied to the items that have none of their own.
-    pub(super) other_items: Vec<usize>,
-    /// Perhaps applied to any entry.
-    pub(super) every_entry: Vec<usize>,
-    /// Perhaps applied to any item.
-    pub(super) every_item: Vec<usize>,
+    pub(crate) other_items: Vec<usize>,
+    /// May apply to any entry.
+    pub(crate) every_entry: Vec<usize>,
+    /// May apply to any item.
+    pub(crate) every_item: Vec<usize>,
 }
 
 /// A place one level further into a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Slot<'a> {
+pub(crate) enum Slot<'a> {
     Entry(&'a str),
     OtherEntry,
     Item(usize),
@@ -64,7 +61,7 @@ pub(super) enum Slot<'a> {
 }
 
 impl Slot<'_> {
-    pub(super) fn is_item(self) -> bool {
+    pub(crate) fn is_item(self) -> bool {
         match self {
             Self::Item(_) | Self::OtherItem => true,
             Self::Entry(_) | Self::OtherEntry => false,
@@ -72,18 +69,22 @@ impl Slot<'_> {
     }
 }
 
-/// Subschemas found and not yet looked into, and what was found on the way.
+/// State of the search for subschemas.
 struct Search<'a> {
     graph: Graph<'a>,
+    /// Subschemas that are found but not read yet.
     open: Vec<(usize, &'a Map<String, Value>)>,
     anchors: HashMap<&'a str, usize>,
-    /// Who refers to what.
+    /// References: the subschema that refers, and its target.
     references: Vec<(usize, &'a str)>,
 }
 
 impl<'a> Graph<'a> {
     /// Finds the subschemas.
-    pub(super) fn of(schema: &'a Value) -> Result<Self, Fault> {
+    ///
+    /// # Errors
+    /// Too many subschemas or patterns, or one that `options` refuse.
+    pub(crate) fn of(schema: &'a Value, options: &CompileOptions) -> Result<Self, CompileError> {
         let mut search = Search {
             graph: Self {
                 subschemas: Vec::new(),
@@ -98,16 +99,23 @@ impl<'a> Graph<'a> {
         let mut resolved = 0;
         loop {
             while let Some((number, object)) = search.open.pop() {
-                search.look_into(number, object)?;
-                search.check_size()?;
+                search.look_into(number, object, options)?;
+                search.check_size(options)?;
             }
-            // A reference may lead to a place that is no subschema but for the reference.
+            // The target of a reference is a subschema even under an unknown keyword.
             let Some(&(from, target)) = search.references.get(resolved) else {
                 return Ok(search.graph);
             };
             resolved += 1;
-            if let Some(target) = search.resolve(schema, target) {
-                search.graph.subschemas[from].same_value.push(target);
+            match search.resolve(schema, target) {
+                Some(target) => search.graph.subschemas[from].same_value.push(target),
+                None if options.refuse_unresolved => {
+                    return Err(CompileError::Unbounded {
+                        path: search.graph.subschemas[from].path.clone(),
+                        reason: format!("refers to {target:?}, which cannot be followed"),
+                    });
+                }
+                None => (),
             }
         }
     }
@@ -115,7 +123,7 @@ impl<'a> Graph<'a> {
 
 impl<'a> Search<'a> {
     /// The number of a subschema; `true` and `false` have one too.
-    fn find(&mut self, schema: &'a Value, pointer: String) -> usize {
+    fn find(&mut self, schema: &'a Value, path: String) -> usize {
         let address = std::ptr::from_ref(schema);
         if let Some(&number) = self.graph.known.get(&address) {
             return number;
@@ -123,7 +131,7 @@ impl<'a> Search<'a> {
         let number = self.graph.subschemas.len();
         self.graph.known.insert(address, number);
         self.graph.subschemas.push(Subschema {
-            pointer,
+            path,
             ..Subschema::default()
         });
         if let Value::Object(object) = schema {
@@ -132,10 +140,15 @@ impl<'a> Search<'a> {
         number
     }
 
-    fn look_into(&mut self, number: usize, object: &'a Map<String, Value>) -> Result<(), Fault> {
-        let here = self.graph.subschemas[number].pointer.clone();
+    fn look_into(
+        &mut self,
+        number: usize,
+        object: &'a Map<String, Value>,
+        options: &CompileOptions,
+    ) -> Result<(), CompileError> {
+        let here = self.graph.subschemas[number].path.clone();
         let mut subschema = Subschema::default();
-        self.identify(number, object, &here)?;
+        self.identify(number, object, &here, options)?;
         for (keyword, value) in object {
             let at = format!("{here}.{keyword}");
             let word = keyword.as_str();
@@ -182,19 +195,20 @@ impl<'a> Search<'a> {
                 _ => (),
             }
         }
-        subschema.pointer = here;
+        subschema.path = here;
         self.graph.subschemas[number] = subschema;
         Ok(())
     }
 
-    /// Notes the names of a subschema. One with an address of its own would change what every `#`
-    /// inside it means.
+    /// Records the names of a subschema. An address of its own would change the meaning of each `#`
+    /// inside it.
     fn identify(
         &mut self,
         number: usize,
         object: &'a Map<String, Value>,
         here: &str,
-    ) -> Result<(), Fault> {
+        options: &CompileOptions,
+    ) -> Result<(), CompileError> {
         let texts = |keyword: &str| object.get(keyword).and_then(Value::as_str);
         for name in ANCHORS.into_iter().filter_map(texts) {
             self.anchors.insert(name, number);
@@ -204,10 +218,12 @@ impl<'a> Search<'a> {
                 Some(name) => {
                     self.anchors.insert(name, number);
                 }
-                None if number == 0 => (),
+                None if number == 0 || options.allow_inner_ids => (),
                 None => {
-                    let reason = "must not have an address of its own (`$id` or `id`)".to_owned();
-                    return Err((here.to_owned(), reason));
+                    return Err(CompileError::Unbounded {
+                        path: here.to_owned(),
+                        reason: "must not have an address of its own (`$id` or `id`)".to_owned(),
+                    });
                 }
             }
         }
@@ -229,7 +245,7 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// The subschema a reference leads to. What leads nowhere is the validator's to refuse.
+    /// The subschema that a reference leads to, if it is inside the schema.
     fn resolve(&mut self, schema: &'a Value, reference: &str) -> Option<usize> {
         let fragment = reference.strip_prefix('#')?;
         if fragment.is_empty() {
@@ -243,20 +259,20 @@ impl<'a> Search<'a> {
         Some(self.find(target, decoded.replace('/', ".")))
     }
 
-    fn check_size(&self) -> Result<(), Fault> {
+    fn check_size(&self, options: &CompileOptions) -> Result<(), CompileError> {
         let reason = if self.graph.subschemas.len() > SUBSCHEMAS_MAX {
             format!("must not have more than {SUBSCHEMAS_MAX} subschemas")
-        } else if self.graph.patterns > PATTERNS_MAX {
-            format!("must not have more than {PATTERNS_MAX} patterns")
+        } else if self.graph.patterns > options.patterns_max {
+            format!("must not have more than {} patterns", options.patterns_max)
         } else {
             return Ok(());
         };
-        Err((String::new(), reason))
+        Err(CompileError::whole(reason))
     }
 }
 
 impl Subschema<'_> {
-    /// Where a keyword with a single subschema applies it.
+    /// The list for the subschema of a keyword that takes exactly one.
     fn single(&mut self, keyword: &str) -> Option<&mut Vec<usize>> {
         match keyword {
             _ if SAME_VALUE.contains(&keyword) => Some(&mut self.same_value),

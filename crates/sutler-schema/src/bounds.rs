@@ -1,22 +1,18 @@
-//! How much work a schema can make, found out before it makes any.
+//! Upper bounds of the work of a schema, computed before it runs.
 //!
-//! A validator applies subschemas recursively. A schema that refers to itself without going into the
-//! value never ends; one that refers twice to one that refers twice … takes time exponential in its
-//! size; a recursive one, in the depth of the value. So the subschemas are followed here level by
-//! level, only counted: how many can meet at one place of a value, and how deep they stand in each
-//! other. The result is the depth to which values can be checked within bounds.
+//! A validator applies subschemas recursively. A schema that refers to itself without descending into the
+//! value never ends; a chain of subschemas that each refer twice to the next takes time exponential in its
+//! length; a recursive schema, in the depth of the value. So the subschemas are followed level by level and
+//! only counted: how many can apply to one place of a value, and how deep they nest. The result is the
+//! depth to which values can be checked within bounds.
 //!
-//! Counted too high where several properties share a name or a pattern, never too low.
+//! The count is too high where several properties share a name or a pattern, never too low. The keywords
+//! are in `subschema_graph.rs`.
 
-use super::graph::{Graph, Slot};
+use crate::compiled_schema::{CompileError, CompileOptions};
+use crate::subschema_graph::{Graph, Slot};
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// Deepest parameters that are checked against any schema, in levels below the top.
-const DEPTH_MAX: usize = 64;
-
-/// A schema that cannot be checked this deep is of no use.
-const DEPTH_MIN: usize = 8;
 
 /// Deepest schema, in levels of JSON.
 const NESTING_MAX: usize = 96;
@@ -24,64 +20,77 @@ const NESTING_MAX: usize = 96;
 /// Most subschemas that may be applied to one value.
 const APPLIED_MAX: u64 = 2_000;
 
-/// Most subschemas that may stand in each other, from the top of the parameters to the bottom. Each
-/// takes some hundred bytes of stack.
+/// Most subschemas that may nest, from the top of the parameters to the bottom. Each takes some hundred
+/// bytes of stack.
 const STACKED_MAX: usize = 512;
 
-/// A place in a schema and what is wrong there.
-pub(super) type Fault = (String, String);
-
-/// Refuses what is nested so deep that walking it recursively might not end well.
-pub(super) fn check_nesting(schema: &Value) -> Result<(), Fault> {
-    if extent(schema).0 > NESTING_MAX {
+/// Refuses a schema that is too deep for a recursive walk.
+pub(crate) fn check_nesting(schema: &Value) -> Result<(), CompileError> {
+    if Extent::of(schema).levels > NESTING_MAX {
         let reason = format!("must not be nested deeper than {NESTING_MAX} levels");
-        return Err((String::new(), reason));
+        return Err(CompileError::whole(reason));
     }
     Ok(())
 }
 
-/// How many levels a value has, a plain value having none, and how many values are in it.
-pub(super) fn extent(value: &Value) -> (usize, u64) {
-    let (mut levels, mut values) = (0, 0);
-    // A stack of our own: the value may be nested deeper than ours is.
-    let mut open = vec![(value, 0)];
-    while let Some((value, level)) = open.pop() {
-        levels = levels.max(level);
-        values += 1;
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, level + 1))),
-            Value::Object(entries) => open.extend(entries.values().map(|one| (one, level + 1))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (),
+/// Depth and size of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Levels below the top; a plain value has none.
+    pub levels: usize,
+    /// Values, the value itself included.
+    pub values: u64,
+}
+
+impl Extent {
+    /// Measures a value, without recursion.
+    #[must_use]
+    pub fn of(value: &Value) -> Self {
+        let mut extent = Self {
+            levels: 0,
+            values: 0,
+        };
+        // An explicit stack: the value may be nested deeper than the thread's stack allows.
+        let mut open = vec![(value, 0)];
+        while let Some((value, level)) = open.pop() {
+            extent.levels = extent.levels.max(level);
+            extent.values += 1;
+            match value {
+                Value::Array(items) => open.extend(items.iter().map(|item| (item, level + 1))),
+                Value::Object(entries) => open.extend(entries.values().map(|one| (one, level + 1))),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (),
+            }
         }
+        extent
     }
-    (levels, values)
 }
 
-/// What a schema can be asked to do.
-pub(super) struct Bounds {
-    /// The depth to which parameters can be checked.
-    pub(super) depth_max: usize,
-    /// How many subschemas can be applied to one value.
-    pub(super) applied_max: u64,
-    /// How many patterns there are to compile.
-    pub(super) patterns: usize,
+/// Bounds of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Depth to which parameters can be checked.
+    pub(crate) depth_max: usize,
+    /// Most subschemas applied to one value.
+    pub(crate) applied_max: u64,
+    /// Patterns to compile.
+    pub(crate) patterns: usize,
 }
 
-/// Finds out what a schema can be asked to do.
+/// Computes the bounds of a schema.
 ///
 /// # Errors
-/// The schema never ends, or takes too long on any parameters worth having.
-pub(super) fn bounds(schema: &Value) -> Result<Bounds, Fault> {
-    let graph = Graph::of(schema)?;
+/// The schema recurses without end, or takes too long before `options.depth_min`.
+pub(crate) fn bounds(schema: &Value, options: &CompileOptions) -> Result<Bounds, CompileError> {
+    let graph = Graph::of(schema, options)?;
     let order = graph.order()?;
     let mut bounds = Bounds {
-        depth_max: DEPTH_MAX,
+        depth_max: options.depth_max,
         applied_max: 0,
         patterns: graph.patterns,
     };
     let mut level = graph.top(&order);
     let mut stacked = 0;
-    for depth in 0..=DEPTH_MAX {
+    for depth in 0..=options.depth_max {
         stacked += graph.height(&order, &level.meeting);
         let exceeded = if level.applied_max > APPLIED_MAX {
             Some(format!(
@@ -95,7 +104,7 @@ pub(super) fn bounds(schema: &Value) -> Result<Bounds, Fault> {
             None
         };
         match exceeded {
-            Some(reason) if depth <= DEPTH_MIN => return Err((String::new(), reason)),
+            Some(reason) if depth <= options.depth_min => return Err(CompileError::whole(reason)),
             Some(_) => {
                 bounds.depth_max = depth - 1;
                 break;
@@ -108,17 +117,17 @@ pub(super) fn bounds(schema: &Value) -> Result<Bounds, Fault> {
     Ok(bounds)
 }
 
-/// The subschemas that can meet at places of one depth.
+/// The subschemas that can apply to places of one depth.
 struct Level {
-    /// For each subschema, how often at most at one place.
+    /// For each subschema, how often it applies to one place at most.
     meeting: Vec<u64>,
-    /// How many at most at one place, all together.
+    /// Most subschemas that apply to one place, all together.
     applied_max: u64,
 }
 
 impl Graph<'_> {
-    /// The subschemas so that each comes before those it applies to the same value.
-    fn order(&self) -> Result<Vec<usize>, Fault> {
+    /// Sorts the subschemas so that each precedes those it applies to the same value.
+    fn order(&self) -> Result<Vec<usize>, CompileError> {
         let mut incoming = vec![0_usize; self.subschemas.len()];
         for subschema in &self.subschemas {
             for &target in &subschema.same_value {
@@ -139,10 +148,10 @@ impl Graph<'_> {
             }
         }
         match incoming.iter().position(|&left| left > 0) {
-            Some(endless) => {
-                let reason = "applies itself to the same value again, without end".to_owned();
-                Err((self.subschemas[endless].pointer.clone(), reason))
-            }
+            Some(endless) => Err(CompileError::Unbounded {
+                path: self.subschemas[endless].path.clone(),
+                reason: "applies itself to the same value again, without end".to_owned(),
+            }),
             None => Ok(order),
         }
     }
@@ -158,7 +167,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Adds what each subschema applies to the same value.
+    /// Adds the subschemas that each subschema applies to the same value.
     fn spread(&self, order: &[usize], meeting: &mut [u64]) {
         for &one in order {
             let times = meeting[one];
@@ -168,7 +177,7 @@ impl Graph<'_> {
         }
     }
 
-    /// How many subschemas stand in each other at most, of those that meet.
+    /// Deepest nesting of the subschemas that meet.
     fn height(&self, order: &[usize], meeting: &[u64]) -> usize {
         let mut heights = vec![0_usize; meeting.len()];
         for &one in order.iter().rev() {
@@ -179,7 +188,7 @@ impl Graph<'_> {
         met.map(|one| heights[one]).max().unwrap_or(0)
     }
 
-    /// One level further into the value: what can meet at one entry, or at one item.
+    /// Descends one level into the value: the subschemas that can meet at one entry, or at one item.
     fn below(&self, order: &[usize], level: &Level) -> Level {
         let mut slots = BTreeSet::from([Slot::OtherEntry, Slot::OtherItem]);
         let active = || (0..level.meeting.len()).filter(|&one| level.meeting[one] > 0);

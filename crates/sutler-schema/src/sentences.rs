@@ -1,24 +1,26 @@
-//! Sentences about parameters that break a rule.
+//! Sentences about parameters that break a rule, and about schemas that are not valid.
 //!
-//! Made from the rule, which is the catalog's and public, and from the names on the way to the value.
-//! Never from the value: it may be a password. That is why the validator's own text is not used.
+//! A sentence contains the rule, which is public in the catalog, and the names on the path to the value.
+//! It never contains the value, which may be a password; therefore the validator's own text is not used
+//! for parameters.
 
+use crate::compiled_schema::CompileError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::{Map, Value};
 
-/// Longest name or rule that is quoted, in characters.
+/// Longest quoted name or rule, in characters.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// Longest way to a parameter that is written out, in characters.
+/// Longest path to a parameter, in characters; longer paths lose their beginning.
 const PATH_CHARS_MAX: usize = 150;
 
-/// Most unexpected names that are listed.
+/// Most unexpected names in one sentence.
 const NAMES_MAX: usize = 3;
 
-/// What a parameter must be and is not, e.g. "`size` must be at least 1".
-pub(super) fn broken_rule(error: &ValidationError<'_>, parameters: &Value) -> String {
+/// Names a parameter and the rule it breaks, e.g. "`size` must be at least 1".
+pub(crate) fn broken_rule(error: &ValidationError<'_>, parameters: &Value) -> String {
     let at = error.instance_path();
     match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -27,7 +29,7 @@ pub(super) fn broken_rule(error: &ValidationError<'_>, parameters: &Value) -> St
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => not_allowed(at, unexpected),
-        // The validator's short cut where no names are allowed at all: it does not say which there are.
+        // The validator's short cut where no names are allowed at all; it does not list the names.
         ValidationErrorKind::FalseSchema if forbids_names(error) => {
             let object = parameters.pointer(at.as_str()).and_then(Value::as_object);
             let names: Vec<&String> = object.into_iter().flat_map(Map::keys).collect();
@@ -59,9 +61,9 @@ fn not_allowed<T: AsRef<str>>(at: &Location, unexpected: &[T]) -> String {
     }
 }
 
-/// Where and why a schema does not compile. A schema is public, so it may be quoted.
-pub(super) fn uncompilable(error: &ValidationError<'_>) -> (String, String) {
-    let pointer: String = error
+/// Describes where and why a schema does not compile. A schema is public, so it may be quoted.
+pub(crate) fn invalid_schema(error: &ValidationError<'_>) -> CompileError {
+    let path: String = error
         .instance_path()
         .segments()
         .map(|segment| match segment {
@@ -77,7 +79,12 @@ pub(super) fn uncompilable(error: &ValidationError<'_>) -> (String, String) {
         }
         _ => format!("is not valid JSON Schema: {}", quotable(&error.to_string())),
     };
-    (pointer, reason)
+    CompileError::Invalid {
+        pointer: error.instance_path().to_string(),
+        message: error.to_string(),
+        path,
+        reason,
+    }
 }
 
 /// `servers[0].name` in quotes, or "the parameters" themselves.
@@ -108,7 +115,7 @@ fn path(location: &Location, last: Option<&str>) -> String {
     }
 }
 
-/// What a value must be, in words that follow its name.
+/// The rule, in words that follow the name of the value.
 fn rule(kind: &ValidationErrorKind) -> String {
     use ValidationErrorKind as Kind;
     match kind {
@@ -150,7 +157,7 @@ fn rule(kind: &ValidationErrorKind) -> String {
         Kind::UniqueItems => "must not have the same item twice".to_owned(),
         Kind::UnevaluatedItems { .. } => "must not have more items than are allowed".to_owned(),
         Kind::FalseSchema => "is not allowed".to_owned(),
-        // Said by `broken_rule` where they can say more.
+        // `broken_rule` has longer sentences for these.
         Kind::Required { .. } => "lacks an entry that is required".to_owned(),
         Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => {
             "has an entry that is not allowed".to_owned()
@@ -196,12 +203,12 @@ fn one_of(options: &Value) -> String {
     }
 }
 
-/// A value of the schema.
+/// A value of the schema in quotes.
 fn quoted(value: &Value) -> String {
     format!("`{}`", quotable(&value.to_string()))
 }
 
-/// Fit for one line of a message.
+/// Shortens a text and removes control characters, for one line of a message.
 fn quotable(text: &str) -> String {
     let one_line = |c: char| if c.is_control() { ' ' } else { c };
     let mut quotable: String = text.chars().take(QUOTED_CHARS_MAX).map(one_line).collect();

@@ -151,7 +151,7 @@ fn the_deepest_recursion_allowed_fits_on_the_stack() {
     // Seven rules within each other on each level, and each level within the one above.
     let rule = (0..6).fold(json!({"$ref": "#"}), |inner, _| json!({"allOf": [inner]}));
     let schemas = compile(json!({"$schema": DRAFT4, "properties": {"x": rule}})).unwrap();
-    let depth_max = schemas.provision.as_ref().unwrap().bounds.depth_max;
+    let depth_max = schemas.provision.as_ref().unwrap().depth_max();
     assert!(depth_max > 40, "{depth_max}");
     let deepest = super::parameters(nested("x", depth_max, json!({"x": 1})));
     assert_eq!(schemas.check_provision(&deepest), Ok(()));

@@ -1,59 +1,25 @@
-//! Parameters that fit and do not fit, and schemas that should never have been written.
+//! Parameters that fit and do not fit, and schemas that cannot be used.
 
 mod derived;
 mod hostile;
 
-use super::{COMPILED_MAX, Lately, ParameterSchemas, SchemaFault};
-use serde_json::{Value, json};
+use super::parameter_schemas::{COMPILED_MAX, CompiledCache};
+use super::{ParameterSchemas, PlanSchemas, SchemaError};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use sutler_osb::{
-    BindingSchemas, Catalog, InstanceSchemas, OperationSchema, Parameters, PinnedPlan, PlanSpec,
-    Schemas, ServiceSpec,
-};
 
-/// A plan with this schema for provision and others for update and bind.
-fn plan_with(schemas: Schemas) -> PinnedPlan {
-    let plan = PlanSpec {
-        id: Some("p".to_owned()),
-        name: Some("small".to_owned()),
-        description: Some("A small one.".to_owned()),
-        ..PlanSpec::default()
-    };
-    let service = ServiceSpec {
-        id: Some("s".to_owned()),
-        name: Some("store".to_owned()),
-        description: Some("Stores things.".to_owned()),
-        bindable: Some(true),
-        plans: Some(vec![plan]),
-        ..ServiceSpec::default()
-    };
-    let catalog = Catalog::load(vec![service]).unwrap();
-    let mut plan = catalog.plans().next().unwrap().pin();
-    plan.schemas = Some(schemas);
-    plan
-}
-
-fn for_provision(schema: Value) -> PinnedPlan {
-    plan_with(Schemas {
-        service_instance: Some(InstanceSchemas {
-            create: Some(OperationSchema {
-                parameters: Some(schema),
-            }),
-            update: None,
-        }),
-        service_binding: None,
-    })
-}
-
-fn parameters(value: Value) -> Parameters {
+fn parameters(value: Value) -> Map<String, Value> {
     match value {
-        Value::Object(map) => Parameters(map),
-        other => panic!("{other} is no object"),
+        Value::Object(map) => map,
+        other => panic!("{other} is not an object"),
     }
 }
 
-fn compile(schema: Value) -> Result<ParameterSchemas, SchemaFault> {
-    ParameterSchemas::compile(&for_provision(schema))
+fn compile(schema: Value) -> Result<ParameterSchemas, SchemaError> {
+    ParameterSchemas::compile(PlanSchemas {
+        provision: Some(&schema),
+        ..PlanSchemas::default()
+    })
 }
 
 fn check(schema: Value, value: Value) -> Result<(), String> {
@@ -178,21 +144,13 @@ fn long_names_are_shortened() {
 /// Holds: B-078.
 #[test]
 fn each_operation_has_its_own_schema() {
-    let operation = |name: &str| {
-        let parameters = json!({"$schema": DRAFT4, "required": [name]});
-        Some(OperationSchema {
-            parameters: Some(parameters),
-        })
-    };
-    let schemas = ParameterSchemas::compile(&plan_with(Schemas {
-        service_instance: Some(InstanceSchemas {
-            create: operation("a"),
-            update: operation("b"),
-        }),
-        service_binding: Some(BindingSchemas {
-            create: operation("c"),
-        }),
-    }))
+    let required = |name: &str| json!({"$schema": DRAFT4, "required": [name]});
+    let (a, b, c) = (required("a"), required("b"), required("c"));
+    let schemas = ParameterSchemas::compile(PlanSchemas {
+        provision: Some(&a),
+        update: Some(&b),
+        bind: Some(&c),
+    })
     .unwrap();
     let names = |result: Result<(), String>| result.unwrap_err();
     let none = parameters(json!({}));
@@ -204,9 +162,7 @@ fn each_operation_has_its_own_schema() {
 
 #[test]
 fn without_a_schema_everything_fits() {
-    let mut plan = for_provision(json!({}));
-    plan.schemas = None;
-    let schemas = ParameterSchemas::compile(&plan).unwrap();
+    let schemas = ParameterSchemas::compile(PlanSchemas::default()).unwrap();
     assert_eq!(
         schemas.check_provision(&parameters(json!({"any": "thing"}))),
         Ok(())
@@ -265,21 +221,21 @@ fn numbered(nth: usize) -> Value {
 
 #[test]
 fn the_same_schema_is_compiled_once_while_it_is_at_hand() {
-    let lately = Lately::default();
-    let first = lately.compiled(&numbered(0)).unwrap();
+    let cache = CompiledCache::default();
+    let first = cache.compile(&numbered(0)).unwrap();
     for nth in 0..COMPILED_MAX {
-        lately.compiled(&numbered(nth)).unwrap();
+        cache.compile(&numbered(nth)).unwrap();
     }
-    let again = lately.compiled(&numbered(0)).unwrap();
+    let again = cache.compile(&numbered(0)).unwrap();
     assert!(Arc::ptr_eq(&first, &again));
 }
 
 #[test]
 fn few_schemas_are_kept_compiled_however_many_are_checked() {
-    let lately = Lately::default();
+    let cache = CompiledCache::default();
     for nth in 0..=COMPILED_MAX * 3 {
-        lately.compiled(&numbered(nth)).unwrap();
-        assert!(lately.0.lock().unwrap().len() <= COMPILED_MAX);
+        cache.compile(&numbered(nth)).unwrap();
+        assert!(cache.0.lock().unwrap().len() <= COMPILED_MAX);
     }
 }
 
