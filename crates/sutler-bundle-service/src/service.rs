@@ -1,52 +1,50 @@
 //! The service behind the broker: what it is told becomes runs, what runs give becomes results.
 //!
-//! Pure parts: `service/vars.rs` (what a run is told), `service/order.rs` (the order of it),
-//! `service/accept.rs` (what is refused), `service/outcome.rs` (what its end means), `service/state.rs` (what is
-//! remembered) and `service/redact.rs` (what no log shows, in none of its forms: `service/guises.rs`).
-//! `service/course.rs` brings one run to its end, wherever it is found; `service/hooks.rs` is what the framework
-//! calls, `service/local.rs` does the same without a broker; `service/reap.rs` removes what runs leave,
-//! `service/sweep.rs` versions that nobody needs; `service/archive.rs` finds those that are not on this host.
+//! Pure parts: `service/vars.rs` (what a run is told), `service/build_run.rs` (the order of it),
+//! `service/request_checks.rs` (what is refused), `service/outcome.rs` (what its end means), `service/state.rs` (what is
+//! remembered) and `service/redact.rs` (what no log shows, in none of its forms: `service/redact/encodings.rs`).
+//! `service/run_driver.rs` brings one run to its end, wherever it is found; `service/hooks.rs` is what the framework
+//! calls, `service/local_run.rs` does the same without a broker; `service/run_cleanup.rs` removes what runs leave,
+//! `service/version_sweep.rs` versions that nobody needs; `service/version_lookup.rs` finds those that are not on this host.
 //! Nothing is run here: that is a [`Runner`].
 
-mod absent;
-mod accept;
-mod archive;
-mod call;
-mod course;
-mod guises;
+mod build_run;
 mod hooks;
-mod local;
-mod order;
+mod local_run;
+mod log_writer;
+mod missing_runner;
 mod outcome;
-mod reap;
 mod redact;
-mod scribe;
+mod request_checks;
+mod run_action;
+mod run_cleanup;
+mod run_driver;
+mod run_observer;
 mod state;
-mod strike;
-mod sweep;
 mod vars;
-mod witness;
+mod version_lookup;
+mod version_sweep;
 
-pub(crate) use archive::Archive;
-pub use local::{Local, LocalFault, LocalGift, LocalRequest};
-pub use order::KeptSecret;
-pub(crate) use order::runnable;
+pub use build_run::OperatorSecret;
+pub(crate) use build_run::runnable;
+pub use local_run::{LocalInstance, LocalRequest, LocalResult, LocalRunError};
 pub use outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
-pub use reap::Fates;
 pub use redact::{Redaction, Secrets};
+pub use run_cleanup::OperationLookup;
+pub use run_observer::RunObserver;
 pub use state::{
-    BindingState, By, HISTORY_MAX, HistoryEntry, InstanceState, Pin, STATE_BYTES_MAX,
-    STATE_KEYS_MAX, TooMuch, Unreadable,
+    BindingState, BundlePin, ChangeOrigin, HISTORY_MAX, HistoryEntry, InstanceState,
+    STATE_BYTES_MAX, STATE_KEYS_MAX, StateReadError, StateTooLargeError,
 };
-pub use sweep::SweepFault;
-pub use vars::{BINDING_STATE_PREFIX, STATE_PREFIX, Told, vars};
-pub use witness::Witness;
+pub use vars::{ActionInputs, BINDING_STATE_PREFIX, STATE_PREFIX, vars};
+pub(crate) use version_lookup::VersionLookup;
+pub use version_sweep::SweepError;
 
-use crate::registry::Snapshot;
-use crate::shelf::{Bundle, Shelf};
-use reap::Reaper;
+use crate::bundle_folders::Snapshot;
+use crate::version_store::{Bundle, VersionStore};
+use run_cleanup::RunCleanup;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
-use sutler_bundle::Limits;
+use sutler_bundle::RunLimits;
 use sutler_runner::{Runnable, Runner};
 
 /// Who runs what.
@@ -75,15 +73,15 @@ impl Runners {
 }
 
 /// What the service is made of.
-pub struct Parts {
+pub struct ServiceParts {
     /// Where versions of bundles are.
-    pub shelf: Arc<Shelf>,
+    pub shelf: Arc<VersionStore>,
     /// Who runs them.
     pub runners: Arc<Runners>,
     /// What the operator keeps for them.
-    pub secrets: Vec<KeptSecret>,
+    pub secrets: Vec<OperatorSecret>,
     /// The most that any bundle may use.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// Whether bindings get what the provision gave, whatever the manifest says.
     pub share_provision_credentials: bool,
     /// This host, where several share a store: runs are looked for where they were started.
@@ -92,20 +90,20 @@ pub struct Parts {
 
 /// Serves every offering that comes from a bundle.
 pub struct BundleService {
-    parts: Parts,
+    parts: ServiceParts,
     snapshot: RwLock<Arc<Snapshot>>,
-    reaper: Reaper,
-    archive: OnceLock<Weak<dyn Archive>>,
+    reaper: RunCleanup,
+    archive: OnceLock<Weak<dyn VersionLookup>>,
 }
 
 impl BundleService {
     /// Of these parts, with nothing offered yet.
     #[must_use]
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: ServiceParts) -> Self {
         Self {
             parts,
             snapshot: RwLock::default(),
-            reaper: Reaper::default(),
+            reaper: RunCleanup::default(),
             archive: OnceLock::new(),
         }
     }
@@ -120,7 +118,7 @@ impl BundleService {
     }
 
     /// Removes what runs left, for as long as it is polled: let it run beside the broker.
-    pub async fn reap(&self, fates: Arc<dyn Fates>) {
+    pub async fn reap(&self, fates: Arc<dyn OperationLookup>) {
         let runners = self.parts.runners.clone();
         self.reaper.clone().work(runners, fates).await;
     }

@@ -10,36 +10,38 @@ mod limits;
 mod manifest;
 
 mod catalog;
-mod form;
+mod console_forms;
 mod ids;
 mod schema;
 mod upgrade;
 
+mod docs_page;
 mod folder;
 mod inspect;
 mod pack;
-mod page;
 mod scaffold;
 
-pub use action::{Action, UnknownAction};
-pub use catalog::{Collision, Offer, compile_schemas, offering, side_by_side, wanted};
+pub use action::{Action, UnknownActionError};
+pub use catalog::{Collision, Offer, claimed_names, compile_schemas, offering, resolve_collisions};
+pub use docs_page::docs_page;
 pub use folder::{
-    EntryKind, FOLDER_ENTRIES_MAX, FolderEntry, FolderFault, Found, entries, find_manifest,
+    EntryKind, FOLDER_ENTRIES_MAX, FolderEntry, FolderError, FoundManifest, entries, find_manifest,
     read_manifest,
 };
 pub use ids::IdScheme;
-pub use inspect::{Finding, Inspection, Severity, inspect};
-pub use limits::Limits;
+pub use inspect::{Inspection, InspectionFinding, Severity, inspect};
+pub use limits::RunLimits;
 pub use manifest::{
-    ActionRules, AsyncSupport, Bound, Condition, Dashboard, DashboardOf, Entry, Example,
-    ExampleUpdate, Faults, Form, InlineVars, Kind, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest,
-    ManifestFault, Occasion, OnLost, Parameter, PlanEntry, Range, SecretWish, Shape, Upgrade,
-    accepts, accepts_change, duration_text, refuse_reserved, with_defaults,
+    ActionRules, AsyncSupport, Condition, Dashboard, DashboardOf, Entrypoint, Example,
+    ExampleUpdate, InlineVars, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestError,
+    ManifestFinding, ManifestForm, NumberRange, OnLost, Parameter, PlanEntry, RangeBound,
+    SecretRequirement, UpgradePolicy, ValidationPoint, ValueKind, ValueType, accepts,
+    accepts_change, duration_text, refuse_reserved, with_defaults,
 };
 pub use pack::{
-    FILE_LABEL, PACKED_BYTES_MAX, PackFault, PackOptions, Packed, RUNTIME_LABEL, SPEC_LABEL, pack,
+    FILE_LABEL, PACKED_BYTES_MAX, PackError, PackOptions, PackedImage, RUNTIME_LABEL, SPEC_LABEL,
+    pack,
 };
-pub use page::page;
 pub use scaffold::{NewFile, Template, scaffold};
 pub use schema::{Dialect, schema};
-pub use upgrade::{UpgradeError, Way, is_open};
+pub use upgrade::{UpgradeError, UpgradePath, check_upgrade};

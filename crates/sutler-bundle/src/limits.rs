@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What a run may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RunLimits {
     /// How long it may take.
     pub deadline: Duration,
     /// Most bytes of memory.
@@ -19,7 +19,7 @@ pub struct Limits {
     pub processes: u64,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(3600),

@@ -4,7 +4,7 @@
 //! upgrade itself is an update that runs the new version: `service/hooks.rs`.
 
 use crate::action::Action;
-use crate::manifest::{Manifest, Upgrade};
+use crate::manifest::{Manifest, UpgradePolicy};
 use semver::Version;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
@@ -15,8 +15,8 @@ use sutler_osb::MaintenanceInfo;
 pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
     let version = manifest.bundle_version.as_deref()?;
     let impact = match &manifest.upgrade {
-        Upgrade::Offered { impact } => impact.clone(),
-        Upgrade::Never => return None,
+        UpgradePolicy::Offered { impact } => impact.clone(),
+        UpgradePolicy::Never => return None,
     };
     let can = manifest.rules(Action::Update).offered && is_semantic(version);
     can.then(|| MaintenanceInfo {
@@ -42,7 +42,7 @@ pub enum UpgradeError {
 }
 
 /// An upgrade that is asked for.
-pub struct Way<'a> {
+pub struct UpgradePath<'a> {
     /// The version that the instance has.
     pub from: Option<&'a str>,
     /// The bundle it is to have.
@@ -59,7 +59,7 @@ pub struct Way<'a> {
 ///
 /// # Errors
 /// Why not, for the user; it names no value.
-pub fn is_open(way: &Way<'_>) -> Result<(), UpgradeError> {
+pub fn check_upgrade(way: &UpgradePath<'_>) -> Result<(), UpgradeError> {
     let version = way.to.bundle_version.as_deref().unwrap_or_default();
     if is_back(way.from, version) {
         let from = way.from.unwrap_or_default();
@@ -101,7 +101,7 @@ fn is_back(from: Option<&str>, to: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{UpgradeError, Way, is_open, maintenance};
+    use super::{UpgradeError, UpgradePath, check_upgrade, maintenance};
     use crate::manifest::Manifest;
     use serde_json::{Map, Value, json};
     use std::collections::BTreeSet;
@@ -151,14 +151,14 @@ mod tests {
     fn judged(from: Option<&str>, to: &str, parameters: Value, answered: &[&str]) -> String {
         let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
         let answered: BTreeSet<String> = answered.iter().map(|it| (*it).to_owned()).collect();
-        let way = Way {
+        let way = UpgradePath {
             from,
             to: &manifest(&format!("bundle_version: {to}")),
             plan: "p",
             parameters: &parameters,
             answered: &answered,
         };
-        match is_open(&way) {
+        match check_upgrade(&way) {
             Ok(()) => String::new(),
             Err(UpgradeError::Invalid(sentence)) => format!("invalid: {sentence}"),
             Err(other) => format!("unsupported: {other}"),

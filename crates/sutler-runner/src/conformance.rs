@@ -2,17 +2,17 @@
 //!
 //! A runner's tests implement [`Candidate`] and say `sutler_runner::runner_conformance!(Mine::fresh().await)`;
 //! that makes one test of every promise. The bundle under test is a shell that runs the text in its variable
-//! `SCRIPT`. `scene.rs` is the vocabulary; the cases are in the other files.
+//! `SCRIPT`. `fixture.rs` is the vocabulary; the cases are in the other files.
 
 pub mod ends;
-pub mod gifts;
-pub mod life;
+pub mod lifecycle;
 pub mod limits;
+pub mod results;
 
 mod cases;
-mod scene;
+mod fixture;
 
-use crate::order::{RunName, Runnable};
+use crate::run_spec::{RunName, Runnable};
 use crate::runner::Runner;
 use async_trait::async_trait;
 use std::sync::Arc;

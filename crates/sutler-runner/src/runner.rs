@@ -3,8 +3,8 @@
 //! A runner decides nothing: it starts, finds, watches and ends runs by their names. After a restart of
 //! the broker everything it needs to know is found outside of it.
 
-use crate::given::{Given, Progress};
-use crate::order::{Order, RunName};
+use crate::run_result::{Progress, RunResult};
+use crate::run_spec::{RunName, RunSpec};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub enum Exit {
 
 /// What is known of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum RunStatus {
     /// It provably never started: it may be started.
     NeverStarted,
     /// It runs.
@@ -41,7 +41,7 @@ pub enum Seen {
 
 /// What a run says while it runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Line {
+pub enum RunEvent {
     /// Output, as it comes.
     Output(Bytes),
     /// How far it is.
@@ -50,7 +50,7 @@ pub enum Line {
 
 /// A run cannot be started, found or read. The text is for operators and names no secret.
 #[derive(Debug, thiserror::Error)]
-pub enum RunFault {
+pub enum RunError {
     /// It will not work however often it is tried: a missing image, an unreadable folder.
     #[error("{0}")]
     Refused(String),
@@ -63,18 +63,22 @@ pub enum RunFault {
 #[async_trait]
 pub trait Runner: Send + Sync + 'static {
     /// Looks for a run by its name. A start of it by this runner that is under way is waited for.
-    async fn look(&self, name: RunName) -> Result<Seen, RunFault>;
+    async fn status(&self, name: RunName) -> Result<RunStatus, RunError>;
 
     /// Starts a run. One that is there already, under way or ended, is left as it is. Whoever does not wait for
     /// it does not know whether it is started: see [`Runner::stop`].
-    async fn start(&self, order: &Order) -> Result<(), RunFault>;
+    async fn start(&self, spec: &RunSpec) -> Result<(), RunError>;
 
     /// Watches a run until it ends or is lost. What it says goes to `lines`, from the beginning after a
     /// restart too; nobody reading is no reason to stop.
-    async fn watch(&self, name: RunName, lines: mpsc::Sender<Line>) -> Result<Seen, RunFault>;
+    async fn watch(
+        &self,
+        name: RunName,
+        lines: mpsc::Sender<RunEvent>,
+    ) -> Result<RunStatus, RunError>;
 
     /// Reads what a run gave back that finished, and whatever can still be read of one that is lost.
-    async fn given(&self, name: RunName) -> Result<Given, RunFault>;
+    async fn result(&self, name: RunName) -> Result<RunResult, RunError>;
 
     /// Ends a run, and everything it started; also what is left of one that is lost. Nothing happens to one
     /// that is not there.
@@ -82,11 +86,11 @@ pub trait Runner: Send + Sync + 'static {
     /// # Guarantees
     /// After `Ok` nothing of the run runs any more, and no start of it by this runner is under way. Where that is not certain there is a fault, and it is
     /// worth another try.
-    async fn stop(&self, name: RunName) -> Result<(), RunFault>;
+    async fn stop(&self, name: RunName) -> Result<(), RunError>;
 
     /// Removes all that is left of a run that does not run. Nothing happens if nothing is there.
-    async fn remove(&self, name: RunName) -> Result<(), RunFault>;
+    async fn remove(&self, name: RunName) -> Result<(), RunError>;
 
     /// Every run that left something.
-    async fn list(&self) -> Result<Vec<RunName>, RunFault>;
+    async fn list(&self) -> Result<Vec<RunName>, RunError>;
 }

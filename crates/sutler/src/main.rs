@@ -44,7 +44,9 @@ fn main() -> ExitCode {
     // A supervisor of a run: hundreds may wait at once, so nothing else is set up for one.
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     match words.as_slice() {
-        [word, rest @ ..] if word == sutler_runner::SUPERVISOR => sutler_runner::supervisor(rest),
+        [word, rest @ ..] if word == sutler_runner::SUPERVISOR => {
+            sutler_runner::run_supervisor(rest)
+        }
         _ => carry_out(Cli::parse()),
     }
 }

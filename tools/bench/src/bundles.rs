@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_broker::Broker;
-use sutler_bundle::Limits;
-use sutler_bundle_service::{BundleService, Folders, Offers, Parts, Runners, Shelf};
+use sutler_bundle::RunLimits;
+use sutler_bundle_service::{
+    BundleFolders, BundleService, OfferSettings, Runners, ServiceParts, VersionStore,
+};
 use sutler_journal::KeyRing;
 use sutler_runner::{ProcessRunner, ProcessSettings};
 use sutler_store_sqlite::SqliteStore;
@@ -48,20 +50,21 @@ pub(crate) struct BundleArgs {
 pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), Fault> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let work = dir.join("work");
-    let shelf = Arc::new(Shelf::open(&work)?);
+    let shelf = Arc::new(VersionStore::open(&work)?);
     let roots = vec![dir.join("bundles")];
-    let snapshot = Arc::new(Folders::new(roots, shelf.clone(), Offers::default()).look());
+    let snapshot =
+        Arc::new(BundleFolders::new(roots, shelf.clone(), OfferSettings::default()).look());
     if let Some(fault) = snapshot.faults.first() {
         return Err(fault.clone().into());
     }
-    let service = Arc::new(BundleService::new(Parts {
+    let service = Arc::new(BundleService::new(ServiceParts {
         shelf,
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(ProcessSettings::new(work))?),
             containers: None,
         }),
         secrets: Vec::new(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         share_provision_credentials: false,
         host: None,
     }));

@@ -7,5 +7,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    sutler_runner::supervisor(&words)
+    sutler_runner::run_supervisor(&words)
 }

@@ -1,8 +1,8 @@
 //! What operators are shown of bundles, wherever they were found: no decision, and nothing that is secret.
 
-use super::records::{Records, SpecRecord};
-use crate::registry::{Listed, Snapshot};
-use crate::shelf::Bundle;
+use super::records::{RegistryRecords, SpecRecord};
+use crate::bundle_folders::{FoundBundle, Snapshot};
+use crate::version_store::Bundle;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sutler_registry::Mark;
@@ -70,7 +70,7 @@ impl BundlesView {
 
 /// Those of folders and of registries. `published`: what is offered now; `found`: versions, by their names.
 pub(super) fn all(
-    records: &Records,
+    records: &RegistryRecords,
     folders: &Snapshot,
     published: &Snapshot,
     found: impl Fn(&str) -> Option<Arc<Bundle>>,
@@ -109,7 +109,7 @@ pub(super) fn all(
     view
 }
 
-fn in_folder(listed: &Listed) -> BundleView {
+fn in_folder(listed: &FoundBundle) -> BundleView {
     let manifest = &listed.bundle.manifest;
     let folder = listed.folder.display().to_string();
     BundleView {

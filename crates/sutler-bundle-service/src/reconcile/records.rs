@@ -1,7 +1,7 @@
 //! What is written down of registries: one record for each, one for each spec, one for each version.
 //!
 //! A version is what instances are bound to: it stays while a spec names it or an instance was made of it.
-//! A provision stands on its spec's record (`shop.rs`), which is another after every change of it.
+//! A provision stands on its spec's record (`catalog_publisher.rs`), which is another after every change of it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -101,28 +101,28 @@ pub(super) struct PushCount {
 
 /// A record and the state it was in.
 #[derive(Clone, Debug)]
-pub(super) struct Written<T> {
+pub(super) struct StoredRecord<T> {
     pub value: T,
     pub stamp: Stamp,
 }
 
 /// All records but the versions.
 #[derive(Debug, Default)]
-pub(super) struct Records {
-    pub registries: BTreeMap<String, Written<Known>>,
-    pub specs: BTreeMap<Arc<SpecName>, Written<SpecRecord>>,
-    pub generation: Option<Written<Generation>>,
+pub(super) struct RegistryRecords {
+    pub registries: BTreeMap<String, StoredRecord<Known>>,
+    pub specs: BTreeMap<Arc<SpecName>, StoredRecord<SpecRecord>>,
+    pub generation: Option<StoredRecord<Generation>>,
     pub pushes: Option<Stamp>,
 }
 
-impl Records {
+impl RegistryRecords {
     pub(super) async fn read(ledger: &Ledger) -> Result<Self, LedgerFault> {
         let generation = generation(ledger).await?;
         let pushes = pushes(ledger).await?;
         let registries = registries(ledger).await?;
         let keep = |specs: &mut Vec<_>, it: Entry<SpecRecord>| {
             let (value, stamp) = (it.value, it.stamp);
-            specs.push((value.name.clone(), Written { value, stamp }));
+            specs.push((value.name.clone(), StoredRecord { value, stamp }));
         };
         let specs = ledger.gather(SPECS, Vec::new(), keep).await?;
         // A map that is made in one go takes half of what one takes that grows.
@@ -168,10 +168,10 @@ impl Records {
 /// The registries, without their specs.
 pub(super) async fn registries(
     ledger: &Ledger,
-) -> Result<BTreeMap<String, Written<Known>>, LedgerFault> {
+) -> Result<BTreeMap<String, StoredRecord<Known>>, LedgerFault> {
     let keep = |registries: &mut BTreeMap<_, _>, it: Entry<Known>| {
         let (value, stamp) = (it.value, it.stamp);
-        registries.insert(it.id, Written { value, stamp });
+        registries.insert(it.id, StoredRecord { value, stamp });
     };
     ledger.gather(REGISTRIES, BTreeMap::new(), keep).await
 }
@@ -179,18 +179,20 @@ pub(super) async fn registries(
 /// Which state all records are in.
 pub(super) async fn generation(
     ledger: &Ledger,
-) -> Result<Option<Written<Generation>>, LedgerFault> {
+) -> Result<Option<StoredRecord<Generation>>, LedgerFault> {
     let found = ledger.get::<Generation>(STATE, GENERATION).await?;
-    Ok(found.map(|it| Written {
+    Ok(found.map(|it| StoredRecord {
         value: it.value,
         stamp: it.stamp,
     }))
 }
 
 /// How often developers pushed or deleted.
-pub(super) async fn pushes(ledger: &Ledger) -> Result<Option<Written<PushCount>>, LedgerFault> {
+pub(super) async fn pushes(
+    ledger: &Ledger,
+) -> Result<Option<StoredRecord<PushCount>>, LedgerFault> {
     let found = ledger.get::<PushCount>(STATE, PUSHES).await?;
-    Ok(found.map(|it| Written {
+    Ok(found.map(|it| StoredRecord {
         value: it.value,
         stamp: it.stamp,
     }))
@@ -199,7 +201,7 @@ pub(super) async fn pushes(ledger: &Ledger) -> Result<Option<Written<PushCount>>
 /// Counts one more.
 pub(super) fn put_pushes(
     batch: sutler_broker::Batch<'_>,
-    was: Option<Written<PushCount>>,
+    was: Option<StoredRecord<PushCount>>,
 ) -> sutler_broker::Batch<'_> {
     let number = was.as_ref().map_or(0, |it| it.value.number) + 1;
     let next = PushCount { number };

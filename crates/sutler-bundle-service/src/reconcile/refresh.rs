@@ -2,16 +2,16 @@
 //!
 //! It is done by one replica at a time. What it finds out is decided by `sutler_registry::refresh`; it
 //! writes in batches, and everything that is written is right by itself, so that a crash in the middle
-//! leaves nothing to repair: the next turn goes on. What is offered follows what is written (`shop.rs`).
+//! leaves nothing to repair: the next turn goes on. What is offered follows what is written (`catalog_publisher.rs`).
 
-use super::measure;
-use super::records::{Records, SpecRecord, without_specs};
-use super::shop::Pushes;
-use super::used::Uses;
-use super::verdicts::{Verdict, Verdicts};
-use super::version::{self, Fresh, Terms};
+use super::catalog_publisher::Pushes;
+use super::item_verdict_cache::{ItemVerdict, ItemVerdictCache};
+use super::metrics;
+use super::records::{RegistryRecords, SpecRecord, without_specs};
+use super::spec_usage::SpecUsage;
+use super::version::{self, NewVersion, OfferTerms};
 use super::writer::Writer;
-use crate::registry::Offers;
+use crate::bundle_folders::OfferSettings;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -60,25 +60,25 @@ impl Source {
 /// Asks registries what they have.
 pub struct Refresh {
     sources: Arc<[Source]>,
-    offers: Offers,
+    offers: OfferSettings,
     rules: Rules,
     every: Duration,
     pushes: Pushes,
-    verdicts: Verdicts,
+    verdicts: ItemVerdictCache,
 }
 
 /// What came of asking registries.
-struct Findings {
+struct RefreshFindings {
     asked: BTreeMap<String, Asked>,
     /// What was read.
-    fresh: BTreeMap<SpecName, Terms>,
+    fresh: BTreeMap<SpecName, OfferTerms>,
     used: BTreeSet<SpecName>,
     configured: BTreeSet<String>,
     rules: Rules,
     now: Timestamp,
 }
 
-impl Findings {
+impl RefreshFindings {
     fn facts(&self) -> Facts<'_> {
         Facts {
             configured: &self.configured,
@@ -91,7 +91,7 @@ impl Findings {
 }
 
 /// A turn that writes.
-struct Turn<'a> {
+struct RefreshRun<'a> {
     /// Where versions are written as they are read.
     writer: tokio::sync::Mutex<Writer<'a>>,
     /// How many items were looked at.
@@ -99,26 +99,31 @@ struct Turn<'a> {
 }
 
 /// There is none if it is only looked what would change.
-type Writes<'a, 'b> = Option<&'a Turn<'b>>;
+type WritingRun<'a, 'b> = Option<&'a RefreshRun<'b>>;
 
 /// What a look at one registry came to.
-struct Looked {
+struct RegistryScan {
     registry: String,
     asked: Asked,
-    fresh: BTreeMap<SpecName, Terms>,
+    fresh: BTreeMap<SpecName, OfferTerms>,
 }
 
 impl Refresh {
     /// Of these registries, in the order of the configuration.
     #[must_use]
-    pub fn new(sources: Arc<[Source]>, offers: Offers, rules: Rules, every: Duration) -> Self {
+    pub fn new(
+        sources: Arc<[Source]>,
+        offers: OfferSettings,
+        rules: Rules,
+        every: Duration,
+    ) -> Self {
         Self {
             sources,
             offers,
             rules,
             every,
             pushes: Pushes::default(),
-            verdicts: Verdicts::default(),
+            verdicts: ItemVerdictCache::default(),
         }
     }
 
@@ -145,8 +150,8 @@ impl Refresh {
     }
 
     /// All records, and what the rules see of them.
-    async fn known(ledger: &Ledger) -> Result<(Records, Registries)> {
-        let records = Records::read(ledger).await?;
+    async fn known(ledger: &Ledger) -> Result<(RegistryRecords, Registries)> {
+        let records = RegistryRecords::read(ledger).await?;
         let known = move || {
             let known = records.known();
             (records, known)
@@ -158,13 +163,13 @@ impl Refresh {
     async fn find(
         &self,
         ledger: &Ledger,
-        records: &Records,
+        records: &RegistryRecords,
         known: &Registries,
-        writes: Writes<'_, '_>,
-    ) -> Result<Findings> {
+        writes: WritingRun<'_, '_>,
+    ) -> Result<RefreshFindings> {
         let (asked, fresh) = self.ask_all(records, known, writes).await?;
         let now = Timestamp::now();
-        Ok(Findings {
+        Ok(RefreshFindings {
             used: self.used(ledger, records, known, &asked, now).await?,
             asked,
             fresh,
@@ -183,7 +188,7 @@ impl Refresh {
     async fn used(
         &self,
         ledger: &Ledger,
-        records: &Records,
+        records: &RegistryRecords,
         known: &Registries,
         asked: &BTreeMap<String, Asked>,
         now: Timestamp,
@@ -192,17 +197,17 @@ impl Refresh {
         if names.is_empty() {
             return Ok(names);
         }
-        let uses = Uses::read(ledger, records).await?;
+        let uses = SpecUsage::read(ledger, records).await?;
         Ok(uses.among(ledger, names).await?)
     }
 
     async fn ask_all(
         &self,
-        records: &Records,
+        records: &RegistryRecords,
         known: &Registries,
-        writes: Writes<'_, '_>,
-    ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, Terms>)> {
-        let mut looks: Vec<BoxFuture<'_, Result<Looked>>> = Vec::new();
+        writes: WritingRun<'_, '_>,
+    ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, OfferTerms>)> {
+        let mut looks: Vec<BoxFuture<'_, Result<RegistryScan>>> = Vec::new();
         for source in self.sources.iter() {
             looks.push(Box::pin(self.look(source, records, known, writes)));
         }
@@ -219,10 +224,10 @@ impl Refresh {
     async fn look(
         &self,
         source: &Source,
-        records: &Records,
+        records: &RegistryRecords,
         known: &Registries,
-        writes: Writes<'_, '_>,
-    ) -> Result<Looked> {
+        writes: WritingRun<'_, '_>,
+    ) -> Result<RegistryScan> {
         let registry = source.registry.name();
         let offer = version::offer_of(registry, self.offers.all.clone());
         let known_as = |item: &Item| {
@@ -241,7 +246,7 @@ impl Refresh {
         let all = match look_through(source.registry.as_ref(), &known_as, source.at_once).await {
             Ok(all) => all,
             Err(fault) => {
-                return Ok(Looked {
+                return Ok(RegistryScan {
                     registry: registry.to_owned(),
                     asked: Asked::Failed(sentence(&fault.to_string())),
                     fresh,
@@ -261,13 +266,13 @@ impl Refresh {
                 if let Some(turn) = writes {
                     let mut writer = turn.writer.lock().await;
                     let put = writer.put_version(&read.terms.version, &read.record);
-                    put.await.inspect_err(|_| measure::unwritten())?;
+                    put.await.inspect_err(|_| metrics::unwritten())?;
                 }
                 fresh.insert(SpecName::new(registry, &item), read.terms);
             }
             items.extend(seen.map(|seen| (item, seen)));
         }
-        Ok(Looked {
+        Ok(RegistryScan {
             registry: registry.to_owned(),
             asked: Asked::Complete(items),
             fresh,
@@ -275,7 +280,12 @@ impl Refresh {
     }
 
     /// What is made of one item.
-    fn made_of(&self, source: &Source, item: &str, found: Found) -> (Option<Seen>, Option<Fresh>) {
+    fn made_of(
+        &self,
+        source: &Source,
+        item: &str,
+        found: Found,
+    ) -> (Option<Seen>, Option<NewVersion>) {
         let name = SpecName::new(source.registry.name(), item);
         let seen = match found.state {
             State::Known(digest) => match self.verdicts.of(&name, &digest) {
@@ -289,7 +299,7 @@ impl Refresh {
                     return (Some(Seen::Good { digest, wants }), Some(read));
                 }
                 Err(why) => {
-                    let verdict = Verdict::Faulty(why.clone());
+                    let verdict = ItemVerdict::Faulty(why.clone());
                     self.verdicts.add(&name, &spec.digest, verdict);
                     Some(Seen::Faulty(why))
                 }
@@ -304,9 +314,9 @@ impl Refresh {
         let why = sentence(&fault.to_string());
         let verdict = match fault {
             ItemFault::Gone(_) => return None,
-            ItemFault::NotABundle { .. } => Verdict::NotABundle(why),
+            ItemFault::NotABundle { .. } => ItemVerdict::NotABundle(why),
             ItemFault::Malformed { .. } | ItemFault::Denied(_) | ItemFault::Transient(_) => {
-                Verdict::Faulty(why)
+                ItemVerdict::Faulty(why)
             }
         };
         if let Some(digest) = fault.verdict_on() {
@@ -320,7 +330,7 @@ impl Refresh {
         source: &Source,
         name: &SpecName,
         spec: &sutler_registry::Spec,
-    ) -> std::result::Result<Fresh, String> {
+    ) -> std::result::Result<NewVersion, String> {
         let offer = version::offer_of(&name.registry, self.offers.all.clone());
         let read = version::listed(name, spec, &offer, source.tag_of(&name.item));
         read.map_err(|why| sentence(&why))
@@ -339,7 +349,7 @@ impl Chore for Refresh {
 
     async fn turn(&self, cx: &ChoreCx) -> Result<()> {
         for _ in 0..TRIES {
-            if self.turned(cx).await? {
+            if self.try_once(cx).await? {
                 return Ok(());
             }
         }
@@ -351,29 +361,29 @@ impl Chore for Refresh {
 
 impl Refresh {
     /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
-    async fn turned(&self, cx: &ChoreCx) -> Result<bool> {
+    async fn try_once(&self, cx: &ChoreCx) -> Result<bool> {
         let ledger = cx.ledger();
         let (records, known) = Self::known(ledger).await?;
-        let turn = Turn {
+        let turn = RefreshRun {
             writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
             looked: AtomicUsize::default(),
         };
         let finds = self.find(ledger, &records, &known, Some(&turn));
-        let findings = self.told_along(cx, &turn.looked, finds).await?;
-        let next = aside(move || Next::of(known, findings)).await?;
+        let findings = self.with_progress(cx, &turn.looked, finds).await?;
+        let next = aside(move || RefreshResult::of(known, findings)).await?;
         cx.progress(&format!("writing {} changes", next.changes.len()))
             .await?;
         let written = write(turn.writer.into_inner(), &records, &next).await;
-        let written = written.inspect_err(|_| measure::unwritten())?;
+        let written = written.inspect_err(|_| metrics::unwritten())?;
         if written {
-            next.changes.iter().for_each(tell);
+            next.changes.iter().for_each(log_change);
         }
         aside(move || drop((records, next))).await?;
         Ok(written)
     }
 
     /// Says from time to time how far it is.
-    async fn told_along<T>(
+    async fn with_progress<T>(
         &self,
         cx: &ChoreCx,
         looked: &AtomicUsize,
@@ -397,17 +407,17 @@ impl Refresh {
 }
 
 /// What is to be written.
-struct Next {
+struct RefreshResult {
     changes: Vec<Change>,
     /// What may have changed, as it was.
     before: BTreeMap<SpecName, Option<Arc<Held>>>,
     after: Registries,
-    fresh: BTreeMap<SpecName, Terms>,
+    fresh: BTreeMap<SpecName, OfferTerms>,
 }
 
-impl Next {
+impl RefreshResult {
     /// What comes of what was found.
-    fn of(mut known: Registries, findings: Findings) -> Self {
+    fn of(mut known: Registries, findings: RefreshFindings) -> Self {
         let changes = refresh(&known, &findings.facts());
         let mut before = BTreeMap::new();
         for name in changes.iter().filter_map(Change::spec) {
@@ -425,7 +435,11 @@ impl Next {
 }
 
 /// Writes what is other than before. `false`: somebody else wrote meanwhile.
-async fn write(mut writer: Writer<'_>, records: &Records, next: &Next) -> Result<bool> {
+async fn write(
+    mut writer: Writer<'_>,
+    records: &RegistryRecords,
+    next: &RefreshResult,
+) -> Result<bool> {
     for (name, was) in &next.before {
         let held = next.after.held(name).filter(|it| Some(*it) != was.as_ref());
         let record = held.and_then(|held| record_of(name, held, records, &next.fresh));
@@ -449,8 +463,8 @@ async fn write(mut writer: Writer<'_>, records: &Records, next: &Next) -> Result
 fn record_of(
     name: &SpecName,
     held: &Arc<Held>,
-    records: &Records,
-    fresh: &BTreeMap<SpecName, Terms>,
+    records: &RegistryRecords,
+    fresh: &BTreeMap<SpecName, OfferTerms>,
 ) -> Option<SpecRecord> {
     match (fresh.get(name), records.specs.get(name)) {
         (Some(fresh), _) => Some(fresh.named(name, held)),
@@ -476,8 +490,8 @@ fn sentence(said: &str) -> String {
 }
 
 /// Tells a change, once it is written down.
-pub(super) fn tell(change: &Change) {
-    measure::changed(change);
+pub(super) fn log_change(change: &Change) {
+    metrics::changed(change);
     let registry = change.registry();
     let word = change.word();
     match (change.is_trouble(), change) {

@@ -1,27 +1,27 @@
 //! What is made of an item that was read: a version that can be offered and run, or a sentence why not. Pure.
 
 use super::records::{SpecRecord, VersionRecord};
-use crate::registry::with_origin;
-use crate::shelf::{Bundle, Written};
+use crate::bundle_folders::with_origin;
+use crate::version_store::{Bundle, ImageManifest};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use sutler_bundle::{IdScheme, Manifest, Offer, offering, wanted};
+use sutler_bundle::{IdScheme, Manifest, Offer, claimed_names, offering};
 use sutler_osb::ServiceSpec;
 use sutler_registry::{Held, Spec, SpecName, Wants};
 
 /// A version that was read just now.
 #[derive(Clone, Debug)]
-pub(super) struct Fresh {
+pub(super) struct NewVersion {
     pub record: VersionRecord,
     pub wants: Wants,
-    pub terms: Terms,
+    pub terms: OfferTerms,
 }
 
 /// What a spec is offered by that names a version: without what the version says, so that thousands of them
 /// are small.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct OfferTerms {
     /// Names the version.
     pub version: String,
     pub service_id: String,
@@ -39,7 +39,7 @@ pub(super) fn offered_by(offer: &Offer, tag: Option<&str>) -> String {
     format!("{ids} {}", tag.unwrap_or_default())
 }
 
-impl Terms {
+impl OfferTerms {
     /// The record of a spec that names this version.
     pub(super) fn named(&self, name: &SpecName, held: &Arc<Held>) -> SpecRecord {
         SpecRecord {
@@ -60,7 +60,7 @@ pub(super) fn listed(
     spec: &Spec,
     offer: &Offer,
     tag: Option<&str>,
-) -> Result<Fresh, String> {
+) -> Result<NewVersion, String> {
     let fresh = read(name, spec, offer, tag)?;
     let image = match &fresh.record.image {
         Some(image) => Some(image.clone()),
@@ -82,7 +82,7 @@ pub(super) fn read(
     spec: &Spec,
     offer: &Offer,
     tag: Option<&str>,
-) -> Result<Fresh, String> {
+) -> Result<NewVersion, String> {
     let Ok(manifest) = String::from_utf8(spec.manifest.to_vec()) else {
         return Err("its manifest is not UTF-8; write it anew".to_owned());
     };
@@ -98,9 +98,9 @@ pub(super) fn read(
     let service = offered(&bundle, offer, tag);
     let plans = service.plans.iter().flatten();
     record.plans = plans.filter_map(|plan| plan.id.clone()).collect();
-    Ok(Fresh {
-        wants: wanted(&service).into_iter().collect(),
-        terms: Terms {
+    Ok(NewVersion {
+        wants: claimed_names(&service).into_iter().collect(),
+        terms: OfferTerms {
             version: digest_of(&record),
             service_id: service.id.unwrap_or_default(),
             service_name: service.name.unwrap_or_default(),
@@ -112,8 +112,8 @@ pub(super) fn read(
 }
 
 /// A version as a shelf keeps it.
-pub(super) fn written(record: VersionRecord) -> Written {
-    Written {
+pub(super) fn written(record: VersionRecord) -> ImageManifest {
+    ImageManifest {
         manifest: record.manifest,
         file: record.file,
         image: record.image,

@@ -1,6 +1,6 @@
 //! What operators are shown of registries: no decision, and nothing that is secret.
 
-use super::records::Records;
+use super::records::RegistryRecords;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +115,7 @@ pub(super) fn all(
     }
 }
 
-pub(super) fn one(records: &Records, order: &[String], name: &str) -> Option<RegistryView> {
+pub(super) fn one(records: &RegistryRecords, order: &[String], name: &str) -> Option<RegistryView> {
     let known = records.known();
     let name = name.to_owned();
     if !order.contains(&name) && !known.0.contains_key(&name) {

@@ -5,7 +5,7 @@
 //! changed, that is one commit. Who reads along is told by the state what may have changed (`Generation`).
 
 use super::records::{
-    Generation, REGISTRIES, Records, SPECS, SpecRecord, VERSIONS, VersionRecord, id_of,
+    Generation, REGISTRIES, RegistryRecords, SPECS, SpecRecord, VERSIONS, VersionRecord, id_of,
     put_generation,
 };
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(cx: &'a ChoreCx, records: &Records) -> Self {
+    pub(super) fn new(cx: &'a ChoreCx, records: &RegistryRecords) -> Self {
         let generation = records.generation.as_ref();
         let value = generation.map(|it| it.value).unwrap_or_default();
         Self {

@@ -1,13 +1,13 @@
 //! What the framework calls: each hook tells a bundle what it needs, and makes a result of what it gave.
 
 use super::BundleService;
-use super::accept::{fits, leads_to, whole};
-use super::call::{by, pin, remembered, remembered_binding, told, unsuccessful};
-use super::order::all_secret_names;
+use super::build_run::all_secret_names;
 use super::outcome::Outcome;
-use super::state::{BindingState, InstanceState, Pin, TooMuch};
-use super::vars::Told;
-use crate::shelf::Bundle;
+use super::request_checks::{fits, leads_to, whole};
+use super::run_action::{action_inputs, by, pin, remembered, remembered_binding, unsuccessful};
+use super::state::{BindingState, BundlePin, InstanceState, StateTooLargeError};
+use super::vars::ActionInputs;
+use crate::version_store::Bundle;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -16,10 +16,11 @@ use sutler_broker::{
     Provenance, Provisioned, Refusal, Result, UntypedService, Update, Updated,
 };
 use sutler_bundle::{
-    Action, AsyncSupport, DashboardOf, Manifest, UpgradeError, Way, is_open, refuse_reserved,
+    Action, AsyncSupport, DashboardOf, Manifest, UpgradeError, UpgradePath, check_upgrade,
+    refuse_reserved,
 };
 use sutler_osb::{FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan};
-use sutler_runner::{Given, Vars};
+use sutler_runner::{RunResult, Vars};
 
 /// The runner ends runs at their deadlines, whoever is there. The framework must not give an operation up
 /// before: the result of a run that ended while no broker was there is still to be read.
@@ -34,17 +35,17 @@ impl UntypedService for BundleService {
         let bundle = self.bundle(cx, None).await?;
         let mut state = earlier.unwrap_or_default();
         state.bundle = pin(&bundle);
-        let before = state.told();
-        let told = Told {
+        let before = state.as_vars();
+        let inputs = ActionInputs {
             parameters: Some(&parameters.0),
             state: before.as_ref(),
-            ..told(cx, &bundle)
+            ..action_inputs(cx, &bundle)
         };
-        match self.act(cx, Action::Provision, &bundle, told).await? {
-            Outcome::Done(given) => {
+        match self.act(cx, Action::Provision, &bundle, inputs).await? {
+            Outcome::Done(result) => {
                 state.promote_aside();
-                if let Err(fault) = take_over(&mut state, &given, cx, Action::Provision) {
-                    state.set_aside(given.state.as_ref());
+                if let Err(fault) = take_over(&mut state, &result, cx, Action::Provision) {
+                    state.set_aside(result.state.as_ref());
                     cx.save_state(&state).await?;
                     return Err(Error::failed(fault.to_string()));
                 }
@@ -70,13 +71,13 @@ impl UntypedService for BundleService {
         let state = remembered(state.as_ref())?;
         let bundle = self.bundle(cx, state.as_ref()).await?;
         let state = state.unwrap_or_default();
-        let before = state.told();
-        let told = Told {
+        let before = state.as_vars();
+        let inputs = ActionInputs {
             state: before.as_ref(),
             provision_credentials: state.credentials.as_ref(),
-            ..told(cx, &bundle)
+            ..action_inputs(cx, &bundle)
         };
-        match self.act(cx, Action::Deprovision, &bundle, told).await? {
+        match self.act(cx, Action::Deprovision, &bundle, inputs).await? {
             Outcome::Done(_) | Outcome::NothingToDo => Ok(()),
             other => Err(unsuccessful(other)),
         }
@@ -100,29 +101,29 @@ impl UntypedService for BundleService {
         let upgrades = update.upgrades();
         let pinned = (!upgrades).then_some(&state);
         let bundle = self.bundle(cx, pinned).await?;
-        let before = state.told();
+        let before = state.as_vars();
         let previous = update.previous_plan.plan_name.as_str();
         let earlier = self.secrets_before(&state, upgrades);
-        let told = Told {
+        let inputs = ActionInputs {
             parameters: Some(&update.params.0),
             previous: Some((&cx.instance_parameters().0, previous)),
             previous_version: upgrades.then(|| state.bundle.version.as_deref().unwrap_or_default()),
             also_secret: &earlier,
             state: before.as_ref(),
-            ..told(cx, &bundle)
+            ..action_inputs(cx, &bundle)
         };
-        match self.act(cx, Action::Update, &bundle, told).await? {
-            Outcome::Done(given) => {
+        match self.act(cx, Action::Update, &bundle, inputs).await? {
+            Outcome::Done(result) => {
                 // Bindings that ended meanwhile may have added to it.
                 let latest = remembered(cx.instance_state().await?.as_ref())?;
                 let mut state = latest.unwrap_or(state);
-                if let Err(fault) = take_over(&mut state, &given, cx, Action::Update) {
+                if let Err(fault) = take_over(&mut state, &result, cx, Action::Update) {
                     cx.save_state(&state).await?;
                     return Err(Error::failed(fault.to_string()));
                 }
                 if upgrades {
                     let before = std::mem::replace(&mut state.bundle, pin(&bundle));
-                    let Pin { name, version, .. } = &state.bundle;
+                    let BundlePin { name, version, .. } = &state.bundle;
                     tracing::info!(bundle = %name, from = ?before.version, to = ?version, "an instance was moved on to another version");
                 }
                 Ok(Updated::new(state.kept()))
@@ -151,17 +152,17 @@ impl UntypedService for BundleService {
         }
         let state = remembered(state.as_ref())?.unwrap_or_default();
         let bundle = self.bundle(cx, Some(&state)).await?;
-        let (before, own_before) = (state.told(), own.told());
-        let told = Told {
+        let (before, own_before) = (state.as_vars(), own.as_vars());
+        let inputs = ActionInputs {
             bind_parameters: Some(&cx.parameters().0),
             state: before.as_ref(),
             binding_state: own_before.as_ref(),
             provision_credentials: state.credentials.as_ref(),
             bind_credentials: own.credentials.as_ref(),
-            ..told(cx, &bundle)
+            ..action_inputs(cx, &bundle)
         };
-        match self.act(cx, Action::Unbind, &bundle, told).await? {
-            Outcome::Done(given) => self.add_to_instance(cx, &given, Action::Unbind).await,
+        match self.act(cx, Action::Unbind, &bundle, inputs).await? {
+            Outcome::Done(result) => self.add_to_instance(cx, &result, Action::Unbind).await,
             Outcome::NothingToDo => {
                 let name = &bundle.manifest.name;
                 tracing::warn!(bundle = %name, "a bundle has no unbind action: nothing was revoked");
@@ -187,7 +188,7 @@ impl UntypedService for BundleService {
         let origin = plan.origin.as_ref();
         let said = origin.and_then(|it| {
             let shelf = &self.parts.shelf;
-            shelf.glance(it, |manifest| manifest.rules(action).asynchrony)
+            shelf.read_manifest(it, |manifest| manifest.rules(action).asynchrony)
         });
         let policy = Policy {
             deadline: NEVER,
@@ -227,7 +228,7 @@ impl UntypedService for BundleService {
     }
 
     fn provenance(&self, state: Option<&AuthorState>) -> Option<Provenance> {
-        let Pin {
+        let BundlePin {
             name,
             version,
             digest,
@@ -245,8 +246,8 @@ impl UntypedService for BundleService {
         state: Option<AuthorState>,
         mut stored: FetchInstanceResponse,
     ) -> Result<FetchInstanceResponse> {
-        let told = remembered(state.as_ref())?.and_then(|it| it.dashboard_url);
-        stored.dashboard_url = told.or(stored.dashboard_url);
+        let inputs = remembered(state.as_ref())?.and_then(|it| it.dashboard_url);
+        stored.dashboard_url = inputs.or(stored.dashboard_url);
         Ok(stored)
     }
 }
@@ -264,26 +265,26 @@ impl BundleService {
             return share(&state);
         }
         let mut own = remembered_binding(cx)?;
-        let (before, own_before) = (state.told(), own.told());
-        let told = Told {
+        let (before, own_before) = (state.as_vars(), own.as_vars());
+        let inputs = ActionInputs {
             bind_parameters: Some(&cx.parameters().0),
             predecessor: predecessor.as_ref().map(|it| it.binding_id.as_str()),
             state: before.as_ref(),
             binding_state: own_before.as_ref(),
             provision_credentials: state.credentials.as_ref(),
-            ..told(cx, &bundle)
+            ..action_inputs(cx, &bundle)
         };
-        match self.act(cx, Action::Bind, &bundle, told).await? {
-            Outcome::Done(given) => {
-                own.credentials = given.credentials.as_ref().map(|it| it.0.clone());
-                let merged = own.merge(given.binding_state.as_ref());
+        match self.act(cx, Action::Bind, &bundle, inputs).await? {
+            Outcome::Done(result) => {
+                own.credentials = result.credentials.as_ref().map(|it| it.0.clone());
+                let merged = own.merge(result.binding_state.as_ref());
                 let kept = match merged {
-                    Ok(()) => self.add_to_instance(cx, &given, Action::Bind).await,
+                    Ok(()) => self.add_to_instance(cx, &result, Action::Bind).await,
                     Err(fault) => Err(Error::failed(fault.to_string())),
                 };
                 if let Err(error) = kept {
                     // What was made is there: the unbind that removes it must know of it.
-                    own.keep_what_fits(given.binding_state.as_ref());
+                    own.keep_what_fits(result.binding_state.as_ref());
                     cx.save_state(&own).await?;
                     return Err(error);
                 }
@@ -313,15 +314,15 @@ impl BundleService {
 
     /// Whether bindings get what the provision gave, and the bundle is not asked.
     fn shares(&self, bundle: &Bundle) -> bool {
-        let has_bind = super::order::runnable(bundle, Action::Bind).is_some();
+        let has_bind = super::build_run::runnable(bundle, Action::Bind).is_some();
         let manifest = &bundle.manifest;
         self.parts.share_provision_credentials
             || (manifest.share_provision_credentials && !has_bind)
     }
 
     /// What the action of a binding set for the whole instance: added to what is there now, once.
-    async fn add_to_instance(&self, cx: &Cx, given: &Given, action: Action) -> Result<()> {
-        let Some(patch) = given.state.as_ref().filter(|it| !it.0.is_empty()) else {
+    async fn add_to_instance(&self, cx: &Cx, result: &RunResult, action: Action) -> Result<()> {
+        let Some(patch) = result.state.as_ref().filter(|it| !it.0.is_empty()) else {
             return Ok(());
         };
         let by = by(cx, action);
@@ -347,7 +348,7 @@ impl BundleService {
     ) -> std::result::Result<(), Refusal> {
         let read = |manifest: &Manifest| fits(manifest, to.plan_name.as_str(), before, change);
         let origin = to.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.glance(it, read));
+        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, read));
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 
@@ -363,7 +364,7 @@ impl BundleService {
         let judge = |manifest: &Manifest| {
             let secrets = self.parts.secrets.iter();
             let named = secrets.filter(|it| it.bundles.contains(&manifest.name));
-            is_open(&Way {
+            check_upgrade(&UpgradePath {
                 from: there.maintenance_version.as_deref(),
                 to: manifest,
                 plan: to.plan_name.as_str(),
@@ -372,7 +373,7 @@ impl BundleService {
             })
         };
         let origin = to.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.glance(it, judge));
+        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, judge));
         judged.unwrap_or(Ok(())).map_err(|error| match error {
             UpgradeError::Invalid(sentence) => Refusal::Invalid(sentence),
             UpgradeError::Unsupported(sentence) => Refusal::Unsupported(sentence),
@@ -384,7 +385,7 @@ impl BundleService {
     fn secrets_before(&self, state: &InstanceState, upgrades: bool) -> Vec<String> {
         let shelf = &self.parts.shelf;
         let digest = Some(&state.bundle.digest).filter(|_| upgrades);
-        let names = digest.and_then(|it| shelf.glance(it, all_secret_names));
+        let names = digest.and_then(|it| shelf.read_manifest(it, all_secret_names));
         names.unwrap_or_default()
     }
 
@@ -393,7 +394,7 @@ impl BundleService {
         let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
         let read = |manifest: &Manifest| leads_to(manifest, old, new);
         let origin = from.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.glance(it, read));
+        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, read));
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 }
@@ -415,17 +416,17 @@ fn share(state: &InstanceState) -> Result<Bound> {
 /// that were there may be of no use any more.
 fn take_over(
     state: &mut InstanceState,
-    given: &Given,
+    result: &RunResult,
     cx: &Cx,
     action: Action,
-) -> std::result::Result<(), TooMuch> {
-    if let Some(credentials) = &given.credentials {
+) -> std::result::Result<(), StateTooLargeError> {
+    if let Some(credentials) = &result.credentials {
         state.credentials = Some(credentials.0.clone());
     }
-    if let Some(url) = &given.dashboard_url {
+    if let Some(url) = &result.dashboard_url {
         state.dashboard_url = Some(url.clone());
     }
-    state.merge(given.state.as_ref(), by(cx, action))
+    state.merge(result.state.as_ref(), by(cx, action))
 }
 
 /// Rule of the framework for the `async` of a manifest.

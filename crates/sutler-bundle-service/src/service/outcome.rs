@@ -4,7 +4,7 @@
 //! committed of what it gave, and what the user is told, is decided here and nowhere else.
 
 use sutler_bundle::{Action, OnLost};
-use sutler_runner::{Exit, Given, RunName, Vars};
+use sutler_runner::{Exit, RunName, RunResult, Vars};
 
 /// The exit code of an entry point that does not know the action.
 pub const NO_SUCH_ACTION: i32 = 8;
@@ -26,7 +26,7 @@ pub enum Ending {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It did what was asked: this is what it gave.
-    Done(Given),
+    Done(RunResult),
     /// There was nothing to do, because the bundle has no such action; the operator is told.
     NothingToDo,
     /// It failed. What it set is put aside for whoever cleans up; it is never part of the state.
@@ -53,19 +53,19 @@ pub fn conclude(
     action: Action,
     name: RunName,
     ending: Ending,
-    given: Given,
+    result: RunResult,
     on_lost: OnLost,
 ) -> Outcome {
     let exit = match ending {
         Ending::Exited(exit) => exit,
         Ending::Lost(_) if on_lost == OnLost::Rerun => {
             let sentence = "It cannot be told how the run ended; it is made again.".to_owned();
-            let aside = aside(action, given);
+            let aside = aside(action, result);
             return Outcome::Again { sentence, aside };
         }
         Ending::Lost(_) => {
             let sentence = format!("It cannot be told how the {action} ended. {}", see(name));
-            return failed(action, sentence, given);
+            return failed(action, sentence, result);
         }
         Ending::Unreachable(_) => {
             let sentence = format!(
@@ -73,69 +73,69 @@ pub fn conclude(
                  again. {}",
                 see(name)
             );
-            return failed(action, sentence, given);
+            return failed(action, sentence, result);
         }
     };
     match exit {
-        Exit::Code(0) => match given.refused.first() {
+        Exit::Code(0) => match result.refused.first() {
             Some(refused) => {
                 let sentence = format!("{refused} {}", see(name));
-                failed(action, sentence, given)
+                failed(action, sentence, result)
             }
-            None => done(action, name, given),
+            None => done(action, name, result),
         },
-        Exit::Code(NO_SUCH_ACTION) => not_there(action, given),
+        Exit::Code(NO_SUCH_ACTION) => not_there(action, result),
         Exit::Code(code) => {
-            let sentence = own_words(&given).unwrap_or_else(|| {
+            let sentence = own_words(&result).unwrap_or_else(|| {
                 format!("The {action} failed with exit code {code}. {}", see(name))
             });
-            failed(action, sentence, given)
+            failed(action, sentence, result)
         }
         Exit::Signal(signal) => {
-            let sentence = own_words(&given).unwrap_or_else(|| {
+            let sentence = own_words(&result).unwrap_or_else(|| {
                 format!("The {action} was ended by signal {signal}. {}", see(name))
             });
-            failed(action, sentence, given)
+            failed(action, sentence, result)
         }
         Exit::Deadline => {
             let sentence = format!(
                 "The {action} took longer than it may and was ended. {}",
                 see(name)
             );
-            failed(action, sentence, given)
+            failed(action, sentence, result)
         }
-        Exit::Stopped => failed(action, format!("The {action} was cancelled."), given),
+        Exit::Stopped => failed(action, format!("The {action} was cancelled."), result),
         Exit::Memory => {
             let sentence = format!(
                 "The {action} needed more memory than it may have and was ended. {}",
                 see(name)
             );
-            failed(action, sentence, given)
+            failed(action, sentence, result)
         }
     }
 }
 
-fn done(action: Action, name: RunName, given: Given) -> Outcome {
+fn done(action: Action, name: RunName, result: RunResult) -> Outcome {
     match action {
-        Action::Bind if given.credentials.is_none() => {
+        Action::Bind if result.credentials.is_none() => {
             let sentence = format!(
                 "The bind ended well but gave no credentials: its bundle must write \
                  credentials.json. {}",
                 see(name)
             );
-            failed(action, sentence, given)
+            failed(action, sentence, result)
         }
         // Credentials are welcome from a provision and an update, and never needed.
-        Action::Provision | Action::Update | Action::Bind => Outcome::Done(given),
-        Action::Deprovision | Action::Unbind => Outcome::Done(Given {
+        Action::Provision | Action::Update | Action::Bind => Outcome::Done(result),
+        Action::Deprovision | Action::Unbind => Outcome::Done(RunResult {
             credentials: None,
-            ..given
+            ..result
         }),
     }
 }
 
 /// The bundle does not know the action.
-fn not_there(action: Action, given: Given) -> Outcome {
+fn not_there(action: Action, result: RunResult) -> Outcome {
     match action {
         // Nothing was made for the binding alone, so nothing is left of it.
         Action::Unbind => Outcome::NothingToDo,
@@ -147,35 +147,35 @@ fn not_there(action: Action, given: Given) -> Outcome {
             let sentence = "The bundle of this service has no bind action, so there are no \
                 credentials to give. Its author must add one, or say share_provision_credentials \
                 in the manifest.";
-            failed(action, sentence.to_owned(), given)
+            failed(action, sentence.to_owned(), result)
         }
         Action::Provision | Action::Deprovision => {
             let sentence = format!(
                 "The bundle of this service has no {action} action. Its author must add one."
             );
-            failed(action, sentence, given)
+            failed(action, sentence, result)
         }
     }
 }
 
-fn failed(action: Action, sentence: String, given: Given) -> Outcome {
-    let aside = aside(action, given);
+fn failed(action: Action, sentence: String, result: RunResult) -> Outcome {
+    let aside = aside(action, result);
     Outcome::Failed { sentence, aside }
 }
 
 /// What of all that a run gave is for whoever cleans up after it.
-fn aside(action: Action, given: Given) -> Option<Vars> {
+fn aside(action: Action, result: RunResult) -> Option<Vars> {
     match action {
-        Action::Provision => given.state,
-        Action::Bind => given.binding_state,
+        Action::Provision => result.state,
+        Action::Bind => result.binding_state,
         // What is there stays as it was.
         Action::Update | Action::Deprovision | Action::Unbind => None,
     }
 }
 
 /// The sentence that the bundle itself has for the user.
-fn own_words(given: &Given) -> Option<String> {
-    let words = given.error.as_deref()?.trim();
+fn own_words(result: &RunResult) -> Option<String> {
+    let words = result.error.as_deref()?.trim();
     let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     let words: String = words.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
     (!words.is_empty()).then_some(words)

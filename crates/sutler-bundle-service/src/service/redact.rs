@@ -1,14 +1,17 @@
 //! What must not be read in a log: the secrets that a run was told.
 //!
-//! Which of all values are secrets is decided here, purely. In which forms they may show is in `guises.rs`;
-//! striking them out of a stream is the business of `strike.rs`.
+//! Which of all values are secrets is decided here, purely. In which forms they may show is in `redact/encodings.rs`;
+//! striking them out of a stream is the business of `redact/stream.rs`.
 
-use super::guises::{self, SECRET_CHARS_MIN};
-use super::strike::{Striker, Words};
+mod encodings;
+mod stream;
+
+use encodings::SECRET_CHARS_MIN;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use sutler_runner::Given;
+use stream::{SecretWords, StreamRedactor};
+use sutler_runner::RunResult;
 
 /// Deepest value that is looked into.
 const DEPTH_MAX: usize = 16;
@@ -34,12 +37,12 @@ impl Secrets {
     }
 
     /// Those whose keys say so, and those that are known to be.
-    pub fn telling_of(&mut self, values: &Map<String, Value>, known: &BTreeSet<&str>) {
+    pub fn add_by_key(&mut self, values: &Map<String, Value>, known: &BTreeSet<&str>) {
         for (key, value) in values {
-            if known.contains(key.as_str()) || is_telling(key) {
+            if known.contains(key.as_str()) || is_secret_key(key) {
                 self.add(value, 0);
             } else if let Value::Object(inside) = value {
-                self.telling_of(inside, &BTreeSet::new());
+                self.add_by_key(inside, &BTreeSet::new());
             }
         }
     }
@@ -61,33 +64,33 @@ impl Secrets {
     pub fn redaction(self) -> Redaction {
         let mut forms = BTreeSet::new();
         for secret in &self.0 {
-            guises::add(secret, &mut forms);
+            encodings::add(secret, &mut forms);
         }
-        Redaction::of(Arc::new(Words::new(forms)))
+        Redaction::of(Arc::new(SecretWords::new(forms)))
     }
 }
 
 /// Whether a key says that its value is a secret.
-fn is_telling(key: &str) -> bool {
+fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     TELLING.iter().any(|word| key.contains(word))
 }
 
 /// Strikes secrets out of what one run says.
 pub struct Redaction {
-    words: Arc<Words>,
-    striker: Striker,
+    words: Arc<SecretWords>,
+    striker: StreamRedactor,
 }
 
 impl Redaction {
-    fn of(words: Arc<Words>) -> Self {
-        let striker = Striker::new(words.clone());
+    fn of(words: Arc<SecretWords>) -> Self {
+        let striker = StreamRedactor::new(words.clone());
         Self { words, striker }
     }
 
     /// The same secrets, for a stream that begins anew.
     #[must_use]
-    pub fn afresh(&self) -> Self {
+    pub fn restart(&self) -> Self {
         Self::of(self.words.clone())
     }
 
@@ -102,16 +105,16 @@ impl Redaction {
     /// A text by itself.
     #[must_use]
     pub fn clean_text(&self, text: &str) -> String {
-        let mut fresh = self.afresh();
+        let mut fresh = self.restart();
         let mut clean = fresh.feed(text.as_bytes());
         clean.extend(fresh.finish());
         String::from_utf8_lossy(&clean).into_owned()
     }
 
     /// What is shown to users of what a run gave, without secrets.
-    pub(super) fn clean(&self, mut given: Given) -> Given {
-        given.error = given.error.map(|text| self.clean_text(&text));
-        given
+    pub(super) fn clean(&self, mut result: RunResult) -> RunResult {
+        result.error = result.error.map(|text| self.clean_text(&text));
+        result
     }
 }
 

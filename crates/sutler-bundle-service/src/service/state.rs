@@ -23,7 +23,7 @@ const HISTORY_KEYS_MAX: usize = 50;
 
 /// The version of a bundle that made an instance: later actions run this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pin {
+pub struct BundlePin {
     /// The bundle's name.
     pub name: String,
     /// Its version, as the manifest says.
@@ -54,7 +54,7 @@ pub struct HistoryEntry {
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InstanceState {
     /// What made it.
-    pub bundle: Pin,
+    pub bundle: BundlePin,
     /// What the bundle set, told to every later action.
     #[serde(default)]
     pub state: Map<String, Value>,
@@ -89,7 +89,7 @@ pub struct BindingState {
 /// What is kept cannot be read as ours.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what is kept was not written by this version; restore the store, or purge the resource")]
-pub struct Unreadable;
+pub struct StateReadError;
 
 /// A state would be too large.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +97,7 @@ pub struct Unreadable;
     "The bundle's state would have {bytes} bytes and {keys} keys; at most {STATE_BYTES_MAX} and \
      {STATE_KEYS_MAX} are kept. Keep less in it, or remove keys by setting them to null."
 )]
-pub struct TooMuch {
+pub struct StateTooLargeError {
     bytes: usize,
     keys: usize,
 }
@@ -123,7 +123,7 @@ impl fmt::Debug for BindingState {
 
 /// Who changes a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct By {
+pub struct ChangeOrigin {
     /// The operation.
     pub operation: Uuid,
     /// What it does.
@@ -135,7 +135,7 @@ pub struct By {
 impl InstanceState {
     /// Of a new instance.
     #[must_use]
-    pub fn of(bundle: Pin) -> Self {
+    pub fn of(bundle: BundlePin) -> Self {
         Self {
             bundle,
             ..Self::default()
@@ -146,8 +146,8 @@ impl InstanceState {
     ///
     /// # Errors
     /// It is not ours.
-    pub fn read(kept: &AuthorState) -> Result<Self, Unreadable> {
-        serde_json::from_value(kept.0.clone()).map_err(|_| Unreadable)
+    pub fn read(kept: &AuthorState) -> Result<Self, StateReadError> {
+        serde_json::from_value(kept.0.clone()).map_err(|_| StateReadError)
     }
 
     /// For the broker to keep.
@@ -159,7 +159,7 @@ impl InstanceState {
     /// What an action is told: the state, and under it what was set aside, where it is about what a
     /// failed provision left. `None`: nothing was ever set.
     #[must_use]
-    pub fn told(&self) -> Option<Map<String, Value>> {
+    pub fn as_vars(&self) -> Option<Map<String, Value>> {
         let mut all = self.aside.clone();
         all.extend(self.state.clone());
         (!all.is_empty()).then_some(all)
@@ -175,7 +175,11 @@ impl InstanceState {
     ///
     /// # Errors
     /// The state would be too large; nothing changed.
-    pub fn merge(&mut self, patch: Option<&Vars>, by: By) -> Result<(), TooMuch> {
+    pub fn merge(
+        &mut self,
+        patch: Option<&Vars>,
+        by: ChangeOrigin,
+    ) -> Result<(), StateTooLargeError> {
         let Some(patch) = patch else { return Ok(()) };
         let (next, set, removed) = merged(&self.state, &patch.0)?;
         self.state = next;
@@ -195,7 +199,7 @@ impl InstanceState {
 
     /// A provision has succeeded that was told what an earlier one left: it is part of the state now.
     pub fn promote_aside(&mut self) {
-        self.state = self.told().unwrap_or_default();
+        self.state = self.as_vars().unwrap_or_default();
         self.aside.clear();
     }
 
@@ -211,13 +215,13 @@ impl BindingState {
     ///
     /// # Errors
     /// It is not ours.
-    pub fn read(kept: &AuthorState) -> Result<Self, Unreadable> {
-        serde_json::from_value(kept.0.clone()).map_err(|_| Unreadable)
+    pub fn read(kept: &AuthorState) -> Result<Self, StateReadError> {
+        serde_json::from_value(kept.0.clone()).map_err(|_| StateReadError)
     }
 
     /// What an unbind is told. `None`: nothing was ever set.
     #[must_use]
-    pub fn told(&self) -> Option<Map<String, Value>> {
+    pub fn as_vars(&self) -> Option<Map<String, Value>> {
         (!self.state.is_empty()).then(|| self.state.clone())
     }
 
@@ -225,7 +229,7 @@ impl BindingState {
     ///
     /// # Errors
     /// The state would be too large; nothing changed.
-    pub fn merge(&mut self, patch: Option<&Vars>) -> Result<(), TooMuch> {
+    pub fn merge(&mut self, patch: Option<&Vars>) -> Result<(), StateTooLargeError> {
         if let Some(patch) = patch {
             self.state = merged(&self.state, &patch.0)?.0;
         }
@@ -260,10 +264,13 @@ fn keep_what_fits(state: &mut Map<String, Value>, patch: Option<&Vars>) {
     }
 }
 
-type Merged = (Map<String, Value>, Vec<String>, Vec<String>);
+type MergedState = (Map<String, Value>, Vec<String>, Vec<String>);
 
 /// The state after a patch, and which keys were set and removed.
-fn merged(state: &Map<String, Value>, patch: &Map<String, Value>) -> Result<Merged, TooMuch> {
+fn merged(
+    state: &Map<String, Value>,
+    patch: &Map<String, Value>,
+) -> Result<MergedState, StateTooLargeError> {
     let mut next = state.clone();
     let (mut set, mut removed) = (Vec::new(), Vec::new());
     for (key, value) in patch {
@@ -282,18 +289,18 @@ fn merged(state: &Map<String, Value>, patch: &Map<String, Value>) -> Result<Merg
     Ok((next, set, removed))
 }
 
-fn fits(state: &Map<String, Value>) -> Result<(), TooMuch> {
+fn fits(state: &Map<String, Value>) -> Result<(), StateTooLargeError> {
     let bytes = serde_json::to_vec(state).map_or(usize::MAX, |it| it.len());
     let keys = state.len();
     if bytes > STATE_BYTES_MAX || keys > STATE_KEYS_MAX {
-        return Err(TooMuch { bytes, keys });
+        return Err(StateTooLargeError { bytes, keys });
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{By, HISTORY_MAX, InstanceState, Pin, STATE_BYTES_MAX};
+    use super::{BundlePin, ChangeOrigin, HISTORY_MAX, InstanceState, STATE_BYTES_MAX};
     use jiff::Timestamp;
     use serde_json::{Value, json};
     use sutler_bundle::Action;
@@ -304,8 +311,8 @@ mod tests {
         Vars(serde_json::from_value(value).expect("an object"))
     }
 
-    fn by(nth: u128) -> By {
-        By {
+    fn by(nth: u128) -> ChangeOrigin {
+        ChangeOrigin {
             operation: Uuid::from_u128(nth),
             action: Action::Update,
             at: Timestamp::UNIX_EPOCH,
@@ -313,7 +320,7 @@ mod tests {
     }
 
     fn with(state: Value) -> InstanceState {
-        let mut made = InstanceState::of(Pin::default());
+        let mut made = InstanceState::of(BundlePin::default());
         made.merge(Some(&vars(state)), by(0)).expect("it fits");
         made
     }
@@ -391,20 +398,20 @@ mod tests {
 
     #[test]
     fn what_a_failed_provision_set_is_told_to_the_clean_up_and_no_part_of_the_state() {
-        let mut state = InstanceState::of(Pin::default());
-        assert_eq!(state.told(), None);
+        let mut state = InstanceState::of(BundlePin::default());
+        assert_eq!(state.as_vars(), None);
         state.set_aside(Some(&vars(json!({ "db": "half", "x": 1 }))));
         state.set_aside(Some(&vars(json!({ "x": null }))));
         assert!(state.state.is_empty());
         assert_eq!(
-            Value::Object(state.told().expect("told")),
+            Value::Object(state.as_vars().expect("told")),
             json!({ "db": "half" })
         );
         state
             .merge(Some(&vars(json!({ "db": "whole" }))), by(1))
             .expect("it fits");
         assert_eq!(
-            Value::Object(state.told().expect("told")),
+            Value::Object(state.as_vars().expect("told")),
             json!({ "db": "whole" })
         );
     }

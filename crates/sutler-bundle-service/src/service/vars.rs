@@ -17,7 +17,7 @@ pub const BINDING_STATE_PREFIX: &str = "binding_state_";
 
 /// All that can be told. It holds secrets, so it prints nothing.
 #[derive(Clone, Default)]
-pub struct Told<'a> {
+pub struct ActionInputs<'a> {
     /// The plan's name, as the manifest has it.
     pub plan_name: &'a str,
     /// The plan's id, as the catalog has it.
@@ -60,76 +60,76 @@ pub struct Told<'a> {
 
 /// The variables of an action.
 #[must_use]
-pub fn vars(action: Action, told: &Told<'_>) -> Vars {
-    let mut vars = users(action, told);
-    vars.extend(told.secrets.clone());
+pub fn vars(action: Action, inputs: &ActionInputs<'_>) -> Vars {
+    let mut vars = users(action, inputs);
+    vars.extend(inputs.secrets.clone());
     for (prefix, state) in [
-        (STATE_PREFIX, told.state),
-        (BINDING_STATE_PREFIX, told.binding_state),
+        (STATE_PREFIX, inputs.state),
+        (BINDING_STATE_PREFIX, inputs.binding_state),
     ] {
         let keys = state.into_iter().flatten();
         vars.extend(keys.map(|(key, value)| (format!("{prefix}{key}"), value.clone())));
     }
-    vars.extend(ours(action, told));
+    vars.extend(ours(action, inputs));
     Vars(vars)
 }
 
 /// The user's own parameters.
-fn users(action: Action, told: &Told<'_>) -> Map<String, Value> {
+fn users(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
     let own = match action {
-        Action::Provision | Action::Update | Action::Deprovision => told.parameters,
-        Action::Bind | Action::Unbind => told.bind_parameters,
+        Action::Provision | Action::Update | Action::Deprovision => inputs.parameters,
+        Action::Bind | Action::Unbind => inputs.bind_parameters,
     };
     let mut vars = own.cloned().unwrap_or_default();
     if action == Action::Unbind {
-        let of_instance = told.parameters.cloned().unwrap_or_default();
+        let of_instance = inputs.parameters.cloned().unwrap_or_default();
         vars.insert("provision_params".to_owned(), Value::Object(of_instance));
     }
     vars
 }
 
 /// What the broker adds.
-fn ours(action: Action, told: &Told<'_>) -> Map<String, Value> {
+fn ours(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
     let mut vars = Map::new();
     let mut tell = |name: &str, value: Value| vars.insert(name.to_owned(), value);
-    tell("_apb_plan_id", json!(told.plan_name));
-    tell("_apb_plan_uuid", json!(told.plan_id));
-    tell("_apb_service_class_id", json!(told.service_id));
-    tell("_apb_service_instance_id", json!(told.instance_id));
-    tell("_apb_last_requesting_user", json!(user(told.identity)));
-    if let Some(version) = told.bundle_version {
+    tell("_apb_plan_id", json!(inputs.plan_name));
+    tell("_apb_plan_uuid", json!(inputs.plan_id));
+    tell("_apb_service_class_id", json!(inputs.service_id));
+    tell("_apb_service_instance_id", json!(inputs.instance_id));
+    tell("_apb_last_requesting_user", json!(user(inputs.identity)));
+    if let Some(version) = inputs.bundle_version {
         tell("_apb_bundle_version", json!(version));
     }
-    if let Some(binding) = told.binding_id {
+    if let Some(binding) = inputs.binding_id {
         tell("_apb_service_binding_id", json!(binding));
     }
-    if let Some(predecessor) = told.predecessor {
+    if let Some(predecessor) = inputs.predecessor {
         tell("_apb_predecessor_binding_id", json!(predecessor));
     }
-    if let (Action::Update, Some((parameters, plan))) = (action, told.previous) {
+    if let (Action::Update, Some((parameters, plan))) = (action, inputs.previous) {
         tell("_apb_previous_parameters", json!(parameters));
         tell("_apb_previous_plan_id", json!(plan));
     }
-    if let (Action::Update, Some(version)) = (action, told.previous_version) {
+    if let (Action::Update, Some(version)) = (action, inputs.previous_version) {
         tell("_apb_previous_bundle_version", json!(version));
     }
-    match (action, told.provision_credentials) {
+    match (action, inputs.provision_credentials) {
         (Action::Provision | Action::Update, _) => {}
         (Action::Bind | Action::Unbind, None) => {}
-        (Action::Deprovision, given) => {
+        (Action::Deprovision, result) => {
             tell(
                 "_apb_provision_creds",
-                json!(given.cloned().unwrap_or_default()),
+                json!(result.cloned().unwrap_or_default()),
             );
         }
-        (Action::Bind | Action::Unbind, Some(given)) => {
-            tell("_apb_provision_creds", json!(given));
+        (Action::Bind | Action::Unbind, Some(result)) => {
+            tell("_apb_provision_creds", json!(result));
         }
     }
-    if let (Action::Unbind, Some(given)) = (action, told.bind_credentials) {
-        tell("_apb_bind_creds", json!(given));
+    if let (Action::Unbind, Some(result)) = (action, inputs.bind_credentials) {
+        tell("_apb_bind_creds", json!(result));
     }
-    for (name, value) in places(told.context) {
+    for (name, value) in places(inputs.context) {
         tell(name, json!(value));
     }
     vars
@@ -154,7 +154,7 @@ fn places(context: Option<&Context>) -> Vec<(&'static str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Told, vars};
+    use super::{ActionInputs, vars};
     use serde_json::{Map, Value, json};
     use sutler_bundle::Action;
     use sutler_osb::{Context, OriginatingIdentity};
@@ -176,10 +176,10 @@ mod tests {
         let bind_parameters = map(json!({ "role": "reader" }));
         let previous = map(json!({ "size": 1 }));
         let admin = map(json!({ "root": "toor" }));
-        let given = map(json!({ "user": "b" }));
+        let result = map(json!({ "user": "b" }));
         let state = map(json!({ "db": "d1" }));
         let binding_state = map(json!({ "login": "l1" }));
-        let told = Told {
+        let inputs = ActionInputs {
             plan_name: "dev",
             plan_id: "p-1",
             service_id: "s-1",
@@ -195,12 +195,12 @@ mod tests {
             bind_parameters: Some(&bind_parameters),
             previous: Some((&previous, "small")),
             provision_credentials: Some(&admin),
-            bind_credentials: Some(&given),
+            bind_credentials: Some(&result),
             state: (action != Action::Provision).then_some(&state),
             binding_state: (action == Action::Unbind).then_some(&binding_state),
             secrets: map(json!({ "vault": "hush" })),
         };
-        vars(action, &told).0
+        vars(action, &inputs).0
     }
 
     #[test]
@@ -245,15 +245,18 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_left_out_or_empty_as_the_contract_says() {
-        let told = Told::default();
-        let deprovision = vars(Action::Deprovision, &told).0;
+        let inputs = ActionInputs::default();
+        let deprovision = vars(Action::Deprovision, &inputs).0;
         assert_eq!(deprovision["_apb_provision_creds"], json!({}));
         assert_eq!(deprovision["_apb_last_requesting_user"], json!(""));
         assert!(!deprovision.contains_key("namespace"));
-        let bind = vars(Action::Bind, &told).0;
+        let bind = vars(Action::Bind, &inputs).0;
         assert!(!bind.contains_key("_apb_provision_creds"));
         assert!(!bind.contains_key("_apb_service_binding_id"));
-        assert_eq!(vars(Action::Unbind, &told).0["provision_params"], json!({}));
+        assert_eq!(
+            vars(Action::Unbind, &inputs).0["provision_params"],
+            json!({})
+        );
     }
 
     #[test]
@@ -268,11 +271,11 @@ mod tests {
                 platform: "some".to_owned(),
                 value: map(value),
             };
-            let told = Told {
+            let inputs = ActionInputs {
                 identity: Some(&identity),
-                ..Told::default()
+                ..ActionInputs::default()
             };
-            let said = vars(Action::Provision, &told).0;
+            let said = vars(Action::Provision, &inputs).0;
             assert_eq!(said["_apb_last_requesting_user"], json!(expected));
         }
     }

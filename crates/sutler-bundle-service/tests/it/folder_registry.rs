@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use sutler_bundle_service::{FolderRegistry, Shelf};
+use sutler_bundle_service::{FolderRegistry, VersionStore};
 use sutler_registry::conformance::Candidate;
 use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Spec, TAG};
 use tempfile::TempDir;
@@ -49,7 +49,7 @@ impl Yard {
         for name in ["bundles", "away"] {
             fs::create_dir(home.path().join(name)).expect("a folder");
         }
-        let shelf = Shelf::open(&home.path().join("work")).expect("a shelf");
+        let shelf = VersionStore::open(&home.path().join("work")).expect("a shelf");
         let registry = FolderRegistry::new(home.path().join("bundles"), Arc::new(shelf));
         Some(Self {
             registry: Counted {

@@ -1,16 +1,16 @@
 //! Bundles of registries behind a real broker over HTTP: what is offered, withdrawn, kept and deleted.
 //!
-//! The registry is played (`registries/town.rs`), so that it can fail in every way at the right moment.
+//! The registry is played (`registries/fixture.rs`), so that it can fail in every way at the right moment.
 
 mod bounds;
 mod configured;
-mod counted;
 mod faults;
+mod fixture;
 mod interleaved;
 mod pushed_between;
 mod pushes;
 mod races;
 mod scale;
-mod steps;
-mod town;
+mod scheduler;
+mod store_calls;
 mod versions;

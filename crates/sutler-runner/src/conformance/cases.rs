@@ -6,7 +6,7 @@
 macro_rules! runner_conformance {
     ($fresh:expr) => {
         $crate::runner_conformance! { $fresh =>
-            life: a_run_that_nobody_started_never_started
+            lifecycle: a_run_that_nobody_started_never_started
                 a_run_is_seen_running_and_then_finished
                 starting_a_run_again_changes_nothing
                 another_broker_adopts_a_run_and_hears_it_from_the_beginning
@@ -25,7 +25,7 @@ macro_rules! runner_conformance {
                 a_stop_ends_everything_the_run_started
                 what_the_entry_point_leaves_behind_is_ended
                 what_cannot_be_run_is_refused_with_a_sentence;
-            gifts: the_entry_point_is_given_its_action_and_a_private_file_of_variables
+            results: the_entry_point_is_given_its_action_and_a_private_file_of_variables
                 state_and_secrets_are_given_as_files
                 where_there_is_no_state_there_is_no_place_of_it
                 the_environment_is_clean_and_says_what_the_run_is

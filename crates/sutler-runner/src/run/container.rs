@@ -2,28 +2,28 @@
 //!
 //! What a run is given and gives back lies in its directory and is mounted into the container, so the engine
 //! must see the same files: one on another host is not supported. The engine's word is the truth about a run
-//! (`container/standing.rs`); `container/engine.rs` is all that is ever said to it; `container/layout.rs` is the
+//! (`container/state.rs`); `container/engine.rs` is all that is ever said to it; `container/container_spec.rs` is the
 //! directory and the container made of an order.
 
+mod container_spec;
 mod engine;
-mod hear;
-mod layout;
-mod standing;
+mod log_stream;
+mod state;
 
-pub use layout::{ContainerSettings, Network, RegistryLogin};
+pub use container_spec::{ContainerSettings, Network, RegistryLogin};
 
 use crate::ansible;
-use crate::given::{Given, ResultFolder};
-use crate::order::{Order, RunName, Runnable};
-use crate::run::process::{make_way, sweep};
-use crate::run::starts::Starts;
+use crate::run::pending_starts::PendingStarts;
+use crate::run::process::{create_traversable_dir, sweep};
 use crate::run::tail::Tail;
-use crate::runner::{Exit, Line, RunFault, Runner, Seen};
+use crate::run_result::{ResultDir, RunResult};
+use crate::run_spec::{RunName, RunSpec, Runnable};
+use crate::runner::{Exit, RunError, RunEvent, RunStatus, Runner};
 use async_trait::async_trait;
+use container_spec::RunDir;
 use engine::Engine;
-use hear::Ear;
-use layout::RunFolder;
-use standing::{Standing, standing};
+use log_stream::LogStream;
+use state::{ContainerState, state_of};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct ContainerRunner {
     /// Where our modules for playbooks are.
     modules: Arc<Path>,
     engine: Engine,
-    starts: Starts,
+    starts: PendingStarts,
 }
 
 impl ContainerRunner {
@@ -53,9 +53,9 @@ impl ContainerRunner {
     ///
     /// # Errors
     /// The directory cannot be made, or there is no socket.
-    pub fn open(settings: ContainerSettings) -> Result<Self, RunFault> {
+    pub fn open(settings: ContainerSettings) -> Result<Self, RunError> {
         let runs = settings.runs();
-        make_way(&runs)
+        create_traversable_dir(&runs)
             .and_then(|()| sweep(&runs))
             .map_err(|fault| trouble_with("use", &runs, &fault))?;
         let modules = ansible::lay_out(&settings.work)
@@ -65,20 +65,20 @@ impl ContainerRunner {
             settings: Arc::new(settings),
             modules: Arc::from(modules),
             engine,
-            starts: Starts::default(),
+            starts: PendingStarts::default(),
         })
     }
 
-    fn folder(&self, name: RunName) -> RunFolder {
-        RunFolder::new(&self.settings.runs(), name)
+    fn folder(&self, name: RunName) -> RunDir {
+        RunDir::new(&self.settings.runs(), name)
     }
 
     async fn beside<T: Send + 'static>(
         &self,
-        folder: &RunFolder,
+        folder: &RunDir,
         what: &'static str,
-        work: impl FnOnce(&RunFolder) -> io::Result<T> + Send + 'static,
-    ) -> Result<T, RunFault> {
+        work: impl FnOnce(&RunDir) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, RunError> {
         let at = folder.clone();
         let task = tokio::task::spawn_blocking(move || {
             work(&at).map_err(|fault| trouble_with(what, &at.path, &fault))
@@ -87,17 +87,17 @@ impl ContainerRunner {
     }
 
     /// What is there of a run.
-    async fn stands(&self, name: RunName) -> Result<Standing, RunFault> {
+    async fn stands(&self, name: RunName) -> Result<ContainerState, RunError> {
         let folder = self.folder(name);
         let (marks, container) = (
-            self.beside(&folder, "read", RunFolder::marks).await?,
+            self.beside(&folder, "read", RunDir::marks).await?,
             self.engine.inspect(name).await?,
         );
-        Ok(standing(container, marks, jiff::Timestamp::now()))
+        Ok(state_of(container, marks, jiff::Timestamp::now()))
     }
 
     /// Ends a run, and writes down why.
-    async fn end_because(&self, name: RunName, why: Exit) -> Result<(), RunFault> {
+    async fn end_because(&self, name: RunName, why: Exit) -> Result<(), RunError> {
         let folder = self.folder(name);
         let marked = self.beside(&folder, "write to", move |folder| folder.mark_end(&why));
         if let Err(fault) = marked.await {
@@ -107,16 +107,13 @@ impl ContainerRunner {
         match self.end(name).await? {
             true => Ok(()),
             // It ended by itself before.
-            false => {
-                self.beside(&folder, "write to", RunFolder::unmark_end)
-                    .await
-            }
+            false => self.beside(&folder, "write to", RunDir::unmark_end).await,
         }
     }
 
     /// Ends a container: a word, then a blow. Returns when it is certain that it does not run; false: it did
     /// not run before.
-    async fn end(&self, name: RunName) -> Result<bool, RunFault> {
+    async fn end(&self, name: RunName) -> Result<bool, RunError> {
         let told = self.engine.signal(name, "SIGTERM").await?;
         let grace = if told {
             self.settings.grace
@@ -129,7 +126,7 @@ impl ContainerRunner {
         self.engine.signal(name, "SIGKILL").await?;
         match self.ends_within(name, KILLED).await? {
             true => Ok(true),
-            false => Err(RunFault::Unavailable(format!(
+            false => Err(RunError::Unavailable(format!(
                 "The container of run {name} does not end although it was killed: see with the engine's own \
                  tools what holds it."
             ))),
@@ -137,7 +134,7 @@ impl ContainerRunner {
     }
 
     /// Whether a container does not run, at the latest after this time.
-    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunFault> {
+    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunError> {
         let until = tokio::time::Instant::now() + time;
         loop {
             if self.engine.is_over(name).await? {
@@ -151,152 +148,158 @@ impl ContainerRunner {
     }
 
     /// Takes a container away that was made and not started. False: it runs by now.
-    async fn undo(&self, name: RunName) -> Result<bool, RunFault> {
+    async fn undo(&self, name: RunName) -> Result<bool, RunError> {
         let folder = self.folder(name);
         // It provably never started, and without its container this word would mean that it is lost.
-        self.beside(&folder, "write to", RunFolder::unmark_start)
+        self.beside(&folder, "write to", RunDir::unmark_start)
             .await?;
         let gone = self.engine.remove(name).await;
         if !matches!(gone, Ok(true)) {
-            self.beside(&folder, "write to", RunFolder::mark_start)
-                .await?;
+            self.beside(&folder, "write to", RunDir::mark_start).await?;
         }
         gone
     }
 
     /// An engine that is restarted is there again soon.
-    async fn look_patiently(&self, name: RunName) -> Result<Seen, RunFault> {
-        match self.look(name).await {
-            Err(RunFault::Unavailable(_)) => {
+    async fn look_patiently(&self, name: RunName) -> Result<RunStatus, RunError> {
+        match self.status(name).await {
+            Err(RunError::Unavailable(_)) => {
                 tokio::time::sleep(PAUSE).await;
-                self.look(name).await
+                self.status(name).await
             }
             answered => answered,
         }
     }
 
     /// Starts a run whose image is there, once nobody else does.
-    async fn start_alone(&self, order: &Order) -> Result<(), RunFault> {
-        let folder = self.folder(order.name);
-        let (settings, name) = (Arc::clone(&self.settings), order.name);
+    async fn start_alone(&self, spec: &RunSpec) -> Result<(), RunError> {
+        let folder = self.folder(spec.name);
+        let (settings, name) = (Arc::clone(&self.settings), spec.name);
         let _alone = self
             .beside(&folder, "start", move |_| {
-                layout::alone(&settings.work, name)
+                container_spec::alone(&settings.work, name)
             })
             .await?;
         if !matches!(
-            self.stands(order.name).await?,
-            Standing::NotMade | Standing::Made
+            self.stands(spec.name).await?,
+            ContainerState::NotMade | ContainerState::Made
         ) {
             return Ok(());
         }
-        let (settings, wanted) = (Arc::clone(&self.settings), order.clone());
+        let (settings, wanted) = (Arc::clone(&self.settings), spec.clone());
         self.beside(&folder, "write", move |folder| {
-            layout::lay_out(&settings, &wanted, folder)
+            container_spec::lay_out(&settings, &wanted, folder)
         })
         .await?;
-        let started = self.create_and_start(order, &folder).await;
-        if let Err(RunFault::Refused(_)) = &started
-            && self.engine.remove(order.name).await?
+        let started = self.create_and_start(spec, &folder).await;
+        if let Err(RunError::Refused(_)) = &started
+            && self.engine.remove(spec.name).await?
         {
-            self.beside(&folder, "remove", RunFolder::take_away).await?;
+            self.beside(&folder, "remove", RunDir::remove_dir).await?;
         }
         started
     }
 
-    async fn create_and_start(&self, order: &Order, folder: &RunFolder) -> Result<(), RunFault> {
+    async fn create_and_start(&self, spec: &RunSpec, folder: &RunDir) -> Result<(), RunError> {
         for _ in 0..START_TRIES {
-            match self.stands(order.name).await? {
-                Standing::NotMade => {
-                    let body = layout::container(&self.settings, &self.modules, order, folder)?;
-                    self.engine.create(order.name, body).await?;
+            match self.stands(spec.name).await? {
+                ContainerState::NotMade => {
+                    let body =
+                        container_spec::container(&self.settings, &self.modules, spec, folder)?;
+                    self.engine.create(spec.name, body).await?;
                 }
-                Standing::Made => {
-                    self.beside(folder, "write to", RunFolder::mark_start)
-                        .await?;
-                    self.engine.start(order.name).await?;
+                ContainerState::Made => {
+                    self.beside(folder, "write to", RunDir::mark_start).await?;
+                    self.engine.start(spec.name).await?;
                 }
-                Standing::Running | Standing::Overdue | Standing::Ended(_) | Standing::Lost(_) => {
+                ContainerState::Running
+                | ContainerState::Overdue
+                | ContainerState::Ended(_)
+                | ContainerState::Lost(_) => {
                     return Ok(());
                 }
             }
         }
-        Err(RunFault::Unavailable(format!(
+        Err(RunError::Unavailable(format!(
             "The container of run {} goes as often as it is made: see who else uses the engine.",
-            order.name
+            spec.name
         )))
     }
 }
 
 #[async_trait]
 impl Runner for ContainerRunner {
-    async fn look(&self, name: RunName) -> Result<Seen, RunFault> {
+    async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
         // It is not to be said of a run that it never started, and then it does.
         self.starts.over(name).await;
         Ok(match self.stands(name).await? {
-            Standing::NotMade => Seen::NeverStarted,
-            Standing::Made => {
+            ContainerState::NotMade => RunStatus::NeverStarted,
+            ContainerState::Made => {
                 // Whoever made it may be slow rather than dead: it must not start it after this.
                 match self.undo(name).await? {
-                    true => Seen::NeverStarted,
-                    false => Seen::Running,
+                    true => RunStatus::NeverStarted,
+                    false => RunStatus::Running,
                 }
             }
-            Standing::Running => Seen::Running,
-            Standing::Overdue => {
+            ContainerState::Running => RunStatus::Running,
+            ContainerState::Overdue => {
                 self.end_because(name, Exit::Deadline).await?;
                 match self.stands(name).await? {
-                    Standing::Ended(exit) => Seen::Finished(exit),
-                    _ => Seen::Running,
+                    ContainerState::Ended(exit) => RunStatus::Finished(exit),
+                    _ => RunStatus::Running,
                 }
             }
-            Standing::Ended(exit) => Seen::Finished(exit),
-            Standing::Lost(why) => Seen::Lost(why),
+            ContainerState::Ended(exit) => RunStatus::Finished(exit),
+            ContainerState::Lost(why) => RunStatus::Lost(why),
         })
     }
 
-    async fn start(&self, order: &Order) -> Result<(), RunFault> {
-        let Runnable::Image { reference, .. } = &order.runnable else {
-            return Err(RunFault::Refused(
+    async fn start(&self, spec: &RunSpec) -> Result<(), RunError> {
+        let Runnable::Image { reference, .. } = &spec.runnable else {
+            return Err(RunError::Refused(
                 "A folder cannot be run as a container: pack it into an image first.".to_owned(),
             ));
         };
         if !matches!(
-            self.stands(order.name).await?,
-            Standing::NotMade | Standing::Made
+            self.stands(spec.name).await?,
+            ContainerState::NotMade | ContainerState::Made
         ) {
             return Ok(());
         }
         self.engine
-            .have_image(reference, order.limits.deadline)
+            .have_image(reference, spec.limits.deadline)
             .await?;
         // It goes on to its end even if nobody waits for it: nobody knows what an engine does about a
         // question that was hung up.
-        let (runner, order) = (self.clone(), order.clone());
-        let under_way = self.starts.begin(order.name);
+        let (runner, spec) = (self.clone(), spec.clone());
+        let under_way = self.starts.begin(spec.name);
         let task = tokio::spawn(async move {
             let _under_way = under_way;
-            runner.start_alone(&order).await
+            runner.start_alone(&spec).await
         });
         task.await.map_err(|_| shutting_down())?
     }
 
-    async fn watch(&self, name: RunName, lines: mpsc::Sender<Line>) -> Result<Seen, RunFault> {
+    async fn watch(
+        &self,
+        name: RunName,
+        lines: mpsc::Sender<RunEvent>,
+    ) -> Result<RunStatus, RunError> {
         let folder = self.folder(name);
         // Output comes from the engine; only progress lies in the directory.
         let mut tail = Tail::new(folder.path.join("no-output"), folder.result());
-        let limit = self.beside(&folder, "read", RunFolder::marks).await?;
-        let mut ear = Ear::new(limit.map_or(0, |marks| marks.limits.output_bytes));
-        let seen = {
+        let limit = self.beside(&folder, "read", RunDir::marks).await?;
+        let mut ear = LogStream::new(limit.map_or(0, |marks| marks.limits.output_bytes));
+        let status = {
             // Once for all looks: to begin again is to read everything again.
             let mut ear = std::pin::pin!(ear.follow(&self.engine, name, &lines));
             let mut tail = std::pin::pin!(tail.follow(&lines));
             loop {
-                let seen = self.look_patiently(name).await?;
-                if seen != Seen::Running {
-                    break seen;
+                let status = self.look_patiently(name).await?;
+                if status != RunStatus::Running {
+                    break status;
                 }
-                let left = self.beside(&folder, "read", RunFolder::marks).await?;
+                let left = self.beside(&folder, "read", RunDir::marks).await?;
                 let again = self.settings.look_again;
                 let left = left.map_or(again, |marks| marks.left(jiff::Timestamp::now()));
                 tokio::select! {
@@ -308,61 +311,63 @@ impl Runner for ContainerRunner {
         };
         ear.rest(&self.engine, name, &lines).await;
         tail.rest(&lines).await;
-        Ok(seen)
+        Ok(status)
     }
 
-    async fn given(&self, name: RunName) -> Result<Given, RunFault> {
+    async fn result(&self, name: RunName) -> Result<RunResult, RunError> {
         let folder = self.folder(name);
         if !matches!(
             self.stands(name).await?,
-            Standing::Ended(_) | Standing::Lost(_)
+            ContainerState::Ended(_) | ContainerState::Lost(_)
         ) {
             let sentence = format!("Run {name} has not finished: wait until it has.");
-            return Err(RunFault::Refused(sentence));
+            return Err(RunError::Refused(sentence));
         }
         let at = folder.clone();
         let read = move || {
             let results = at.result();
-            let mut given = match ResultFolder::open(&results) {
+            let mut result = match ResultDir::open(&results) {
                 Ok(results) => results.read(),
-                Err(fault) => crate::run::process::given_nowhere(&results, &fault)?,
+                Err(fault) => crate::run::process::result_unavailable(&results, &fault)?,
             };
-            if given.error.is_none() {
+            if result.error.is_none() {
                 // Where bundles of old leave their last words.
-                let last = ResultFolder::open(&at.path);
-                given.error = last.ok().and_then(|last| last.text("termination-log"));
+                let last = ResultDir::open(&at.path);
+                result.error = last.ok().and_then(|last| last.text("termination-log"));
             }
-            Ok(given)
+            Ok(result)
         };
         let task = tokio::task::spawn_blocking(read);
         task.await.map_err(|_| shutting_down())?
     }
 
-    async fn stop(&self, name: RunName) -> Result<(), RunFault> {
+    async fn stop(&self, name: RunName) -> Result<(), RunError> {
         self.starts.over(name).await;
         match self.stands(name).await? {
-            Standing::Running | Standing::Overdue => self.end_because(name, Exit::Stopped).await,
-            Standing::Made => match self.undo(name).await? {
+            ContainerState::Running | ContainerState::Overdue => {
+                self.end_because(name, Exit::Stopped).await
+            }
+            ContainerState::Made => match self.undo(name).await? {
                 true => Ok(()),
                 false => self.end_because(name, Exit::Stopped).await,
             },
             // Its container may run even so.
-            Standing::Lost(_) => self.end(name).await.map(|_| ()),
-            Standing::NotMade | Standing::Ended(_) => Ok(()),
+            ContainerState::Lost(_) => self.end(name).await.map(|_| ()),
+            ContainerState::NotMade | ContainerState::Ended(_) => Ok(()),
         }
     }
 
-    async fn remove(&self, name: RunName) -> Result<(), RunFault> {
+    async fn remove(&self, name: RunName) -> Result<(), RunError> {
         // The directory last: as long as it is there, the run is remembered.
         if !self.engine.remove(name).await? {
             let sentence = format!("Run {name} still runs: stop it before it is removed.");
-            return Err(RunFault::Refused(sentence));
+            return Err(RunError::Refused(sentence));
         }
         let folder = self.folder(name);
-        self.beside(&folder, "remove", RunFolder::take_away).await
+        self.beside(&folder, "remove", RunDir::remove_dir).await
     }
 
-    async fn list(&self) -> Result<Vec<RunName>, RunFault> {
+    async fn list(&self) -> Result<Vec<RunName>, RunError> {
         let mut names = self.engine.list(&self.settings.owner).await?;
         let runs = self.settings.runs();
         let entries =
@@ -375,15 +380,15 @@ impl Runner for ContainerRunner {
     }
 }
 
-fn shutting_down() -> RunFault {
-    RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
+fn shutting_down() -> RunError {
+    RunError::Unavailable("The process is shutting down: start it again.".to_owned())
 }
 
-fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunFault {
+fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunError {
     if fault.kind() == io::ErrorKind::InvalidInput {
-        return RunFault::Refused(fault.to_string());
+        return RunError::Refused(fault.to_string());
     }
-    RunFault::Unavailable(format!(
+    RunError::Unavailable(format!(
         "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
          written to.",
         path.display()

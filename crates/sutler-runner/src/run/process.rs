@@ -1,46 +1,45 @@
 //! Runs bundles as processes of this host, each under a supervisor that outlives the broker.
 //!
-//! Everything that is known of a run lies in its directory (`process/folder.rs`), and what that means is in
-//! `process/marks.rs`. What the supervisor does: `process/supervise.rs`.
+//! Everything that is known of a run lies in its directory (`process/run_dir.rs`), and what that means is in
+//! `process/run_markers.rs`. What the supervisor does: `process/supervise.rs`.
 
-mod aside;
-mod course;
-mod end;
-mod family;
-mod folder;
-mod graves;
 mod job;
-mod kin;
+mod kill;
 mod launch;
-mod marks;
+mod process_tree;
+mod run_dir;
+mod run_markers;
+mod shutdown_timeline;
 mod supervise;
+mod supervisor_binary;
+mod temp_dirs;
+mod zombies;
 
 #[cfg(feature = "containers")]
-pub(crate) use aside::{Aside, aside, sweep};
+pub(crate) use job::{RunPaths, environment, mapped_here};
 #[cfg(feature = "containers")]
-pub(crate) use folder::{clear, make_folder, private, write_secret, write_state};
+pub(crate) use run_dir::{clear, make_folder, private, write_secret, write_state};
 #[cfg(feature = "containers")]
-pub(crate) use job::{Places, environment, mapped_here};
+pub(crate) use run_markers::{sync_folder, write_durably};
 #[cfg(feature = "containers")]
-pub(crate) use marks::{sync_folder, write_durably};
+pub(crate) use supervise::chown_tree;
 #[cfg(feature = "containers")]
-pub(crate) use supervise::hand_over;
+pub(crate) use temp_dirs::{TempDirKind, sweep, temp_dir};
 
-pub use folder::make_way;
 pub use job::RunUser;
-pub use kin::Supervisor;
-pub use supervise::{SUPERVISOR, supervisor};
+pub use run_dir::create_traversable_dir;
+pub use supervise::{SUPERVISOR, run_supervisor};
+pub use supervisor_binary::Supervisor;
 
 use crate::ansible;
-use crate::given::{Given, ResultFolder};
-use crate::order::{Order, RunName};
-use crate::run::starts::Starts;
+use crate::run::pending_starts::PendingStarts;
 use crate::run::tail::Tail;
-use crate::runner::{Line, RunFault, Runner, Seen};
+use crate::run_result::{ResultDir, RunResult};
+use crate::run_spec::{RunName, RunSpec};
+use crate::runner::{RunError, RunEvent, RunStatus, Runner};
 use async_trait::async_trait;
-use folder::RunFolder;
-use graves::Graves;
-use marks::Verdict;
+use run_dir::RunDir;
+use run_markers::RunVerdict;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,6 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use zombies::Zombies;
 
 /// How long a run has from the word to end to the blow.
 const GRACE: Duration = Duration::from_secs(10);
@@ -121,8 +121,8 @@ pub(crate) fn passed_on() -> BTreeMap<String, String> {
 #[derive(Debug)]
 pub struct ProcessRunner {
     settings: Arc<ProcessSettings>,
-    graves: Graves,
-    starts: Starts,
+    zombies: Zombies,
+    starts: PendingStarts,
 }
 
 impl ProcessRunner {
@@ -130,10 +130,10 @@ impl ProcessRunner {
     ///
     /// # Errors
     /// The directory cannot be made or read.
-    pub fn open(mut settings: ProcessSettings) -> Result<Self, RunFault> {
+    pub fn open(mut settings: ProcessSettings) -> Result<Self, RunError> {
         let runs = settings.runs();
-        make_way(&runs)
-            .and_then(|()| aside::sweep(&runs))
+        create_traversable_dir(&runs)
+            .and_then(|()| temp_dirs::sweep(&runs))
             .map_err(|fault| trouble_with("use", &runs, &fault))?;
         let modules = ansible::lay_out(&settings.work)
             .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
@@ -142,34 +142,34 @@ impl ProcessRunner {
         }
         Ok(Self {
             settings: Arc::new(settings),
-            graves: Graves::default(),
-            starts: Starts::default(),
+            zombies: Zombies::default(),
+            starts: PendingStarts::default(),
         })
     }
 
-    fn folder(&self, name: RunName) -> RunFolder {
-        RunFolder::new(&self.settings.runs(), name)
+    fn folder(&self, name: RunName) -> RunDir {
+        RunDir::new(&self.settings.runs(), name)
     }
 
     /// Does what blocks beside the runtime.
     async fn beside<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&ProcessSettings) -> Result<T, RunFault> + Send + 'static,
-    ) -> Result<T, RunFault> {
+        work: impl FnOnce(&ProcessSettings) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
         let settings = Arc::clone(&self.settings);
         let task = tokio::task::spawn_blocking(move || work(&settings));
         task.await.map_err(|_| {
-            RunFault::Unavailable("The process is shutting down: start it again.".to_owned())
+            RunError::Unavailable("The process is shutting down: start it again.".to_owned())
         })?
     }
 }
 
 impl ProcessRunner {
     /// Whether a run ends within this time.
-    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunFault> {
+    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunError> {
         let (lines, _) = mpsc::channel(1);
         match tokio::time::timeout(time, self.watch(name, lines)).await {
-            Ok(seen) => seen.map(|_| true),
+            Ok(status) => status.map(|_| true),
             Err(_) => Ok(false),
         }
     }
@@ -177,44 +177,48 @@ impl ProcessRunner {
 
 #[async_trait]
 impl Runner for ProcessRunner {
-    async fn look(&self, name: RunName) -> Result<Seen, RunFault> {
+    async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
         let folder = self.folder(name);
         // It is not to be said of a run that it never started, and then it does.
         self.starts.over(name).await;
-        let graves = self.graves.clone();
+        let zombies = self.zombies.clone();
         self.beside(move |_| {
-            let seen = look(&folder, name)?;
-            if seen != Seen::Running {
-                graves.bury(name);
+            let status = read_status(&folder, name)?;
+            if status != RunStatus::Running {
+                zombies.reap(name);
             }
-            Ok(seen)
+            Ok(status)
         })
         .await
     }
 
-    async fn start(&self, order: &Order) -> Result<(), RunFault> {
-        let order = order.clone();
-        let under_way = self.starts.begin(order.name);
-        let graves = self.graves.clone();
+    async fn start(&self, spec: &RunSpec) -> Result<(), RunError> {
+        let spec = spec.clone();
+        let under_way = self.starts.begin(spec.name);
+        let zombies = self.zombies.clone();
         self.beside(move |settings| {
             // It goes on to its end even if nobody waits for it.
             let _under_way = under_way;
-            if let Some(child) = start(settings, &order)? {
-                graves.expect(order.name, child);
+            if let Some(child) = start(settings, &spec)? {
+                zombies.expect(spec.name, child);
             }
             Ok(())
         })
         .await
     }
 
-    async fn watch(&self, name: RunName, lines: mpsc::Sender<Line>) -> Result<Seen, RunFault> {
+    async fn watch(
+        &self,
+        name: RunName,
+        lines: mpsc::Sender<RunEvent>,
+    ) -> Result<RunStatus, RunError> {
         let folder = self.folder(name);
         let mut tail = Tail::new(folder.output(), folder.result());
         loop {
-            let seen = self.look(name).await?;
-            if seen != Seen::Running {
+            let status = self.status(name).await?;
+            if status != RunStatus::Running {
                 tail.rest(&lines).await;
-                return Ok(seen);
+                return Ok(status);
             }
             tokio::select! {
                 // A supervisor that was killed may let go of the pipe before it does of the lock.
@@ -224,25 +228,25 @@ impl Runner for ProcessRunner {
         }
     }
 
-    async fn given(&self, name: RunName) -> Result<Given, RunFault> {
+    async fn result(&self, name: RunName) -> Result<RunResult, RunError> {
         let folder = self.folder(name);
-        self.beside(move |_| given(&folder, name)).await
+        self.beside(move |_| result(&folder, name)).await
     }
 
-    async fn stop(&self, name: RunName) -> Result<(), RunFault> {
+    async fn stop(&self, name: RunName) -> Result<(), RunError> {
         let folder = self.folder(name);
-        match self.look(name).await? {
+        match self.status(name).await? {
             // Whatever was left of it has been ended by the look at it.
-            Seen::Finished(_) | Seen::Lost(_) => return Ok(()),
+            RunStatus::Finished(_) | RunStatus::Lost(_) => return Ok(()),
             // Somebody may have taken its directory away: then only its processes know of it.
-            Seen::NeverStarted => {
-                return self.beside(move |_| end::left_over(name, None)).await;
+            RunStatus::NeverStarted => {
+                return self.beside(move |_| kill::kill_leftovers(name, None)).await;
             }
-            Seen::Running => {}
+            RunStatus::Running => {}
         }
         let at = folder.clone();
         self.beside(move |_| {
-            end::tell_to_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
+            kill::request_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
         })
         .await?;
         if self
@@ -252,35 +256,35 @@ impl Runner for ProcessRunner {
             return Ok(());
         }
         self.beside(move |_| {
-            end::kill_supervisor(&folder);
+            kill::kill_supervisor(&folder);
             Ok(())
         })
         .await?;
         match self.ends_within(name, SUPERVISOR_SLACK).await? {
             true => Ok(()),
-            false => Err(RunFault::Unavailable(format!(
+            false => Err(RunError::Unavailable(format!(
                 "The supervisor of run {name} does not end although it was killed: see what holds it."
             ))),
         }
     }
 
-    async fn remove(&self, name: RunName) -> Result<(), RunFault> {
+    async fn remove(&self, name: RunName) -> Result<(), RunError> {
         let folder = self.folder(name);
-        let graves = self.graves.clone();
+        let zombies = self.zombies.clone();
         self.beside(move |_| {
-            graves.bury(name);
-            if look(&folder, name)? == Seen::Running {
+            zombies.reap(name);
+            if read_status(&folder, name)? == RunStatus::Running {
                 let sentence = format!("Run {name} still runs: stop it before it is removed.");
-                return Err(RunFault::Refused(sentence));
+                return Err(RunError::Refused(sentence));
             }
-            let gone = folder.take_away();
+            let gone = folder.remove_dir();
             gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))
         })
         .await
     }
 
-    async fn list(&self) -> Result<Vec<RunName>, RunFault> {
-        self.graves.bury_all();
+    async fn list(&self) -> Result<Vec<RunName>, RunError> {
+        self.zombies.reap_all();
         self.beside(|settings| {
             let runs = settings.runs();
             let entries =
@@ -296,23 +300,23 @@ impl Runner for ProcessRunner {
     }
 }
 
-fn look(folder: &RunFolder, name: RunName) -> Result<Seen, RunFault> {
+fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
     let trouble = |fault: io::Error| trouble_with("read", &folder.path, &fault);
     let Some((facts, lock)) = folder.facts().map_err(trouble)? else {
-        return Ok(Seen::NeverStarted);
+        return Ok(RunStatus::NeverStarted);
     };
-    let verdict = marks::verdict(facts, family::boot());
+    let verdict = run_markers::verdict(facts, process_tree::boot());
     // Nobody else takes it away while we look.
-    let seen = match verdict {
-        Verdict::NeverStarted => Seen::NeverStarted,
-        Verdict::Running => Seen::Running,
-        Verdict::Finished(exit) => Seen::Finished(exit),
-        Verdict::HostRestarted => Seen::Lost(
+    let status = match verdict {
+        RunVerdict::NeverStarted => RunStatus::NeverStarted,
+        RunVerdict::Running => RunStatus::Running,
+        RunVerdict::Finished(exit) => RunStatus::Finished(exit),
+        RunVerdict::HostRestarted => RunStatus::Lost(
             "The host was restarted while the bundle ran: how far it got is not known.".to_owned(),
         ),
-        Verdict::SupervisorDied => {
-            end::left_over(name, end::own_user(folder))?;
-            Seen::Lost(
+        RunVerdict::SupervisorDied => {
+            kill::kill_leftovers(name, kill::own_user(folder))?;
+            RunStatus::Lost(
                 "The supervisor of the run was killed, and what it ran was ended: how far it got is not \
                  known."
                     .to_owned(),
@@ -320,19 +324,19 @@ fn look(folder: &RunFolder, name: RunName) -> Result<Seen, RunFault> {
         }
     };
     drop(lock);
-    Ok(seen)
+    Ok(status)
 }
 
 /// Starts a run, unless it is there. The supervisor is returned, to be buried when it ends.
-fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, RunFault> {
-    let folder = RunFolder::new(&settings.runs(), order.name);
-    let made = match folder::lay_out(settings, order)? {
+fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, RunError> {
+    let folder = RunDir::new(&settings.runs(), spec.name);
+    let made = match run_dir::lay_out(settings, spec)? {
         Some(made) => Some(made),
         // Somebody may have died before the start.
-        None if look(&folder, order.name)? == Seen::NeverStarted => {
-            let gone = folder.take_away();
+        None if read_status(&folder, spec.name)? == RunStatus::NeverStarted => {
+            let gone = folder.remove_dir();
             gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))?;
-            folder::lay_out(settings, order)?
+            run_dir::lay_out(settings, spec)?
         }
         None => None,
     };
@@ -343,7 +347,7 @@ fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, Run
         Ok(alive) => alive,
         Err(fault) => {
             drop(lock);
-            folder.take_away().unwrap_or_default();
+            folder.remove_dir().unwrap_or_default();
             return Err(trouble_with("use", &folder.path, &fault));
         }
     };
@@ -360,33 +364,36 @@ fn start(settings: &ProcessSettings, order: &Order) -> Result<Option<Child>, Run
         .spawn();
     spawned.map(Some).map_err(|fault| {
         // The lock went with the command: it never started, and says so.
-        folder.take_away().unwrap_or_default();
+        folder.remove_dir().unwrap_or_default();
         let program = settings.supervisor.path().display();
-        RunFault::Unavailable(format!(
+        RunError::Unavailable(format!(
             "The supervisor {program} cannot be started: {fault}. See that it is there and may be run."
         ))
     })
 }
 
-fn given(folder: &RunFolder, name: RunName) -> Result<Given, RunFault> {
-    if !matches!(look(folder, name)?, Seen::Finished(_) | Seen::Lost(_)) {
+fn result(folder: &RunDir, name: RunName) -> Result<RunResult, RunError> {
+    if !matches!(
+        read_status(folder, name)?,
+        RunStatus::Finished(_) | RunStatus::Lost(_)
+    ) {
         let sentence = format!("Run {name} has not finished: wait until it has.");
-        return Err(RunFault::Refused(sentence));
+        return Err(RunError::Refused(sentence));
     }
     let results = folder.result();
-    let mut given = match ResultFolder::open(&results) {
+    let mut result = match ResultDir::open(&results) {
         Ok(results) => results.read(),
-        Err(fault) => given_nowhere(&results, &fault)?,
+        Err(fault) => result_unavailable(&results, &fault)?,
     };
-    if let Ok(sentence) = std::fs::read_to_string(folder.trouble()) {
-        given.error = Some(sentence.trim().to_owned());
+    if let Ok(sentence) = std::fs::read_to_string(folder.failure()) {
+        result.error = Some(sentence.trim().to_owned());
     }
-    Ok(given)
+    Ok(result)
 }
 
 /// A run may remove its result directory, or put something else there: then it gave nothing. Everything else
 /// may be better at the next look.
-pub(crate) fn given_nowhere(results: &Path, fault: &io::Error) -> Result<Given, RunFault> {
+pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<RunResult, RunError> {
     let why = match fault.kind() {
         io::ErrorKind::NotFound => "is gone",
         io::ErrorKind::NotADirectory => "is no folder any more",
@@ -399,15 +406,15 @@ pub(crate) fn given_nowhere(results: &Path, fault: &io::Error) -> Result<Given, 
         "What the bundle gave back cannot be used: its result directory {why}; leave it as it is, and write \
          files into it."
     );
-    Ok(Given {
+    Ok(RunResult {
         refused: vec![sentence],
-        ..Given::default()
+        ..RunResult::default()
     })
 }
 
 /// Waits until the supervisor has ended, or for a moment where that cannot be told. It holds one end of a
 /// pipe from its birth on, for as long as it lives.
-async fn ended(folder: &RunFolder) {
+async fn ended(folder: &RunDir) {
     let opened = pipe::OpenOptions::new().open_receiver(folder.alive());
     let Ok(end) = opened else {
         return tokio::time::sleep(LOOK).await;
@@ -424,13 +431,13 @@ async fn ended(folder: &RunFolder) {
     }
 }
 
-fn is_held(folder: &RunFolder) -> bool {
+fn is_held(folder: &RunDir) -> bool {
     let facts = folder.facts();
     facts.is_ok_and(|found| found.is_some_and(|(facts, _)| facts.held))
 }
 
-fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunFault {
-    RunFault::Unavailable(format!(
+fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunError {
+    RunError::Unavailable(format!(
         "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
          written to.",
         path.display()

@@ -2,8 +2,8 @@
 //!
 //! Whoever reads may be slow or gone: the run goes on, and so does whoever watches it.
 
-use crate::given::{Progress, ResultFolder};
-use crate::runner::Line;
+use crate::run_result::{Progress, ResultDir};
+use crate::runner::RunEvent;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::fs::File;
@@ -40,12 +40,12 @@ impl Tail {
     }
 
     /// Passes on all that is still to come of a run that ended.
-    pub(crate) async fn rest(&mut self, lines: &mpsc::Sender<Line>) {
+    pub(crate) async fn rest(&mut self, lines: &mpsc::Sender<RunEvent>) {
         self.pass_on(lines, LAST_WORDS).await;
     }
 
     /// Passes on whatever comes, until it is dropped.
-    pub(crate) async fn follow(&mut self, lines: &mpsc::Sender<Line>) -> Infallible {
+    pub(crate) async fn follow(&mut self, lines: &mpsc::Sender<RunEvent>) -> Infallible {
         let mut pause = PAUSE_MIN;
         loop {
             // Nothing is said at once, and who has ended by then is heard at the end.
@@ -58,7 +58,7 @@ impl Tail {
     }
 
     /// Whether there was anything new.
-    async fn pass_on(&mut self, lines: &mpsc::Sender<Line>, patience: Duration) -> bool {
+    async fn pass_on(&mut self, lines: &mpsc::Sender<RunEvent>, patience: Duration) -> bool {
         let mut any = false;
         loop {
             let Ok(room) = tokio::time::timeout(patience, lines.reserve()).await else {
@@ -76,21 +76,21 @@ impl Tail {
             };
             any = true;
             match &line {
-                Line::Output(bytes) => self.offset += bytes.len() as u64,
-                Line::Progress(progress) => self.progress = Some(progress.clone()),
+                RunEvent::Output(bytes) => self.offset += bytes.len() as u64,
+                RunEvent::Progress(progress) => self.progress = Some(progress.clone()),
             }
             room.send(line);
         }
     }
 
-    fn next(&self) -> Option<Line> {
+    fn next(&self) -> Option<RunEvent> {
         let mut chunk = vec![0; CHUNK];
         let read = File::open(&self.output).and_then(|file| file.read_at(&mut chunk, self.offset));
         if let Ok(read @ 1..) = read {
             chunk.truncate(read);
-            return Some(Line::Output(Bytes::from(chunk)));
+            return Some(RunEvent::Output(Bytes::from(chunk)));
         }
-        let progress = ResultFolder::open(&self.result).ok()?.progress()?;
-        (self.progress.as_ref() != Some(&progress)).then_some(Line::Progress(progress))
+        let progress = ResultDir::open(&self.result).ok()?.progress()?;
+        (self.progress.as_ref() != Some(&progress)).then_some(RunEvent::Progress(progress))
     }
 }

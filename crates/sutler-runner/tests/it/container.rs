@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_bundle::{Action, Limits};
+use sutler_bundle::{Action, RunLimits};
 use sutler_runner::conformance::Candidate;
 use sutler_runner::{
-    ContainerRunner, ContainerSettings, Exit, Network, Order, RunName, Runnable, Runner, Seen, Vars,
+    ContainerRunner, ContainerSettings, Exit, Network, RunName, RunSpec, RunStatus, Runnable,
+    Runner, Vars,
 };
 use sutler_servers::podman::{Podman, SHELL_IMAGE, shared};
 use tempfile::TempDir;
@@ -119,9 +120,9 @@ mod conformance {
     });
 }
 
-fn order(containers: &Containers, script: &str) -> Order {
+fn spec(containers: &Containers, script: &str) -> RunSpec {
     let operation = uuid::Uuid::new_v4();
-    Order {
+    RunSpec {
         name: RunName {
             operation,
             attempt: 1,
@@ -135,11 +136,11 @@ fn order(containers: &Containers, script: &str) -> Order {
         environment: BTreeMap::from([("SCRIPT".to_owned(), script.to_owned())]),
         labels: BTreeMap::new(),
         idempotency_key: operation.to_string(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
     }
 }
 
-async fn ended_eventually(runner: &dyn Runner, name: RunName) -> Seen {
+async fn ended_eventually(runner: &dyn Runner, name: RunName) -> RunStatus {
     // Somebody listens, as in a broker: what is said must be asked for.
     let (lines, mut heard) = tokio::sync::mpsc::channel(1);
     let watched = tokio::time::timeout(Duration::from_secs(60), runner.watch(name, lines));
@@ -154,22 +155,22 @@ async fn a_container_that_was_about_to_be_started_when_its_broker_died_never_sta
         return;
     };
     let runner = containers.runner().await;
-    let order = order(&containers, "exit 0");
-    runner.start(&order).await.expect("started");
-    ended_eventually(runner.as_ref(), order.name).await;
+    let spec = spec(&containers, "exit 0");
+    runner.start(&spec).await.expect("started");
+    ended_eventually(runner.as_ref(), spec.name).await;
     // The mark is there, and the container is made and not started.
-    containers.lose(order.name).await;
-    let called = format!("sutler-{}", order.name);
+    containers.lose(spec.name).await;
+    let called = format!("sutler-{}", spec.name);
     let _ = containers
         .podman
         .podman(&["create", "--name", &called, SHELL_IMAGE]);
     for _ in 0..2 {
-        let seen = runner.look(order.name).await.expect("looked");
-        assert_eq!(seen, Seen::NeverStarted);
+        let status = runner.status(spec.name).await.expect("looked");
+        assert_eq!(status, RunStatus::NeverStarted);
     }
-    runner.start(&order).await.expect("started");
-    let seen = ended_eventually(runner.as_ref(), order.name).await;
-    assert_eq!(seen, Seen::Finished(Exit::Code(0)));
+    runner.start(&spec).await.expect("started");
+    let status = ended_eventually(runner.as_ref(), spec.name).await;
+    assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -178,10 +179,10 @@ async fn what_a_container_says_is_kept_in_a_file_of_bounded_length_that_goes_wit
         return;
     };
     let runner = containers.runner().await;
-    let order = order(&containers, "echo said");
-    runner.start(&order).await.expect("started");
-    ended_eventually(runner.as_ref(), order.name).await;
-    let called = format!("sutler-{}", order.name);
+    let spec = spec(&containers, "echo said");
+    runner.start(&spec).await.expect("started");
+    ended_eventually(runner.as_ref(), spec.name).await;
+    let called = format!("sutler-{}", spec.name);
     let format = "{{.HostConfig.LogConfig.Type}} {{.HostConfig.LogConfig.Path}} {{.HostConfig.LogConfig.Size}}";
     let said = containers
         .podman
@@ -190,7 +191,7 @@ async fn what_a_container_says_is_kept_in_a_file_of_bounded_length_that_goes_wit
     assert!(matches!(words[0], "json-file" | "k8s-file"), "{said}");
     assert!(std::path::Path::new(words[1]).is_file(), "{said}");
     assert_ne!(words[2], "0B", "{said}");
-    runner.remove(order.name).await.expect("removed");
+    runner.remove(spec.name).await.expect("removed");
     assert!(!std::path::Path::new(words[1]).exists(), "{said}");
 }
 
@@ -203,10 +204,10 @@ async fn containers_are_a_user_that_nobody_else_on_the_host_is() {
         return;
     }
     let runner = containers.runner().await;
-    let order = order(&containers, "id -u >\"$SUTLER_RESULT_DIR/error\"");
-    runner.start(&order).await.expect("started");
-    ended_eventually(runner.as_ref(), order.name).await;
-    let given = runner.given(order.name).await.expect("read");
+    let spec = spec(&containers, "id -u >\"$SUTLER_RESULT_DIR/error\"");
+    runner.start(&spec).await.expect("started");
+    ended_eventually(runner.as_ref(), spec.name).await;
+    let given = runner.result(spec.name).await.expect("read");
     let uid: u32 = given.error.expect("a user").parse().expect("a number");
     // Above those that distributions give to users, services and containers of their own.
     assert!(uid > 1_879_048_192 && uid < 2_147_483_648, "{uid}");
@@ -269,17 +270,17 @@ async fn what_a_container_says_is_not_asked_for_again_at_every_look() {
     settings.look_again = Duration::from_millis(20);
     let runner = Arc::new(ContainerRunner::open(settings).expect("opened"));
     let script = "echo said; while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done";
-    let order = order(&containers, script);
-    runner.start(&order).await.expect("started");
+    let spec = spec(&containers, script);
+    runner.start(&spec).await.expect("started");
     let before = front.count("/json");
     let watching = tokio::spawn({
-        let (runner, name) = (Arc::clone(&runner), order.name);
+        let (runner, name) = (Arc::clone(&runner), spec.name);
         async move { ended_eventually(runner.as_ref(), name).await }
     });
     looked_at_until(&front, before + 10).await;
-    containers.let_go(order.name).await;
-    let seen = watching.await.expect("no panic");
-    assert_eq!(seen, Seen::Finished(Exit::Code(0)));
+    containers.let_go(spec.name).await;
+    let status = watching.await.expect("no panic");
+    assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
     // Once while it runs, and once for the rest.
     let asked = front.count("/logs");
     assert!(asked <= 2, "{asked} times");

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "containers")]
 mod container;
-mod process;
 #[cfg(feature = "containers")]
-mod pulls;
-mod starts;
+mod image_pulls;
+mod interrupted_starts;
+mod process;

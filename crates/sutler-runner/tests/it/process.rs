@@ -1,6 +1,6 @@
 //! The process runner: what it shares with all runners, and what only processes can suffer.
 
-mod faults;
+mod failures;
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_bundle::{Action, Limits};
+use sutler_bundle::{Action, RunLimits};
 use sutler_runner::conformance::Candidate;
 use sutler_runner::{
-    Exit, Order, ProcessRunner, ProcessSettings, RunName, RunUser, Runnable, Runner, Seen,
+    Exit, ProcessRunner, ProcessSettings, RunName, RunSpec, RunStatus, RunUser, Runnable, Runner,
     Supervisor, Vars,
 };
 use tempfile::TempDir;
@@ -131,10 +131,10 @@ mod conformance {
     sutler_runner::runner_conformance!(Processes::fresh());
 }
 
-fn order(processes: &Processes, script: &str) -> Order {
+fn spec(processes: &Processes, script: &str) -> RunSpec {
     let environment = BTreeMap::from([("SCRIPT".to_owned(), script.to_owned())]);
     let operation = uuid::Uuid::new_v4();
-    Order {
+    RunSpec {
         name: RunName {
             operation,
             attempt: 1,
@@ -148,11 +148,11 @@ fn order(processes: &Processes, script: &str) -> Order {
         environment,
         labels: BTreeMap::new(),
         idempotency_key: operation.to_string(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
     }
 }
 
-async fn ended_eventually(runner: &dyn Runner, name: RunName) -> Seen {
+async fn ended_eventually(runner: &dyn Runner, name: RunName) -> RunStatus {
     let (lines, _) = tokio::sync::mpsc::channel(1);
     let watched = tokio::time::timeout(Duration::from_secs(60), runner.watch(name, lines));
     watched.await.expect("in time").expect("watched")
@@ -161,34 +161,34 @@ async fn ended_eventually(runner: &dyn Runner, name: RunName) -> Seen {
 #[tokio::test]
 async fn a_start_that_died_before_its_supervisor_is_never_started_and_made_again() {
     let processes = Processes::fresh();
-    let order = order(&processes, "exit 0");
+    let spec = spec(&processes, "exit 0");
     // Dies of what the broker would: the directory is there, and nobody supervises.
     let mut settings = processes.settings();
     settings.supervisor = Supervisor::at("/bin/true".as_ref());
     let first = ProcessRunner::open(settings).expect("opened");
-    first.start(&order).await.expect("started");
+    first.start(&spec).await.expect("started");
     let runner = processes.runner().await;
     assert_eq!(
-        ended_eventually(runner.as_ref(), order.name).await,
-        Seen::NeverStarted
+        ended_eventually(runner.as_ref(), spec.name).await,
+        RunStatus::NeverStarted
     );
-    assert_eq!(runner.list().await.expect("listed"), [order.name]);
-    runner.start(&order).await.expect("started");
-    let seen = ended_eventually(runner.as_ref(), order.name).await;
-    assert_eq!(seen, Seen::Finished(Exit::Code(0)));
+    assert_eq!(runner.list().await.expect("listed"), [spec.name]);
+    runner.start(&spec).await.expect("started");
+    let status = ended_eventually(runner.as_ref(), spec.name).await;
+    assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
 }
 
 #[tokio::test]
 async fn a_supervisor_that_cannot_be_started_leaves_nothing() {
     let processes = Processes::fresh();
-    let order = order(&processes, "exit 0");
+    let spec = spec(&processes, "exit 0");
     let mut settings = processes.settings();
     settings.supervisor = Supervisor::at("/not/there".as_ref());
     let runner = ProcessRunner::open(settings).expect("opened");
-    let fault = runner.start(&order).await.expect_err("not there");
+    let fault = runner.start(&spec).await.expect_err("not there");
     assert!(fault.to_string().contains("/not/there"), "{fault}");
     assert_eq!(runner.list().await.expect("listed"), []);
-    assert_eq!(processes.left_of(order.name).await, 0);
+    assert_eq!(processes.left_of(spec.name).await, 0);
 }
 
 #[tokio::test]
@@ -204,24 +204,24 @@ async fn runs_of_the_same_time_are_not_the_same_user() {
     };
     let runner = ProcessRunner::open(settings).expect("opened");
     let script = "id -u >\"$SUTLER_RESULT_DIR/error\"; while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done";
-    let [one, two, three] = [(); 3].map(|()| order(&processes, script));
-    for order in [&one, &two] {
-        runner.start(order).await.expect("started");
-        let at = processes.run(order.name).join("result/error");
+    let [one, two, three] = [(); 3].map(|()| spec(&processes, script));
+    for spec in [&one, &two] {
+        runner.start(spec).await.expect("started");
+        let at = processes.run(spec.name).join("result/error");
         until(|| std::fs::read(&at).is_ok_and(|said| !said.is_empty())).await;
     }
     runner.start(&three).await.expect("started");
-    let seen = ended_eventually(&runner, three.name).await;
-    assert_eq!(seen, Seen::Finished(Exit::Code(125)));
-    let given = runner.given(three.name).await.expect("read");
+    let status = ended_eventually(&runner, three.name).await;
+    assert_eq!(status, RunStatus::Finished(Exit::Code(125)));
+    let given = runner.result(three.name).await.expect("read");
     assert!(given.error.expect("a sentence").contains("all 2 users"));
     let mut users = Vec::new();
-    for order in [&one, &two] {
-        processes.let_go(order.name).await;
-        ended_eventually(&runner, order.name).await;
+    for spec in [&one, &two] {
+        processes.let_go(spec.name).await;
+        ended_eventually(&runner, spec.name).await;
         users.push(
             runner
-                .given(order.name)
+                .result(spec.name)
                 .await
                 .expect("read")
                 .error
@@ -256,9 +256,9 @@ async fn two_hundred_runs_wait_at_once_in_little_memory() {
     let processes = Processes::fresh();
     let runner = processes.runner().await;
     let script = "while [ ! -e ../go ]; do sleep 1; done";
-    let orders: Vec<Order> = (0..RUNS).map(|_| order(&processes, script)).collect();
-    for order in &orders {
-        runner.start(order).await.expect("started");
+    let orders: Vec<RunSpec> = (0..RUNS).map(|_| spec(&processes, script)).collect();
+    for spec in &orders {
+        runner.start(spec).await.expect("started");
     }
     let work = processes.work().display().to_string();
     let ours = |process: PathBuf| {
@@ -267,15 +267,15 @@ async fn two_hundred_runs_wait_at_once_in_little_memory() {
         line.contains("sutler-supervisor") && line.contains(&work)
     };
     until(|| {
-        let waiting = |order: &Order| processes.run(order.name).join("started").exists();
+        let waiting = |spec: &RunSpec| processes.run(spec.name).join("started").exists();
         orders.iter().all(waiting) && processes_with(ours).len() as u64 == RUNS
     })
     .await;
     let kilobytes: u64 = processes_with(ours).into_iter().map(kilobytes_of).sum();
     let mut stops = tokio::task::JoinSet::new();
-    for order in orders {
+    for spec in orders {
         let runner = Arc::clone(&runner);
-        stops.spawn(async move { runner.stop(order.name).await });
+        stops.spawn(async move { runner.stop(spec.name).await });
     }
     for stopped in stops.join_all().await {
         stopped.expect("stopped");
@@ -290,11 +290,11 @@ async fn a_program_is_started_twenty_milliseconds_after_its_order_at_the_latest(
     let mut best = Duration::MAX;
     // Others may use this machine: one that nothing came between is enough.
     for _ in 0..20 {
-        let order = order(&processes, ": >\"$SUTLER_RESULT_DIR/error\"");
+        let spec = spec(&processes, ": >\"$SUTLER_RESULT_DIR/error\"");
         let from = std::time::SystemTime::now();
-        runner.start(&order).await.expect("started");
-        ended_eventually(runner.as_ref(), order.name).await;
-        let made = std::fs::metadata(processes.run(order.name).join("result/error"));
+        runner.start(&spec).await.expect("started");
+        ended_eventually(runner.as_ref(), spec.name).await;
+        let made = std::fs::metadata(processes.run(spec.name).join("result/error"));
         let made = made.and_then(|made| made.modified()).expect("it ran");
         best = best.min(made.duration_since(from).unwrap_or_default());
     }

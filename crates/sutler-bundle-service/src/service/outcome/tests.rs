@@ -3,7 +3,7 @@
 use super::{Ending, Outcome, conclude};
 use serde_json::{Value, json};
 use sutler_bundle::{Action, OnLost};
-use sutler_runner::{Exit, Given, RunName, Vars};
+use sutler_runner::{Exit, RunName, RunResult, Vars};
 use uuid::Uuid;
 
 fn vars(value: Value) -> Option<Vars> {
@@ -17,23 +17,23 @@ fn run() -> RunName {
     }
 }
 
-fn gave_all() -> Given {
-    Given {
+fn gave_all() -> RunResult {
+    RunResult {
         credentials: vars(json!({ "user": "u" })),
         state: vars(json!({ "db": "d" })),
         binding_state: vars(json!({ "login": "l" })),
-        ..Given::default()
+        ..RunResult::default()
     }
 }
 
-fn ended(action: Action, exit: Exit, given: Given) -> Outcome {
-    conclude(action, run(), Ending::Exited(exit), given, OnLost::Fail)
+fn ended(action: Action, exit: Exit, result: RunResult) -> Outcome {
+    conclude(action, run(), Ending::Exited(exit), result, OnLost::Fail)
 }
 
 /// The outcome in a word: `done+` with credentials, `aside` failed with something put aside.
 fn word(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Done(given) if given.credentials.is_some() => "done+",
+        Outcome::Done(result) if result.credentials.is_some() => "done+",
         Outcome::Done(_) => "done",
         Outcome::NothingToDo => "nothing",
         Outcome::Failed { aside: Some(_), .. } => "aside",
@@ -81,7 +81,7 @@ fn a_lost_run_is_made_again_or_fails_as_the_manifest_says() {
     for action in Action::ALL {
         let lost = |policy| {
             let ending = Ending::Lost("the host restarted".to_owned());
-            conclude(action, run(), ending, Given::default(), policy)
+            conclude(action, run(), ending, RunResult::default(), policy)
         };
         assert_eq!(word(&lost(OnLost::Rerun)), "again", "{action}");
         assert_eq!(word(&lost(OnLost::Fail)), "failed", "{action}");
@@ -92,7 +92,7 @@ fn a_lost_run_is_made_again_or_fails_as_the_manifest_says() {
 fn a_run_that_may_still_be_at_work_is_never_made_again() {
     for action in Action::ALL {
         let ending = Ending::Unreachable("the host does not answer".to_owned());
-        let outcome = conclude(action, run(), ending, Given::default(), OnLost::Rerun);
+        let outcome = conclude(action, run(), ending, RunResult::default(), OnLost::Rerun);
         assert_eq!(word(&outcome), "failed", "{action}");
     }
 }
@@ -119,11 +119,11 @@ fn what_a_lost_run_had_set_is_put_aside() {
 fn a_provision_need_not_give_credentials_and_a_bind_must() {
     for action in [Action::Provision, Action::Update] {
         assert_eq!(
-            word(&ended(action, Exit::Code(0), Given::default())),
+            word(&ended(action, Exit::Code(0), RunResult::default())),
             "done"
         );
     }
-    let Outcome::Failed { sentence, .. } = ended(Action::Bind, Exit::Code(0), Given::default())
+    let Outcome::Failed { sentence, .. } = ended(Action::Bind, Exit::Code(0), RunResult::default())
     else {
         panic!("a bind without credentials has failed");
     };
@@ -133,11 +133,11 @@ fn a_provision_need_not_give_credentials_and_a_bind_must() {
 #[test]
 fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
     let said = |error: Option<&str>| {
-        let given = Given {
+        let result = RunResult {
             error: error.map(str::to_owned),
-            ..Given::default()
+            ..RunResult::default()
         };
-        match ended(Action::Provision, Exit::Code(3), given) {
+        match ended(Action::Provision, Exit::Code(3), result) {
             Outcome::Failed { sentence, .. } => sentence,
             other => panic!("it failed, and not {other:?}"),
         }
@@ -155,12 +155,12 @@ fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
 #[test]
 fn what_cannot_be_used_fails_the_run_and_leaves_the_rest_for_whoever_cleans_up() {
     for action in [Action::Provision, Action::Bind] {
-        let given = Given {
+        let result = RunResult {
             credentials: None,
             refused: vec!["credentials.json is no JSON.".to_owned()],
             ..gave_all()
         };
-        let outcome = ended(action, Exit::Code(0), given);
+        let outcome = ended(action, Exit::Code(0), result);
         assert_eq!(word(&outcome), "aside", "{action}");
         let Outcome::Failed { sentence, .. } = outcome else {
             panic!("{action}: it did not fail");

@@ -1,7 +1,7 @@
 //! What a hostile or odd registry may not do to the rest: long words, many faults, other offers than before.
 
-use super::steps::Conductor;
-use super::town::{Played, Town, manifest, until};
+use super::fixture::{FakeRegistry, Fixture, manifest, until};
+use super::scheduler::Scheduler;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ const MANY: usize = 120;
 
 #[tokio::test]
 async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
-    let (_town, registry, hall) = Town::with_hello().await;
+    let (_town, registry, broker) = Fixture::with_hello().await;
     for nth in 0..MANY {
         let item = format!("org/broken-{nth}:latest");
         registry.push(&item, &manifest("1.0.0"));
@@ -24,13 +24,13 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
         registry.fails(&item, fault);
     }
     registry.push("org/hello:latest", &manifest("1.0.1"));
-    hall.refresh().await;
-    let status = hall.running.chore_status(REFRESH).await;
+    broker.refresh().await;
+    let status = broker.running.chore_status(REFRESH).await;
     assert_eq!(status.expect("the store answers").failure, None);
-    let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+    let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
     let version = &catalog["services"][0]["metadata"]["bundleVersion"];
     assert_eq!(version, "1.0.1");
-    let view = hall.shop.view_of("dh").await.expect("the store answers");
+    let view = broker.shop.view_of("dh").await.expect("the store answers");
     let unread = view.expect("it is configured").unread;
     assert_eq!(unread.len(), sutler_registry::UNREAD_KEPT_MAX);
     let plain = |it: &String| !it.contains('\u{1b}') && it.chars().count() < 1_000;
@@ -39,57 +39,57 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
 
 #[tokio::test]
 async fn what_was_found_to_be_no_bundle_is_read_once() {
-    let (_town, registry, hall) = Town::with_hello().await;
+    let (_town, registry, broker) = Fixture::with_hello().await;
     registry.push("org/tool:latest", "no bundle");
     let before = registry.fetched();
-    hall.refresh().await;
+    broker.refresh().await;
     assert_eq!(registry.fetched(), before + 1);
-    hall.refresh().await;
+    broker.refresh().await;
     assert_eq!(registry.fetched(), before + 1);
-    assert_eq!(hall.offers().await, ["hello"]);
+    assert_eq!(broker.offers().await, ["hello"]);
 }
 
 #[tokio::test]
 async fn what_could_not_be_offered_because_the_store_did_not_answer_is_offered_later() {
-    let registry = Played::new("dh");
-    let mut town = Town::with(std::slice::from_ref(&registry));
-    let conductor = Arc::new(Conductor::default());
-    town.conductor = Some(conductor.clone());
-    let hall = town.open().await;
-    hall.refresh().await;
+    let registry = FakeRegistry::new("dh");
+    let mut fixture = Fixture::with(std::slice::from_ref(&registry));
+    let conductor = Arc::new(Scheduler::default());
+    fixture.conductor = Some(conductor.clone());
+    let broker = fixture.open().await;
+    broker.refresh().await;
     conductor.full.store(true, Ordering::SeqCst);
     registry.push("org/hello:latest", &manifest("1.0.0"));
-    hall.refresh().await;
-    assert!(hall.offers().await.is_empty());
+    broker.refresh().await;
+    assert!(broker.offers().await.is_empty());
     conductor.full.store(false, Ordering::SeqCst);
-    until("it is offered", async || hall.offers().await == ["hello"]).await;
-    assert_eq!(hall.provision("i", "").await.0, 201);
+    until("it is offered", async || broker.offers().await == ["hello"]).await;
+    assert_eq!(broker.provision("i", "").await.0, 201);
 }
 
 #[tokio::test]
 async fn an_instance_keeps_its_version_when_the_configuration_gives_its_bundle_another_name() {
-    let (mut town, registry, hall) = Town::with_hello().await;
-    hall.close().await;
+    let (mut fixture, registry, broker) = Fixture::with_hello().await;
+    broker.close().await;
     // From now on another tag has the plain name: this one is `hello-latest`, with ids of its own.
-    town.default_tag = "stable".to_owned();
-    let hall = town.open().await;
-    hall.refresh().await;
-    assert_eq!(hall.offers().await, ["hello-latest"]);
-    let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+    fixture.default_tag = "stable".to_owned();
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    assert_eq!(broker.offers().await, ["hello-latest"]);
+    let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
     let service = catalog["services"][0]["id"].as_str().expect("an id");
     let plan = catalog["services"][0]["plans"][0]["id"].as_str();
     let plan = plan.expect("an id");
     let body = json!({
         "service_id": service, "plan_id": plan, "organization_guid": "o", "space_guid": "s",
     });
-    let made = hall.send("PUT", "/v2/service_instances/i", body).await;
+    let made = broker.send("PUT", "/v2/service_instances/i", body).await;
     assert_eq!(made.0, 201, "{made:?}");
     registry.push("org/hello:latest", &manifest("2.0.0"));
-    hall.refresh().await;
-    hall.delete().await;
-    hall.close().await;
-    let hall = town.open().await;
+    broker.refresh().await;
+    broker.delete().await;
+    broker.close().await;
+    let broker = fixture.open().await;
     let path = format!("/v2/service_instances/i?service_id={service}&plan_id={plan}");
-    let gone = hall.send("DELETE", &path, Value::Null).await;
+    let gone = broker.send("DELETE", &path, Value::Null).await;
     assert_eq!(gone.0, 200, "{gone:?}");
 }

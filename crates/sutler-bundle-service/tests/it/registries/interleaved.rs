@@ -1,8 +1,8 @@
 //! Refreshes, deletions and provisions beside each other, one call of the store at a time; and chores that die
 //! before each of their calls. Whatever comes first: nothing that is named is missing, and nothing flaps.
 
-use super::steps::Conductor;
-use super::town::{Hall, Played, Town, manifest};
+use super::fixture::{FakeRegistry, Fixture, TestBroker, manifest};
+use super::scheduler::Scheduler;
 use serde_json::Value;
 use std::sync::Arc;
 use sutler_broker::{Entry, Ledger};
@@ -14,27 +14,27 @@ const NOTHING: [&str; 0] = [];
 const ALL: usize = usize::MAX;
 
 struct Scene {
-    town: Town,
-    registry: Arc<Played>,
-    conductor: Arc<Conductor>,
-    hall: Hall,
+    fixture: Fixture,
+    registry: Arc<FakeRegistry>,
+    conductor: Arc<Scheduler>,
+    broker: TestBroker,
 }
 
 impl Scene {
     async fn open() -> Self {
-        let registry = Played::new("dh");
+        let registry = FakeRegistry::new("dh");
         registry.push(HELLO, &manifest("1.0.0"));
-        let conductor = Arc::new(Conductor::default());
-        let mut town = Town::with(std::slice::from_ref(&registry));
-        town.conductor = Some(conductor.clone());
-        let hall = town.open().await;
-        hall.refresh().await;
-        hall.delete().await;
+        let conductor = Arc::new(Scheduler::default());
+        let mut fixture = Fixture::with(std::slice::from_ref(&registry));
+        fixture.conductor = Some(conductor.clone());
+        let broker = fixture.open().await;
+        broker.refresh().await;
+        broker.delete().await;
         Self {
-            town,
+            fixture,
             registry,
             conductor,
-            hall,
+            broker,
         }
     }
 
@@ -45,7 +45,7 @@ impl Scene {
     /// Both chores, the parts in this order.
     async fn both(&self, parts: &[(&str, usize)]) {
         self.conductor.conduct(parts);
-        tokio::join!(self.hall.refresh(), self.hall.delete());
+        tokio::join!(self.broker.refresh(), self.broker.delete());
     }
 
     /// The versions that are written down, by what their manifests say.
@@ -63,7 +63,7 @@ impl Scene {
     }
 
     fn ledger(&self) -> Ledger {
-        self.hall.running.ledger().expect("there are chores")
+        self.broker.running.ledger().expect("there are chores")
     }
 
     /// Every version that a spec names is there, and nobody is in the middle of anything.
@@ -88,7 +88,7 @@ impl Scene {
             .expect("it is written");
         assert_eq!(generation.value["dirty"], false, "{when}");
         for chore in [REFRESH, DELETIONS] {
-            let status = self.hall.running.chore_status(chore).await;
+            let status = self.broker.running.chore_status(chore).await;
             let failure = status.expect("the store answers").failure;
             assert_eq!(failure, None, "{when}: {chore}");
         }
@@ -127,14 +127,14 @@ async fn a_spec_that_returns_while_it_is_deleted_is_offered_whoever_comes_first(
     let scene = Scene::open().await;
     let prepare = async || {
         scene.registry.remove(HELLO);
-        scene.hall.refresh().await;
-        assert_eq!(scene.hall.offers().await, NOTHING);
+        scene.broker.refresh().await;
+        assert_eq!(scene.broker.offers().await, NOTHING);
         scene.push("1.0.0");
     };
     let check = async |when: &str| {
         scene.holds(when).await;
-        assert_eq!(scene.hall.offers().await, ["hello"], "{when}");
-        assert_eq!(scene.hall.specs("dh").await, [HELLO], "{when}");
+        assert_eq!(scene.broker.offers().await, ["hello"], "{when}");
+        assert_eq!(scene.broker.specs("dh").await, [HELLO], "{when}");
     };
     scene.every_order(prepare, check).await;
 }
@@ -144,9 +144,9 @@ async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first
     let scene = Scene::open().await;
     let prepare = async || {
         scene.push("1.0.0");
-        scene.hall.refresh().await;
+        scene.broker.refresh().await;
         scene.push("2.0.0");
-        scene.hall.refresh().await;
+        scene.broker.refresh().await;
         scene.push("1.0.0");
     };
     let check = async |when: &str| {
@@ -155,7 +155,7 @@ async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first
             scene.versions().await.contains(&"1.0.0".to_owned()),
             "{when}"
         );
-        scene.hall.delete().await;
+        scene.broker.delete().await;
         assert_eq!(scene.versions().await, ["1.0.0"], "{when}");
     };
     scene.every_order(prepare, check).await;
@@ -175,7 +175,7 @@ async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keep
     for one in refresh / 2..=refresh {
         for two in 0..=deletions {
             scene.push("1.0.0");
-            scene.hall.refresh().await;
+            scene.broker.refresh().await;
             scene.registry.remove(HELLO);
             match scene.provision_after(one, two).await {
                 true => served += 1,
@@ -196,7 +196,7 @@ impl Scene {
         let id = format!("i-{refresh}-{deletions}");
         let provision = async {
             self.conductor.part_of("me").await;
-            let answer = self.hall.provision(&id, "accepts_incomplete=true").await;
+            let answer = self.broker.provision(&id, "accepts_incomplete=true").await;
             self.conductor.done("me");
             answer
         };
@@ -210,22 +210,22 @@ impl Scene {
         let chores = self.both(&parts);
         let ((), (status, answer)) = tokio::join!(chores, provision);
         let state = match (status, answer["operation"].as_str()) {
-            (202, Some(operation)) => self.hall.until_done(&id, operation).await["state"].clone(),
+            (202, Some(operation)) => self.broker.until_done(&id, operation).await["state"].clone(),
             _ => Value::Null,
         };
         let served = state == "succeeded";
         if served {
             assert_eq!(
-                self.hall.specs("dh").await.len(),
+                self.broker.specs("dh").await.len(),
                 1,
                 "{when}: its spec is gone"
             );
             assert_eq!(self.versions().await, ["1.0.0"], "{when}");
-            assert_eq!(self.hall.deprovision(&id).await, 200, "{when}");
+            assert_eq!(self.broker.deprovision(&id).await, 200, "{when}");
         }
-        self.hall.delete().await;
+        self.broker.delete().await;
         self.holds(&when).await;
-        assert_eq!(self.hall.specs("dh").await, NOTHING, "{when}");
+        assert_eq!(self.broker.specs("dh").await, NOTHING, "{when}");
         assert_eq!(self.versions().await, NOTHING, "{when}");
         served
     }
@@ -239,28 +239,28 @@ async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
             let when = format!("{chore} dies before call {calls}");
             scene.push("1.0.0");
             scene.registry.push("org/gone:latest", &other());
-            scene.hall.refresh().await;
+            scene.broker.refresh().await;
             scene.registry.remove("org/gone:latest");
             if chore == DELETIONS {
                 scene.push("2.0.0");
-                scene.hall.refresh().await;
+                scene.broker.refresh().await;
             }
             scene.push("3.0.0");
             scene.conductor.kill(chore, calls);
             match chore {
-                REFRESH => scene.hall.refresh().await,
-                _ => scene.hall.delete().await,
+                REFRESH => scene.broker.refresh().await,
+                _ => scene.broker.delete().await,
             }
             let died = scene.conductor.made(chore) == calls + 1;
             scene.conductor.conduct(&[]);
             // Whatever is written: what was offered is.
-            let offers = scene.hall.offers().await;
+            let offers = scene.broker.offers().await;
             assert!(offers.contains(&"hello".to_owned()), "{when}: {offers:?}");
-            scene.hall.refresh().await;
-            scene.hall.delete().await;
+            scene.broker.refresh().await;
+            scene.broker.delete().await;
             scene.holds(&when).await;
-            assert_eq!(scene.hall.offers().await, ["hello"], "{when}");
-            assert_eq!(scene.hall.specs("dh").await, [HELLO], "{when}");
+            assert_eq!(scene.broker.offers().await, ["hello"], "{when}");
+            assert_eq!(scene.broker.specs("dh").await, [HELLO], "{when}");
             assert_eq!(scene.versions().await, ["3.0.0"], "{when}");
             if !died {
                 break;
@@ -268,14 +268,14 @@ async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
         }
     }
     // Another process comes to the same.
-    let other = scene.town.open().await;
+    let other = scene.fixture.open().await;
     assert_eq!(other.offers().await, ["hello"]);
     other.close().await;
 }
 
 fn other() -> String {
     let text = manifest("1.0.0").replace("hello", "gone");
-    text.replace(super::town::PLAN, "gone-plan")
+    text.replace(super::fixture::PLAN, "gone-plan")
 }
 
 /// Calls that a look makes which finds nothing to read: how the chore stands, and in which state all records are.
@@ -286,21 +286,21 @@ async fn whoever_looks_again_while_a_refresh_writes_has_nothing_read_again() {
     let scene = Scene::open().await;
     scene.push("2.0.0");
     scene.conductor.conduct(&[(REFRESH, ALL)]);
-    scene.hall.refresh().await;
+    scene.broker.refresh().await;
     for at in 0..scene.conductor.made(REFRESH) {
         scene.push(&format!("3.0.{at}"));
         let parts = [(REFRESH, at), ("operator", ALL), (REFRESH, ALL)];
         scene.conductor.conduct(&parts);
         let looks = async {
             scene.conductor.part_of("operator").await;
-            scene.hall.shop.view().await.expect("the store answers");
+            scene.broker.shop.view().await.expect("the store answers");
             let once = scene.conductor.made("operator");
-            scene.hall.shop.view().await.expect("the store answers");
+            scene.broker.shop.view().await.expect("the store answers");
             let again = scene.conductor.made("operator") - once;
             assert!(again <= A_LOOK, "{again} calls after {at} of the refresh");
         };
         let looks = scene.conductor.acting("operator", looks);
-        tokio::join!(scene.hall.refresh(), looks);
+        tokio::join!(scene.broker.refresh(), looks);
         scene.holds(&format!("looked at after {at} calls")).await;
     }
 }

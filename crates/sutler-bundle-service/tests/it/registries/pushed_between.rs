@@ -1,8 +1,8 @@
 //! Pushes beside refreshes and deletions, one call of the store at a time: whoever comes first, what was pushed
 //! is offered, what it names is there, and neither chore fails because of it.
 
-use super::steps::Conductor;
-use super::town::{Hall, PLAN, Played, Town, manifest};
+use super::fixture::{FakeRegistry, Fixture, PLAN, TestBroker, manifest};
+use super::scheduler::Scheduler;
 use serde_json::Value;
 use std::sync::Arc;
 use sutler_broker::Entry;
@@ -15,39 +15,39 @@ const DEVELOPER: &str = "developer";
 const ALL: usize = usize::MAX;
 
 struct Workshop {
-    _town: Town,
-    registry: Arc<Played>,
-    conductor: Arc<Conductor>,
-    hall: Hall,
+    _town: Fixture,
+    registry: Arc<FakeRegistry>,
+    conductor: Arc<Scheduler>,
+    broker: TestBroker,
 }
 
 impl Workshop {
     async fn open() -> Self {
-        let registry = Played::new("dh");
+        let registry = FakeRegistry::new("dh");
         registry.push(OTHER, &other("1.0.0"));
-        let conductor = Arc::new(Conductor::default());
-        let mut town = Town::with(std::slice::from_ref(&registry));
-        town.conductor = Some(conductor.clone());
-        town.pushes = Pushes::Taken;
-        let hall = town.open().await;
-        hall.refresh().await;
+        let conductor = Arc::new(Scheduler::default());
+        let mut fixture = Fixture::with(std::slice::from_ref(&registry));
+        fixture.conductor = Some(conductor.clone());
+        fixture.pushes = Pushes::Taken;
+        let broker = fixture.open().await;
+        broker.refresh().await;
         Self {
-            _town: town,
+            _town: fixture,
             registry,
             conductor,
-            hall,
+            broker,
         }
     }
 
     async fn push(&self, version: &str) {
-        let pushed = self.hall.shop.push(manifest(version).as_bytes()).await;
+        let pushed = self.broker.shop.push(manifest(version).as_bytes()).await;
         pushed.expect("it is taken");
     }
 
     async fn turn(&self, chore: &str) {
         match chore {
-            REFRESH => self.hall.refresh().await,
-            _ => self.hall.delete().await,
+            REFRESH => self.broker.refresh().await,
+            _ => self.broker.delete().await,
         }
     }
 
@@ -80,7 +80,7 @@ impl Workshop {
 
     /// What is offered is there, and nothing failed.
     async fn holds(&self, version: &str, when: &str) {
-        let ledger = self.hall.running.ledger().expect("there are chores");
+        let ledger = self.broker.running.ledger().expect("there are chores");
         let keep = |named: &mut Vec<_>, it: Entry<Value>| {
             named.push(it.value["version"].as_str().map(str::to_owned));
         };
@@ -95,16 +95,16 @@ impl Workshop {
             );
         }
         for chore in [REFRESH, DELETIONS] {
-            let status = self.hall.running.chore_status(chore).await;
+            let status = self.broker.running.chore_status(chore).await;
             let failure = status.expect("the store answers").failure;
             assert_eq!(failure, None, "{when}: {chore}");
         }
-        assert_eq!(self.hall.specs(PUSHED).await, ["hello"], "{when}");
-        let (_, catalog) = self.hall.send("GET", "/v2/catalog", Value::Null).await;
+        assert_eq!(self.broker.specs(PUSHED).await, ["hello"], "{when}");
+        let (_, catalog) = self.broker.send("GET", "/v2/catalog", Value::Null).await;
         let hello = &catalog["services"][0];
         assert_eq!(hello["name"], "hello", "{when}");
         assert_eq!(hello["metadata"]["bundleVersion"], version, "{when}");
-        assert_eq!(self.hall.offers().await, ["hello", "other"], "{when}");
+        assert_eq!(self.broker.offers().await, ["hello", "other"], "{when}");
     }
 }
 
@@ -130,8 +130,8 @@ async fn what_is_pushed_again_while_it_is_deleted_is_offered_whoever_comes_first
     let shop = Workshop::open().await;
     let prepare = async || {
         shop.push("1.0.0").await;
-        shop.hall.shop.unpush_all().await.expect("it is taken");
-        assert_eq!(shop.hall.offers().await, ["other"]);
+        shop.broker.shop.unpush_all().await.expect("it is taken");
+        assert_eq!(shop.broker.offers().await, ["other"]);
     };
     let act = async || shop.push("1.0.0").await;
     let check = async |when: &str| shop.holds("1.0.0", when).await;
@@ -144,13 +144,13 @@ async fn a_push_beside_a_refresh_and_the_refresh_both_come_to_their_end() {
     let prepare = async || {
         shop.push("1.0.0").await;
         shop.registry.push(OTHER, &other("1.0.0"));
-        shop.hall.refresh().await;
+        shop.broker.refresh().await;
         shop.registry.push(OTHER, &other("2.0.0"));
     };
     let act = async || shop.push("2.0.0").await;
     let check = async |when: &str| {
         shop.holds("2.0.0", when).await;
-        let (_, catalog) = shop.hall.send("GET", "/v2/catalog", Value::Null).await;
+        let (_, catalog) = shop.broker.send("GET", "/v2/catalog", Value::Null).await;
         let version = &catalog["services"][1]["metadata"]["bundleVersion"];
         assert_eq!(version, "2.0.0", "{when}");
     };

@@ -1,8 +1,8 @@
 //! The paths that Automation Broker had beside the specification: asking registries, and services that
 //! developers push (R22, R23).
 
-use super::town::{Hall, PLAN, Played, SERVICE, Town, manifest, until};
-use crate::service::fake::Play;
+use super::fixture::{FakeRegistry, Fixture, PLAN, SERVICE, TestBroker, manifest, until};
+use crate::service::fake_runner::Script;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use sutler_registry::PUSHED;
 const NOTHING: [&str; 0] = [];
 
 /// A town whose brokers take pushes, with one registry that has another bundle.
-async fn open() -> (Town, Arc<Played>, Hall) {
-    let registry = Played::new("dh");
+async fn open() -> (Fixture, Arc<FakeRegistry>, TestBroker) {
+    let registry = FakeRegistry::new("dh");
     registry.push("org/other:latest", &other("1.0.0"));
-    let mut town = Town::with(std::slice::from_ref(&registry));
-    town.pushes = Pushes::Taken;
-    let hall = town.open().await;
-    hall.refresh().await;
-    (town, registry, hall)
+    let mut fixture = Fixture::with(std::slice::from_ref(&registry));
+    fixture.pushes = Pushes::Taken;
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    (fixture, registry, broker)
 }
 
 fn other(version: &str) -> String {
@@ -28,73 +28,73 @@ fn other(version: &str) -> String {
     own.replace(PLAN, "other-plan")
 }
 
-async fn version(hall: &Hall, name: &str) -> Value {
-    let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+async fn version(broker: &TestBroker, name: &str) -> Value {
+    let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
     let services = catalog["services"].as_array().cloned().unwrap_or_default();
     let service = services.into_iter().find(|it| it["name"] == name);
     service.unwrap_or_default()["metadata"]["bundleVersion"].clone()
 }
 
-async fn delete(hall: &Hall, path: &str) -> (u16, Value) {
-    hall.send("DELETE", path, Value::Null).await
+async fn delete(broker: &TestBroker, path: &str) -> (u16, Value) {
+    broker.send("DELETE", path, Value::Null).await
 }
 
 #[tokio::test]
 async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_developer_deletes_it()
  {
-    let (town, registry, hall) = open().await;
-    let (status, shown) = hall.push(&manifest("1.0.0")).await;
+    let (fixture, registry, broker) = open().await;
+    let (status, shown) = broker.push(&manifest("1.0.0")).await;
     assert_eq!(status, 200, "{shown}");
     assert_eq!(shown["services"][0]["id"], SERVICE);
-    assert_eq!(hall.offers().await, ["hello", "other"]);
-    hall.refresh().await;
+    assert_eq!(broker.offers().await, ["hello", "other"]);
+    broker.refresh().await;
     registry.is_down(true);
-    hall.refresh().await;
-    hall.delete().await;
-    assert_eq!(hall.offers().await, ["hello", "other"]);
-    hall.close().await;
-    let hall = town.open().await;
-    assert_eq!(hall.offers().await, ["hello", "other"]);
-    hall.refresh().await;
-    assert_eq!(hall.provision("i", "").await.0, 201);
-    assert_eq!(town.ran(Action::Provision), "hello");
+    broker.refresh().await;
+    broker.delete().await;
+    assert_eq!(broker.offers().await, ["hello", "other"]);
+    broker.close().await;
+    let broker = fixture.open().await;
+    assert_eq!(broker.offers().await, ["hello", "other"]);
+    broker.refresh().await;
+    assert_eq!(broker.provision("i", "").await.0, 201);
+    assert_eq!(fixture.ran(Action::Provision), "hello");
     let gone = format!("/v2/apb/{SERVICE}");
-    assert_eq!(delete(&hall, &gone).await.0, 204);
-    assert_eq!(hall.offers().await, ["other"]);
-    let (status, refused) = hall.provision("j", "").await;
+    assert_eq!(delete(&broker, &gone).await.0, 204);
+    assert_eq!(broker.offers().await, ["other"]);
+    let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400, "{refused}");
     let told = refused["description"].as_str().unwrap_or_default();
     assert!(told.contains("its developer deleted it"), "{told}");
     // It stays for its instance, whatever is refreshed and deleted, and goes with it.
-    hall.refresh().await;
-    hall.delete().await;
+    broker.refresh().await;
+    broker.delete().await;
     assert_eq!(
-        hall.specs(PUSHED).await,
+        broker.specs(PUSHED).await,
         ["hello: its developer deleted it"]
     );
-    assert_eq!(hall.deprovision("i").await, 200);
-    assert_eq!(town.ran(Action::Deprovision), "hello");
-    hall.delete().await;
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
-    assert_eq!(delete(&hall, &gone).await.0, 404);
+    assert_eq!(broker.deprovision("i").await, 200);
+    assert_eq!(fixture.ran(Action::Deprovision), "hello");
+    broker.delete().await;
+    assert_eq!(broker.specs(PUSHED).await, NOTHING);
+    assert_eq!(delete(&broker, &gone).await.0, 404);
 }
 
 #[tokio::test]
 async fn a_push_replaces_the_one_before_and_instances_keep_what_made_them() {
-    let (town, _registry, hall) = open().await;
+    let (fixture, _registry, broker) = open().await;
     let first = format!("{}\nimage: r.example/hello:1", block("1.0.0"));
-    assert_eq!(hall.push(&first).await.0, 200);
-    assert_eq!(hall.provision("old", "").await.0, 201);
-    assert_eq!(town.ran(Action::Provision), "r.example/hello:1");
+    assert_eq!(broker.push(&first).await.0, 200);
+    assert_eq!(broker.provision("old", "").await.0, 201);
+    assert_eq!(fixture.ran(Action::Provision), "r.example/hello:1");
     let second = format!("{}\nimage: r.example/hello:2", block("2.0.0"));
-    assert_eq!(hall.push(&second).await.0, 200);
-    assert_eq!(version(&hall, "hello").await, "2.0.0");
-    hall.refresh().await;
-    hall.delete().await;
-    assert_eq!(hall.provision("new", "").await.0, 201);
-    assert_eq!(town.ran(Action::Provision), "r.example/hello:2");
-    assert_eq!(hall.deprovision("old").await, 200);
-    assert_eq!(town.ran(Action::Deprovision), "r.example/hello:1");
+    assert_eq!(broker.push(&second).await.0, 200);
+    assert_eq!(version(&broker, "hello").await, "2.0.0");
+    broker.refresh().await;
+    broker.delete().await;
+    assert_eq!(broker.provision("new", "").await.0, 201);
+    assert_eq!(fixture.ran(Action::Provision), "r.example/hello:2");
+    assert_eq!(broker.deprovision("old").await, 200);
+    assert_eq!(fixture.ran(Action::Deprovision), "r.example/hello:1");
 }
 
 /// The manifest in lines.
@@ -107,8 +107,8 @@ fn block(version: &str) -> String {
 
 #[tokio::test]
 async fn every_replica_offers_what_was_pushed_to_one_of_them() {
-    let (town, registry, hall) = open().await;
-    let other_hall = town.open().await;
+    let (fixture, registry, broker) = open().await;
+    let other_hall = fixture.open().await;
     // Also while a refresh is under way, which goes on.
     registry.hold();
     let asked = other_hall
@@ -116,33 +116,33 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
         .ask_for(REFRESH)
         .await
         .expect("it answers");
-    assert_eq!(hall.push(&manifest("1.0.0")).await.0, 200);
+    assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
     until("the other replica offers it", async || {
         other_hall.offers().await == ["hello", "other"]
     })
     .await;
     registry.release();
     until("the refresh is over", async || {
-        let status = hall.running.chore_status(REFRESH).await;
+        let status = broker.running.chore_status(REFRESH).await;
         status.expect("the store answers").served >= asked
     })
     .await;
-    let status = hall.running.chore_status(REFRESH).await;
+    let status = broker.running.chore_status(REFRESH).await;
     assert_eq!(status.expect("the store answers").failure, None);
     assert_eq!(other_hall.provision("i", "").await.0, 201);
     assert_eq!(delete(&other_hall, "/v2/apb").await.0, 204);
     until("the first replica withdraws it", async || {
-        hall.offers().await == ["other"]
+        broker.offers().await == ["other"]
     })
     .await;
     // Whether or not it has noticed: it is not made of what is withdrawn.
-    assert_eq!(hall.provision("late", "").await.0, 400);
+    assert_eq!(broker.provision("late", "").await.0, 400);
 }
 
 #[tokio::test]
 async fn pushes_at_once_are_all_written() {
-    let (town, _registry, hall) = open().await;
-    let other_hall = town.open().await;
+    let (fixture, _registry, broker) = open().await;
+    let other_hall = fixture.open().await;
     let named = |nth: u32| {
         let plan = format!("plan-{nth}");
         let named = manifest("1.0.0").replace("hello", &format!("hello-{nth}"));
@@ -150,103 +150,108 @@ async fn pushes_at_once_are_all_written() {
     };
     let texts: Vec<String> = (0..4).map(named).collect();
     let pushes = tokio::join!(
-        hall.push(&texts[0]),
+        broker.push(&texts[0]),
         other_hall.push(&texts[1]),
-        hall.push(&texts[2]),
+        broker.push(&texts[2]),
         other_hall.push(&texts[3]),
     );
     let statuses = [pushes.0.0, pushes.1.0, pushes.2.0, pushes.3.0];
     assert_eq!(statuses, [200; 4]);
-    assert_eq!(hall.specs(PUSHED).await.len(), 4);
-    assert_eq!(delete(&hall, "/v2/apb").await.0, 204);
-    hall.delete().await;
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
+    assert_eq!(broker.specs(PUSHED).await.len(), 4);
+    assert_eq!(delete(&broker, "/v2/apb").await.0, 204);
+    broker.delete().await;
+    assert_eq!(broker.specs(PUSHED).await, NOTHING);
 }
 
 #[tokio::test]
 async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_written() {
-    let (_town, _registry, hall) = open().await;
+    let (_town, _registry, broker) = open().await;
     for (text, told) in [
         ("{name: hello", "YAML"),
         ("version: 1.0\nname: hello\n", "plans"),
         (&other("2.0.0"), "dh/org/other:latest has the "),
     ] {
-        let (status, refused) = hall.push(text).await;
+        let (status, refused) = broker.push(text).await;
         assert_eq!(status, 400, "{refused}");
         let sentence = refused["description"].as_str().unwrap_or_default();
         assert!(sentence.contains(told), "{sentence}");
     }
     let form = "/v2/apb";
-    let (status, refused) = hall.send("POST", form, json!({ "apbSpec": "x" })).await;
+    let (status, refused) = broker.send("POST", form, json!({ "apbSpec": "x" })).await;
     assert_eq!(status, 400, "{refused}");
-    assert_eq!(hall.specs(PUSHED).await, NOTHING);
-    assert_eq!(hall.offers().await, ["other"]);
+    assert_eq!(broker.specs(PUSHED).await, NOTHING);
+    assert_eq!(broker.offers().await, ["other"]);
 }
 
 #[tokio::test]
 async fn where_pushes_are_not_taken_any_more_what_was_pushed_is_withdrawn_until_they_are() {
-    let (mut town, _registry, hall) = open().await;
-    town.rules.grace = Duration::from_secs(3600);
-    assert_eq!(hall.push(&manifest("1.0.0")).await.0, 200);
-    let given = Play::well().credentials(json!({ "user": "u" }));
-    town.fake.plays(Action::Bind, given);
-    assert_eq!(hall.provision("i", "").await.0, 201);
-    hall.close().await;
-    town.pushes = Pushes::Refused;
-    let hall = town.open().await;
-    assert_eq!(hall.push(&manifest("2.0.0")).await.0, 404);
-    assert_eq!(delete(&hall, "/v2/apb").await.0, 404);
-    hall.refresh().await;
-    hall.delete().await;
-    assert_eq!(hall.offers().await, ["other"]);
-    assert_eq!(hall.bind("i", "b").await, 201);
-    hall.close().await;
-    town.pushes = Pushes::Taken;
-    let hall = town.open().await;
-    hall.refresh().await;
-    assert_eq!(hall.offers().await, ["hello", "other"]);
-    assert_eq!(hall.unbind("i", "b").await, 200);
-    assert_eq!(hall.deprovision("i").await, 200);
+    let (mut fixture, _registry, broker) = open().await;
+    fixture.rules.grace = Duration::from_secs(3600);
+    assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
+    let given = Script::well().credentials(json!({ "user": "u" }));
+    fixture.fake.plays(Action::Bind, given);
+    assert_eq!(broker.provision("i", "").await.0, 201);
+    broker.close().await;
+    fixture.pushes = Pushes::Refused;
+    let broker = fixture.open().await;
+    assert_eq!(broker.push(&manifest("2.0.0")).await.0, 404);
+    assert_eq!(delete(&broker, "/v2/apb").await.0, 404);
+    broker.refresh().await;
+    broker.delete().await;
+    assert_eq!(broker.offers().await, ["other"]);
+    assert_eq!(broker.bind("i", "b").await, 201);
+    broker.close().await;
+    fixture.pushes = Pushes::Taken;
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    assert_eq!(broker.offers().await, ["hello", "other"]);
+    assert_eq!(broker.unbind("i", "b").await, 200);
+    assert_eq!(broker.deprovision("i").await, 200);
 }
 
 /// Regression: R23.
 #[tokio::test]
 async fn bootstraps_that_are_asked_for_together_are_done_one_after_the_other() {
-    let (town, registry, hall) = open().await;
-    let other_hall = town.open().await;
+    let (fixture, registry, broker) = open().await;
+    let other_hall = fixture.open().await;
     registry.push("org/other:latest", &other("2.0.0"));
     let fetched = registry.fetched();
-    let before = hall.running.chore_status(REFRESH).await;
+    let before = broker.running.chore_status(REFRESH).await;
     let before = before.expect("the store answers").asked;
-    let bootstrap = async |hall: &Hall| hall.send("POST", "/v2/bootstrap", Value::Null).await;
-    let answers = tokio::join!(bootstrap(&hall), bootstrap(&other_hall), bootstrap(&hall));
+    let bootstrap =
+        async |broker: &TestBroker| broker.send("POST", "/v2/bootstrap", Value::Null).await;
+    let answers = tokio::join!(
+        bootstrap(&broker),
+        bootstrap(&other_hall),
+        bootstrap(&broker)
+    );
     for (status, answer) in [answers.0, answers.1, answers.2] {
         assert_eq!(status, 200, "{answer}");
         assert_eq!(answer, json!({ "msg": "Bootstrap job started" }));
     }
     until("all of them are served", async || {
-        let status = hall.running.chore_status(REFRESH).await;
+        let status = broker.running.chore_status(REFRESH).await;
         status.expect("the store answers").served >= before + 3
     })
     .await;
     assert_eq!(registry.fetched(), fetched + 1);
     until("the new version is offered", async || {
-        version(&hall, "other").await == "2.0.0"
+        version(&broker, "other").await == "2.0.0"
     })
     .await;
 }
 
 #[tokio::test]
 async fn without_any_registry_a_bootstrap_says_so_and_pushes_are_taken() {
-    let mut town = Town::with(&[]);
-    town.pushes = Pushes::Taken;
-    let hall = town.open().await;
-    let (status, refused) = hall.send("POST", "/v2/bootstrap", Value::Null).await;
+    let mut fixture = Fixture::with(&[]);
+    fixture.pushes = Pushes::Taken;
+    let broker = fixture.open().await;
+    let (status, refused) = broker.send("POST", "/v2/bootstrap", Value::Null).await;
     assert_eq!(status, 400);
     let told = refused["description"].as_str().unwrap_or_default();
     assert!(told.starts_with("There is no registry"), "{told}");
-    assert_eq!(hall.push(&manifest("1.0.0")).await.0, 200);
-    hall.refresh().await;
-    assert_eq!(hall.offers().await, ["hello"]);
-    assert_eq!(hall.provision("i", "").await.0, 201);
+    assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
+    broker.refresh().await;
+    assert_eq!(broker.offers().await, ["hello"]);
+    assert_eq!(broker.provision("i", "").await.0, 201);
 }

@@ -3,7 +3,7 @@
 //! What did not change costs its share of a page, whatever it says, and nothing is written of it. How the counts
 //! grow is measured with few and with many.
 
-use super::town::{Hall, Played, Town};
+use super::fixture::{FakeRegistry, Fixture, TestBroker};
 use std::sync::Arc;
 
 /// Specs that are read in one go.
@@ -24,59 +24,65 @@ fn item(number: usize) -> String {
 }
 
 /// A broker that has read so many.
-async fn town(count: usize) -> (Town, Arc<Played>, Hall) {
-    let registry = Played::new("large");
+async fn fixture(count: usize) -> (Fixture, Arc<FakeRegistry>, TestBroker) {
+    let registry = FakeRegistry::new("large");
     for number in 0..count {
         registry.push(&item(number), &manifest(number, "1.0.0"));
     }
-    let town = Town::with(std::slice::from_ref(&registry));
-    let hall = town.open().await;
-    hall.refresh().await;
-    assert_eq!(hall.offers().await.len(), count);
-    (town, registry, hall)
+    let fixture = Fixture::with(std::slice::from_ref(&registry));
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    assert_eq!(broker.offers().await.len(), count);
+    (fixture, registry, broker)
 }
 
 #[tokio::test]
 async fn a_refresh_with_nothing_changed_reads_pages_and_writes_no_spec() {
     for count in [50, 450] {
-        let (town, registry, hall) = town(count).await;
+        let (fixture, registry, broker) = fixture(count).await;
         let fetched = registry.fetched();
-        town.asked();
-        hall.looks();
-        hall.refresh().await;
-        let asked = town.asked();
+        fixture.asked();
+        broker.looks();
+        broker.refresh().await;
+        let asked = fixture.asked();
         assert_eq!(registry.fetched(), fetched);
         assert!(asked.lists <= ANY_TURN + count / PAGE, "{count}: {asked:?}");
-        assert!(asked.gets - hall.looks() <= ANY_TURN, "{count}: {asked:?}");
+        assert!(
+            asked.gets - broker.looks() <= ANY_TURN,
+            "{count}: {asked:?}"
+        );
         assert!(asked.writes <= ANY_TURN, "{count}: {asked:?}");
-        hall.close().await;
+        broker.close().await;
     }
 }
 
 #[tokio::test]
 async fn what_changed_is_fetched_and_written_and_nothing_else() {
-    let (town, registry, hall) = town(450).await;
+    let (fixture, registry, broker) = fixture(450).await;
     for number in 0..10 {
         registry.push(&item(number), &manifest(number, "2.0.0"));
     }
     let fetched = registry.fetched();
-    town.asked();
-    hall.looks();
-    hall.refresh().await;
-    let asked = town.asked();
+    fixture.asked();
+    broker.looks();
+    broker.refresh().await;
+    let asked = fixture.asked();
     assert_eq!(registry.fetched() - fetched, 10);
     // Each has a version, a spec and the copy of a plan; the shop reads the version and looks for the copy.
     assert!(asked.writes <= ANY_TURN + 3 * 10, "{asked:?}");
-    assert!(asked.gets - hall.looks() <= ANY_TURN + 2 * 10, "{asked:?}");
+    assert!(
+        asked.gets - broker.looks() <= ANY_TURN + 2 * 10,
+        "{asked:?}"
+    );
     assert!(asked.lists <= ANY_TURN + 2 * (450 / PAGE + 1), "{asked:?}");
 }
 
 #[tokio::test]
 async fn reading_many_for_the_first_time_asks_for_pages_and_not_for_each() {
-    let (town, _, hall) = town(450).await;
-    let asked = town.asked();
+    let (fixture, _, broker) = fixture(450).await;
+    let asked = fixture.asked();
     let turns = 2 * ANY_TURN;
-    assert!(asked.gets - hall.looks() <= turns, "{asked:?}");
+    assert!(asked.gets - broker.looks() <= turns, "{asked:?}");
     assert!(asked.lists <= turns + 6 * (450 / PAGE + 1), "{asked:?}");
     // Versions, specs and copies of plans, in batches.
     assert!(asked.commits <= turns + 3 * (450 / 80 + 1), "{asked:?}");
@@ -84,9 +90,9 @@ async fn reading_many_for_the_first_time_asks_for_pages_and_not_for_each() {
 
 #[tokio::test]
 async fn a_broker_that_knows_many_offers_them_while_its_registry_is_down() {
-    let (town, registry, hall) = town(60).await;
-    hall.close().await;
+    let (fixture, registry, broker) = fixture(60).await;
+    broker.close().await;
     registry.is_down(true);
-    let hall = town.open().await;
-    assert_eq!(hall.offers().await.len(), 60);
+    let broker = fixture.open().await;
+    assert_eq!(broker.offers().await.len(), 60);
 }

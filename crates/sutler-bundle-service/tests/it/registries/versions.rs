@@ -1,87 +1,87 @@
 //! Which version is offered, and which one runs (R21), named tags, and plans that are only looked at.
 
-use super::town::{Hall, PLAN, Played, SERVICE, Town, manifest, until};
-use crate::service::fake::Play;
+use super::fixture::{FakeRegistry, Fixture, PLAN, SERVICE, TestBroker, manifest, until};
+use crate::service::fake_runner::Script;
 use serde_json::{Value, json};
 use sutler_bundle::Action;
 
 #[tokio::test]
 async fn r21_an_instance_keeps_the_version_that_made_it() {
-    let (town, registry, hall) = Town::with_hello().await;
-    assert_eq!(hall.provision("old", "").await.0, 201);
-    let made_by = town.ran(Action::Provision);
+    let (fixture, registry, broker) = Fixture::with_hello().await;
+    assert_eq!(broker.provision("old", "").await.0, 201);
+    let made_by = fixture.ran(Action::Provision);
     assert!(
         made_by.starts_with("registry.example/org/hello@sha256:"),
         "{made_by}"
     );
     registry.push("org/hello:latest", &manifest("2.0.0"));
-    hall.refresh().await;
-    hall.delete().await;
-    assert_eq!(hall.provision("new", "").await.0, 201);
-    assert_ne!(town.ran(Action::Provision), made_by);
-    hall.close().await;
+    broker.refresh().await;
+    broker.delete().await;
+    assert_eq!(broker.provision("new", "").await.0, 201);
+    assert_ne!(fixture.ran(Action::Provision), made_by);
+    broker.close().await;
     // Also when nothing but the records is left of it.
     registry.remove("org/hello:latest");
-    let hall = town.open().await;
-    hall.refresh().await;
-    hall.delete().await;
-    assert_eq!(hall.deprovision("old").await, 200);
-    assert_eq!(town.ran(Action::Deprovision), made_by);
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    broker.delete().await;
+    assert_eq!(broker.deprovision("old").await, 200);
+    assert_eq!(fixture.ran(Action::Deprovision), made_by);
 }
 
 #[tokio::test]
 async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_told_to() {
-    let (town, registry, hall) = Town::with_hello().await;
-    assert_eq!(hall.provision("i", "").await.0, 201);
-    let made_by = town.ran(Action::Provision);
+    let (fixture, registry, broker) = Fixture::with_hello().await;
+    assert_eq!(broker.provision("i", "").await.0, 201);
+    let made_by = fixture.ran(Action::Provision);
     registry.push("org/hello:latest", &manifest("2.0.0"));
-    hall.refresh().await;
+    broker.refresh().await;
     let offered = async || {
-        let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+        let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
         catalog["services"][0]["plans"][0]["maintenance_info"].clone()
     };
-    let fetched = async |hall: &Hall| {
-        let (_, instance) = hall
+    let fetched = async |broker: &TestBroker| {
+        let (_, instance) = broker
             .send("GET", "/v2/service_instances/i", Value::Null)
             .await;
         instance["maintenance_info"]["version"].clone()
     };
     assert_eq!(offered().await, json!({ "version": "2.0.0" }));
-    assert_eq!(fetched(&hall).await, "1.0.0");
-    let upgrade = async |hall: &Hall, version: &str| {
+    assert_eq!(fetched(&broker).await, "1.0.0");
+    let upgrade = async |broker: &TestBroker, version: &str| {
         let info = json!({ "version": version });
         let body = json!({ "service_id": SERVICE, "maintenance_info": info });
-        let (status, answer) = hall.send("PATCH", "/v2/service_instances/i", body).await;
+        let (status, answer) = broker.send("PATCH", "/v2/service_instances/i", body).await;
         (status, answer["error"].clone())
     };
     let conflict = (422, json!("MaintenanceInfoConflict"));
-    assert_eq!(upgrade(&hall, "1.0.0").await, conflict);
-    town.fake.plays(Action::Update, Play::exits(1));
-    assert_eq!(upgrade(&hall, "2.0.0").await.0, 500);
-    assert_eq!(fetched(&hall).await, "1.0.0");
-    town.fake.plays(Action::Update, Play::well());
-    assert_eq!(upgrade(&hall, "2.0.0").await.0, 200);
-    let moved_by = town.ran(Action::Update);
+    assert_eq!(upgrade(&broker, "1.0.0").await, conflict);
+    fixture.fake.plays(Action::Update, Script::exits(1));
+    assert_eq!(upgrade(&broker, "2.0.0").await.0, 500);
+    assert_eq!(fetched(&broker).await, "1.0.0");
+    fixture.fake.plays(Action::Update, Script::well());
+    assert_eq!(upgrade(&broker, "2.0.0").await.0, 200);
+    let moved_by = fixture.ran(Action::Update);
     assert_ne!(moved_by, made_by);
     assert_eq!(
-        town.fake.last_vars()["_apb_previous_bundle_version"],
+        fixture.fake.last_vars()["_apb_previous_bundle_version"],
         "1.0.0"
     );
-    assert_eq!(fetched(&hall).await, "2.0.0");
+    assert_eq!(fetched(&broker).await, "2.0.0");
     // The registry moves on and loses it; the instance stays what it is, after a restart too.
     registry.push("org/hello:latest", &manifest("3.0.0"));
-    hall.refresh().await;
-    hall.delete().await;
-    assert_eq!(upgrade(&hall, "2.0.0").await, conflict);
+    broker.refresh().await;
+    broker.delete().await;
+    assert_eq!(upgrade(&broker, "2.0.0").await, conflict);
     registry.remove("org/hello:latest");
-    hall.close().await;
-    let hall = town.open().await;
-    hall.refresh().await;
-    hall.delete().await;
-    assert_eq!(fetched(&hall).await, "2.0.0");
-    assert_eq!(hall.deprovision("i").await, 200);
-    assert_eq!(town.ran(Action::Deprovision), moved_by);
-    assert_eq!(town.fake.last_vars()["_apb_bundle_version"], "2.0.0");
+    broker.close().await;
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    broker.delete().await;
+    assert_eq!(fetched(&broker).await, "2.0.0");
+    assert_eq!(broker.deprovision("i").await, 200);
+    assert_eq!(fixture.ran(Action::Deprovision), moved_by);
+    assert_eq!(fixture.fake.last_vars()["_apb_bundle_version"], "2.0.0");
 }
 
 #[tokio::test]
@@ -94,67 +94,70 @@ async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
     };
     let small = format!("{{name: small, id: {PLAN}, description: One., updates_to: [large]}}");
     let large = "{name: large, id: large-id, description: Two.}";
-    let registry = Played::new("dh");
+    let registry = FakeRegistry::new("dh");
     let both = format!("{small}, {large}");
     registry.push("org/hello:latest", &plans("1.0.0", &both));
-    let town = Town::with(std::slice::from_ref(&registry));
-    let hall = town.open().await;
-    hall.refresh().await;
-    assert_eq!(hall.provision("i", "").await.0, 201);
+    let fixture = Fixture::with(std::slice::from_ref(&registry));
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    assert_eq!(broker.provision("i", "").await.0, 201);
     registry.push("org/hello:latest", &plans("2.0.0", large));
-    hall.refresh().await;
-    town.fake.plays(Action::Update, Play::well().held());
+    broker.refresh().await;
+    fixture.fake.plays(Action::Update, Script::well().held());
     let body = json!({
         "service_id": SERVICE, "plan_id": "large-id", "maintenance_info": { "version": "2.0.0" },
     });
     let path = "/v2/service_instances/i?accepts_incomplete=true";
-    let (status, started) = hall.send("PATCH", path, body).await;
+    let (status, started) = broker.send("PATCH", path, body).await;
     assert_eq!(status, 202, "{started}");
     let operation = started["operation"].as_str().expect("an operation");
-    until("it runs", async || town.fake.ordered().len() == 2).await;
-    let moved_by = town.ran(Action::Update);
+    until("it runs", async || fixture.fake.ordered().len() == 2).await;
+    let moved_by = fixture.ran(Action::Update);
     registry.push("org/hello:latest", &plans("3.0.0", &small));
-    hall.refresh().await;
-    hall.delete().await;
-    hall.close().await;
-    let hall = town.open().await;
-    town.fake.release();
-    assert_eq!(hall.until_done("i", operation).await["state"], "succeeded");
-    assert_eq!(hall.deprovision("i").await, 200);
-    assert_eq!(town.ran(Action::Deprovision), moved_by);
+    broker.refresh().await;
+    broker.delete().await;
+    broker.close().await;
+    let broker = fixture.open().await;
+    fixture.fake.release();
+    assert_eq!(
+        broker.until_done("i", operation).await["state"],
+        "succeeded"
+    );
+    assert_eq!(broker.deprovision("i").await, 200);
+    assert_eq!(fixture.ran(Action::Deprovision), moved_by);
 }
 
 #[tokio::test]
 async fn each_named_tag_is_an_offering_of_its_own() {
-    let registry = Played::new("dh");
+    let registry = FakeRegistry::new("dh");
     registry.push("org/hello:latest", &manifest("2.0.0"));
     registry.push("org/hello:v1.0", &manifest("1.0.0"));
-    let town = Town::with(&[registry]);
-    let hall = town.open().await;
-    hall.refresh().await;
-    assert_eq!(hall.offers().await, ["hello", "hello-v1.0"]);
-    let (_, catalog) = hall.send("GET", "/v2/catalog", Value::Null).await;
+    let fixture = Fixture::with(&[registry]);
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    assert_eq!(broker.offers().await, ["hello", "hello-v1.0"]);
+    let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
     assert_eq!(catalog["services"][0]["id"], "hello-id");
     assert_ne!(catalog["services"][1]["id"], "hello-id");
 }
 
 #[tokio::test]
 async fn what_did_not_change_is_not_read_again() {
-    let (_town, registry, hall) = Town::with_hello().await;
+    let (_town, registry, broker) = Fixture::with_hello().await;
     let fetched = registry.fetched();
-    hall.refresh().await;
-    hall.refresh().await;
+    broker.refresh().await;
+    broker.refresh().await;
     assert_eq!(registry.fetched(), fetched);
 }
 
 #[tokio::test]
 async fn a_plan_says_what_would_change_and_changes_nothing() {
-    let (_town, registry, hall) = Town::with_hello().await;
+    let (_town, registry, broker) = Fixture::with_hello().await;
     registry.remove("org/hello:latest");
     registry.push("org/new:latest", &manifest("1.0.0"));
-    let plan = hall.shop.plan().await.expect("the store answers");
+    let plan = broker.shop.plan().await.expect("the store answers");
     let words: Vec<&str> = plan.iter().map(sutler_registry::Change::word).collect();
     assert_eq!(words, ["listed", "add", "mark"]);
-    assert_eq!(hall.offers().await, ["hello"]);
-    assert_eq!(hall.specs("dh").await, ["org/hello:latest"]);
+    assert_eq!(broker.offers().await, ["hello"]);
+    assert_eq!(broker.specs("dh").await, ["org/hello:latest"]);
 }

@@ -1,34 +1,34 @@
 //! Bindings: credentials of their own, state of their own, and what the old broker got wrong.
 
-use super::fake::Play;
-use super::house::{House, MANIFEST, until};
+use super::fake_runner::Script;
+use super::fixture::{Fixture, MANIFEST, until};
 use serde_json::json;
 use sutler_bundle::Action;
 
-async fn house_with_instance() -> (House, super::house::Room) {
-    let house = House::new();
-    let room = house.open().await;
-    let made = Play::well()
+async fn house_with_instance() -> (Fixture, super::fixture::TestBroker) {
+    let fixture = Fixture::new();
+    let broker = fixture.open().await;
+    let made = Script::well()
         .state(json!({ "db": "d1" }))
         .credentials(json!({ "root": "toor-toor" }));
-    house.fake.plays(Action::Provision, made);
-    room.send(room.provision("i")).await.is(201);
-    (house, room)
+    fixture.fake.plays(Action::Provision, made);
+    broker.send(broker.provision("i")).await.is(201);
+    (fixture, broker)
 }
 
 #[tokio::test]
 async fn a_binding_has_its_own_credentials_and_its_own_state() {
-    let (house, room) = house_with_instance().await;
-    let bound = Play::well()
+    let (fixture, broker) = house_with_instance().await;
+    let bound = Script::well()
         .credentials(json!({ "user": "u1", "password": "p-u1-p" }))
         .binding_state(json!({ "login": "l1" }));
-    house.fake.plays(Action::Bind, bound);
-    let given = room.send(room.bind("i", "b")).await.is(201);
+    fixture.fake.plays(Action::Bind, bound);
+    let given = broker.send(broker.bind("i", "b")).await.is(201);
     assert_eq!(
         given["credentials"],
         json!({ "user": "u1", "password": "p-u1-p" })
     );
-    let vars = house.fake.last_vars();
+    let vars = fixture.fake.last_vars();
     assert_eq!(vars["role"], json!("reader"), "defaults are filled in");
     assert_eq!(vars["_apb_provision_creds"], json!({ "root": "toor-toor" }));
     assert_eq!(vars["_apb_service_binding_id"], json!("b"));
@@ -37,10 +37,10 @@ async fn a_binding_has_its_own_credentials_and_its_own_state() {
         json!("blue"),
         "the instance's, if the bind names none"
     );
-    let there = room.send(room.fetch_binding("i", "b")).await.is(200);
+    let there = broker.send(broker.fetch_binding("i", "b")).await.is(200);
     assert_eq!(there["credentials"]["user"], "u1");
-    room.send(room.unbind("i", "b")).await.is(200);
-    let vars = house.fake.last_vars();
+    broker.send(broker.unbind("i", "b")).await.is(200);
+    let vars = fixture.fake.last_vars();
     assert_eq!(vars["binding_state_login"], json!("l1"));
     assert_eq!(vars["state_db"], json!("d1"));
     assert_eq!(vars["_apb_bind_creds"]["user"], json!("u1"));
@@ -48,47 +48,47 @@ async fn a_binding_has_its_own_credentials_and_its_own_state() {
         (&vars["_apb_plan_id"], &vars["_apb_plan_uuid"]),
         (&json!("small"), &json!("small-id"))
     );
-    room.send(room.deprovision("i")).await.is(200);
+    broker.send(broker.deprovision("i")).await.is(200);
 }
 
 /// Regression: R1, R2.
 #[tokio::test]
 async fn repeats_join_a_running_bind_and_a_failed_one_is_tried_anew() {
-    let (house, room) = house_with_instance().await;
-    house.fake.plays(Action::Bind, Play::exits(1).held());
-    let ask = || room.bind("i", "b").later();
-    let first = room.send(ask()).await.is(202);
-    let second = room.send(ask().by("duchess")).await.is(202);
+    let (fixture, broker) = house_with_instance().await;
+    fixture.fake.plays(Action::Bind, Script::exits(1).held());
+    let ask = || broker.bind("i", "b").later();
+    let first = broker.send(ask()).await.is(202);
+    let second = broker.send(ask().by("duchess")).await.is(202);
     assert_eq!(first["operation"], second["operation"]);
-    room.send(room.fetch_binding("i", "b")).await.is(404);
-    until("it runs", async || house.fake.actions().len() == 2).await;
-    house.fake.release();
+    broker.send(broker.fetch_binding("i", "b")).await.is(404);
+    until("it runs", async || fixture.fake.actions().len() == 2).await;
+    fixture.fake.release();
     let operation = first["operation"].as_str().expect("an operation");
-    let ended = room.until_done("i/service_bindings/b", operation).await;
+    let ended = broker.until_done("i/service_bindings/b", operation).await;
     assert_eq!(ended["state"], "failed");
-    room.send(room.fetch_binding("i", "b")).await.is(404);
-    house.fake.plays(
+    broker.send(broker.fetch_binding("i", "b")).await.is(404);
+    fixture.fake.plays(
         Action::Bind,
-        Play::well().credentials(json!({ "user": "u2" })),
+        Script::well().credentials(json!({ "user": "u2" })),
     );
-    let third = room.send(ask()).await.is(202);
+    let third = broker.send(ask()).await.is(202);
     assert_ne!(third["operation"], first["operation"]);
     let operation = third["operation"].as_str().expect("an operation");
-    let ended = room.until_done("i/service_bindings/b", operation).await;
+    let ended = broker.until_done("i/service_bindings/b", operation).await;
     assert_eq!(ended["state"], "succeeded");
-    let there = room.send(room.fetch_binding("i", "b")).await.is(200);
+    let there = broker.send(broker.fetch_binding("i", "b")).await.is(200);
     assert_eq!(there["credentials"], json!({ "user": "u2" }));
 }
 
 #[tokio::test]
 async fn a_bind_without_credentials_has_failed_and_says_so() {
-    let (house, room) = house_with_instance().await;
+    let (fixture, broker) = house_with_instance().await;
     for (play, word) in [
-        (Play::well(), "credentials.json"),
-        (Play::exits(8), "no bind action"),
+        (Script::well(), "credentials.json"),
+        (Script::exits(8), "no bind action"),
     ] {
-        house.fake.plays(Action::Bind, play);
-        let refused = room.send(room.bind("i", "b")).await.is(500);
+        fixture.fake.plays(Action::Bind, play);
+        let refused = broker.send(broker.bind("i", "b")).await.is(500);
         let sentence = refused["description"].as_str().unwrap_or_default();
         assert!(sentence.contains(word), "{sentence}");
     }
@@ -96,39 +96,43 @@ async fn a_bind_without_credentials_has_failed_and_says_so() {
 
 #[tokio::test]
 async fn an_unbind_that_is_not_there_is_nothing_to_do_and_any_other_fault_is_one() {
-    let (house, room) = house_with_instance().await;
-    house.fake.plays(
+    let (fixture, broker) = house_with_instance().await;
+    fixture.fake.plays(
         Action::Bind,
-        Play::well().credentials(json!({ "user": "u1" })),
+        Script::well().credentials(json!({ "user": "u1" })),
     );
-    room.send(room.bind("i", "b")).await.is(201);
-    house.fake.plays(Action::Unbind, Play::exits(1));
-    room.send(room.unbind("i", "b")).await.is(500);
-    house.fake.plays(Action::Unbind, Play::exits(8));
-    room.send(room.unbind("i", "b")).await.is(200);
+    broker.send(broker.bind("i", "b")).await.is(201);
+    fixture.fake.plays(Action::Unbind, Script::exits(1));
+    broker.send(broker.unbind("i", "b")).await.is(500);
+    fixture.fake.plays(Action::Unbind, Script::exits(8));
+    broker.send(broker.unbind("i", "b")).await.is(200);
 }
 
 /// Regression: R27.
 #[tokio::test]
 async fn bindings_side_by_side_and_an_update_all_keep_what_they_set() {
-    let (house, room) = house_with_instance().await;
+    let (fixture, broker) = house_with_instance().await;
     for nth in 0..5 {
         let key = format!("of_b{nth}");
-        let bound = Play::well()
+        let bound = Script::well()
             .credentials(json!({ "user": "u" }))
             .state(json!({ key.as_str(): nth }));
-        house.fake.plays(Action::Bind, bound);
-        room.send(room.bind("i", &format!("b{nth}"))).await.is(201);
+        fixture.fake.plays(Action::Bind, bound);
+        broker
+            .send(broker.bind("i", &format!("b{nth}")))
+            .await
+            .is(201);
     }
-    house.fake.plays(
+    fixture.fake.plays(
         Action::Update,
-        Play::well().state(json!({ "of_update": true })),
+        Script::well().state(json!({ "of_update": true })),
     );
-    room.send(room.update("i", json!({ "parameters": { "size": 2 } })))
+    broker
+        .send(broker.update("i", json!({ "parameters": { "size": 2 } })))
         .await
         .is(200);
-    room.send(room.unbind("i", "b0")).await.is(200);
-    let vars = house.fake.last_vars();
+    broker.send(broker.unbind("i", "b0")).await.is(200);
+    let vars = fixture.fake.last_vars();
     for key in [
         "db",
         "of_b0",
@@ -148,19 +152,19 @@ async fn what_the_provision_gave_is_shared_only_where_that_is_said() {
         "async: optional",
         "async: optional\nshare_provision_credentials: true\nactions: {bind: false, unbind: false}",
     );
-    let house = House::new();
-    house.write("db", &shared);
-    let room = house.open().await;
-    house.fake.plays(
+    let fixture = Fixture::new();
+    fixture.write("db", &shared);
+    let broker = fixture.open().await;
+    fixture.fake.plays(
         Action::Provision,
-        Play::well().credentials(json!({ "root": "toor" })),
+        Script::well().credentials(json!({ "root": "toor" })),
     );
-    room.send(room.provision("i")).await.is(201);
-    let given = room.send(room.bind("i", "b")).await.is(201);
+    broker.send(broker.provision("i")).await.is(201);
+    let given = broker.send(broker.bind("i", "b")).await.is(201);
     assert_eq!(given["credentials"], json!({ "root": "toor" }));
-    room.send(room.unbind("i", "b")).await.is(200);
+    broker.send(broker.unbind("i", "b")).await.is(200);
     assert_eq!(
-        house.fake.actions(),
+        fixture.fake.actions(),
         [Action::Provision],
         "nothing was run for the binding"
     );
@@ -168,43 +172,44 @@ async fn what_the_provision_gave_is_shared_only_where_that_is_said() {
 
 #[tokio::test]
 async fn the_operator_may_have_all_bundles_share_as_the_old_broker_did() {
-    let mut house = House::new();
-    house.shares = true;
-    let room = house.open().await;
-    room.send(room.provision("i")).await.is(201);
-    let refused = room.send(room.bind("i", "b")).await.is(500);
+    let mut fixture = Fixture::new();
+    fixture.shares = true;
+    let broker = fixture.open().await;
+    broker.send(broker.provision("i")).await.is(201);
+    let refused = broker.send(broker.bind("i", "b")).await.is(500);
     let sentence = refused["description"].as_str().unwrap_or_default();
     assert!(sentence.contains("without credentials"), "{sentence}");
-    house.fake.plays(
+    fixture.fake.plays(
         Action::Update,
-        Play::well().credentials(json!({ "root": "toor" })),
+        Script::well().credentials(json!({ "root": "toor" })),
     );
-    room.send(room.update("i", json!({ "parameters": { "size": 2 } })))
+    broker
+        .send(broker.update("i", json!({ "parameters": { "size": 2 } })))
         .await
         .is(200);
-    let given = room.send(room.bind("i", "b")).await.is(201);
+    let given = broker.send(broker.bind("i", "b")).await.is(201);
     assert_eq!(given["credentials"], json!({ "root": "toor" }));
 }
 
 #[tokio::test]
 async fn a_bind_whose_state_is_too_large_fails_and_its_unbind_knows_what_it_made() {
     for of_instance in [false, true] {
-        let (house, room) = house_with_instance().await;
+        let (fixture, broker) = house_with_instance().await;
         let large =
             json!({ "login": "l1", "blob": "x".repeat(200_000), "more": "y".repeat(100_000) });
-        let bound = Play::well().credentials(json!({ "user": "u1" }));
+        let bound = Script::well().credentials(json!({ "user": "u1" }));
         let bound = match of_instance {
             false => bound.binding_state(large),
             true => bound.binding_state(json!({ "login": "l1" })).state(large),
         };
-        house.fake.plays(Action::Bind, bound);
-        let refused = room.send(room.bind("i", "b")).await.is(500);
+        fixture.fake.plays(Action::Bind, bound);
+        let refused = broker.send(broker.bind("i", "b")).await.is(500);
         let sentence = refused["description"].as_str().unwrap_or_default();
         assert!(sentence.contains("state would have"), "{sentence}");
-        room.send(room.fetch_binding("i", "b")).await.is(404);
-        room.send(room.unbind("i", "b")).await.is(200);
-        assert_eq!(house.fake.actions().last(), Some(&Action::Unbind));
-        let vars = house.fake.last_vars();
+        broker.send(broker.fetch_binding("i", "b")).await.is(404);
+        broker.send(broker.unbind("i", "b")).await.is(200);
+        assert_eq!(fixture.fake.actions().last(), Some(&Action::Unbind));
+        let vars = fixture.fake.last_vars();
         assert_eq!(vars["_apb_bind_creds"], json!({ "user": "u1" }));
         assert_eq!(vars["binding_state_login"], json!("l1"));
     }

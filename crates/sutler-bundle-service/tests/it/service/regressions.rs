@@ -2,8 +2,8 @@
 //!
 //! Rows that other files hold as a matter of course are tagged there.
 
-use super::fake::Play;
-use super::house::{House, Room, until};
+use super::fake_runner::Script;
+use super::fixture::{Fixture, TestBroker, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,26 +21,26 @@ fn operation(accepted: &Value) -> String {
 #[tokio::test]
 async fn fifty_failing_deprovisions_are_fifty_runs_and_leave_nothing() {
     const DELETES: usize = 50;
-    let mut house = House::new();
-    house.real = true;
-    let count = house.beside("count");
+    let mut fixture = Fixture::new();
+    fixture.real = true;
+    let count = fixture.beside("count");
     fs::write(&count, "").expect("a file");
     fs::set_permissions(&count, fs::Permissions::from_mode(0o666)).expect("permissions");
     let text = format!("echo \"$SUTLER_OPERATION\" >> {}\nexit 1", count.display());
-    house.script_that("db", "deprovision", &text);
-    let room = house.open().await;
-    room.send(room.provision("i")).await.is(201);
+    fixture.script_that("db", "deprovision", &text);
+    let broker = fixture.open().await;
+    broker.send(broker.provision("i")).await.is(201);
     for _ in 0..DELETES {
-        room.send(room.deprovision("i")).await.is(500);
+        broker.send(broker.deprovision("i")).await.is(500);
     }
-    until("what they left is removed", async || house.runs() == 0).await;
+    until("what they left is removed", async || fixture.runs() == 0).await;
     let runs = fs::read_to_string(&count).expect("it is counted");
     let runs: Vec<&str> = runs.lines().collect();
     assert_eq!(runs.len(), DELETES, "one run for each, and none by itself");
     let operations: std::collections::BTreeSet<&str> = runs.iter().copied().collect();
     assert_eq!(operations.len(), DELETES, "each operation ran once");
-    house.script_that("db", "deprovision", "exit 0");
-    room.send(room.fetch("i")).await.is(200);
+    fixture.script_that("db", "deprovision", "exit 0");
+    broker.send(broker.fetch("i")).await.is(200);
 }
 
 /// A service was withdrawn between the look at it and the record of its instance, which then pointed at
@@ -50,18 +50,18 @@ async fn fifty_failing_deprovisions_are_fifty_runs_and_leave_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provision_while_its_bundle_is_withdrawn_is_served_or_refused_and_never_left_hanging() {
     const PROVISIONS: usize = 40;
-    let house = House::new();
-    let mut room = house.open().await;
-    room.send(room.provision("i0")).await.is(201);
+    let fixture = Fixture::new();
+    let mut broker = fixture.open().await;
+    broker.send(broker.provision("i0")).await.is(201);
     let mut asked = Vec::with_capacity(PROVISIONS);
     for nth in 0..PROVISIONS {
         if nth == PROVISIONS / 4 {
-            fs::remove_dir_all(house.bundles().join("db")).expect("it is withdrawn");
+            fs::remove_dir_all(fixture.bundles().join("db")).expect("it is withdrawn");
         }
-        let (ask, url) = (room.provision(&format!("i{nth}")), room.url());
+        let (ask, url) = (broker.provision(&format!("i{nth}")), broker.url());
         asked.push(tokio::spawn(async move { ask.send_to(&url).await.status }));
         if nth == PROVISIONS / 2 {
-            let snapshot = room.refresh().await;
+            let snapshot = broker.refresh().await;
             assert!(snapshot.listed.is_empty());
         }
     }
@@ -71,19 +71,19 @@ async fn a_provision_while_its_bundle_is_withdrawn_is_served_or_refused_and_neve
         match answer.await.expect("an answer") {
             200 | 201 => {
                 served += 1;
-                room.send(room.fetch(&id)).await.is(200);
-                room.send(room.deprovision(&id)).await.is(200);
+                broker.send(broker.fetch(&id)).await.is(200);
+                broker.send(broker.deprovision(&id)).await.is(200);
             }
             400 => {
-                room.send(room.fetch(&id)).await.is(404);
-                room.send(room.deprovision(&id)).await.is(410);
+                broker.send(broker.fetch(&id)).await.is(404);
+                broker.send(broker.deprovision(&id)).await.is(410);
             }
             other => panic!("{id}: {other}"),
         }
     }
-    let late = room.send(room.provision("late")).await.is(400);
+    let late = broker.send(broker.provision("late")).await.is(400);
     assert!(late["description"].is_string(), "{late}");
-    let actions = house.fake.actions();
+    let actions = fixture.fake.actions();
     let made = actions.iter().filter(|it| **it == Action::Provision);
     assert_eq!(made.count(), served, "nothing was made for a refusal");
 }
@@ -93,31 +93,35 @@ async fn a_provision_while_its_bundle_is_withdrawn_is_served_or_refused_and_neve
 /// Regression: R24.
 #[tokio::test]
 async fn bundles_that_the_store_does_not_take_are_told_of_and_what_was_offered_stays() {
-    let house = House::new();
-    let mut room = house.open().await;
-    house.write(
+    let fixture = Fixture::new();
+    let mut broker = fixture.open().await;
+    fixture.write(
         "second",
-        &super::house::MANIFEST
+        &super::fixture::MANIFEST
             .replace("db", "two")
             .replace("-id", "-two"),
     );
-    room.look();
-    let snapshot = room.look();
+    broker.look();
+    let snapshot = broker.look();
     assert_eq!(snapshot.listed.len(), 2);
-    house.refuses.store(true, Ordering::Relaxed);
-    let refused = room.offer(snapshot.clone()).await.expect_err("it is told");
+    fixture.refuses.store(true, Ordering::Relaxed);
+    let refused = broker
+        .offer(snapshot.clone())
+        .await
+        .expect_err("it is told");
     assert!(!refused.to_string().is_empty());
-    assert_eq!(offered(&room).await, ["db"]);
-    house.refuses.store(false, Ordering::Relaxed);
-    room.send(room.provision("i")).await.is(201);
-    room.offer(snapshot)
+    assert_eq!(offered(&broker).await, ["db"]);
+    fixture.refuses.store(false, Ordering::Relaxed);
+    broker.send(broker.provision("i")).await.is(201);
+    broker
+        .offer(snapshot)
         .await
         .expect("the next time it is taken");
-    assert_eq!(offered(&room).await, ["db", "two"]);
+    assert_eq!(offered(&broker).await, ["db", "two"]);
 }
 
-async fn offered(room: &Room) -> Vec<String> {
-    let catalog = room.get("/v2/catalog").await;
+async fn offered(broker: &TestBroker) -> Vec<String> {
+    let catalog = broker.get("/v2/catalog").await;
     let services = catalog["services"].as_array().into_iter().flatten();
     let names = services.filter_map(|it| it["name"].as_str());
     names.map(str::to_owned).collect()
@@ -128,41 +132,41 @@ async fn offered(room: &Room) -> Vec<String> {
 /// Regression: R26.
 #[tokio::test]
 async fn credentials_outlast_a_store_that_takes_nothing_when_the_run_ends() {
-    let house = House::new();
-    let room = house.open().await;
-    room.send(room.provision("i")).await.is(201);
-    let held = Play::well()
+    let fixture = Fixture::new();
+    let broker = fixture.open().await;
+    broker.send(broker.provision("i")).await.is(201);
+    let held = Script::well()
         .credentials(json!({ "user": "u1" }))
         .state(json!({ "seen": 1 }))
         .binding_state(json!({ "login": "l1" }))
         .held();
-    house.fake.plays(Action::Bind, held);
-    let accepted = room.send(room.bind("i", "b").later()).await.is(202);
-    until("it runs", async || house.fake.watches() == 2).await;
-    house.refuses.store(true, Ordering::Relaxed);
-    house.fake.release();
+    fixture.fake.plays(Action::Bind, held);
+    let accepted = broker.send(broker.bind("i", "b").later()).await.is(202);
+    until("it runs", async || fixture.fake.watches() == 2).await;
+    fixture.refuses.store(true, Ordering::Relaxed);
+    fixture.fake.release();
     let path = format!(
         "/v2/service_instances/i/service_bindings/b/last_operation?operation={}",
         operation(&accepted)
     );
-    let polled = room.get(&path).await;
+    let polled = broker.get(&path).await;
     assert_ne!(polled["state"], "failed", "{polled}");
-    room.crash();
-    house.refuses.store(false, Ordering::Relaxed);
-    let room = house.open().await;
-    let ended = room
+    broker.crash();
+    fixture.refuses.store(false, Ordering::Relaxed);
+    let broker = fixture.open().await;
+    let ended = broker
         .until_done("i/service_bindings/b", &operation(&accepted))
         .await;
     assert_eq!(ended["state"], "succeeded", "{ended}");
-    let there = room.send(room.fetch_binding("i", "b")).await.is(200);
+    let there = broker.send(broker.fetch_binding("i", "b")).await.is(200);
     assert_eq!(there["credentials"], json!({ "user": "u1" }));
-    room.send(room.unbind("i", "b")).await.is(200);
-    let vars = house.fake.last_vars();
+    broker.send(broker.unbind("i", "b")).await.is(200);
+    let vars = fixture.fake.last_vars();
     assert_eq!(
         (&vars["state_seen"], &vars["binding_state_login"]),
         (&json!(1), &json!("l1"))
     );
-    let actions = house.fake.actions();
+    let actions = fixture.fake.actions();
     let binds = actions.iter().filter(|it| **it == Action::Bind).count();
     assert_eq!(binds, 1, "one run");
 }
@@ -172,24 +176,24 @@ async fn credentials_outlast_a_store_that_takes_nothing_when_the_run_ends() {
 /// Regression: R30.
 #[tokio::test]
 async fn a_run_is_tracked_however_often_the_watch_of_it_is_cut() {
-    let house = House::new();
-    let room = house.open().await;
-    house.fake.plays(Action::Provision, Play::well().held());
-    let accepted = room.send(room.provision("i").later()).await.is(202);
+    let fixture = Fixture::new();
+    let broker = fixture.open().await;
+    fixture.fake.plays(Action::Provision, Script::well().held());
+    let accepted = broker.send(broker.provision("i").later()).await.is(202);
     let path = format!(
         "/v2/service_instances/i/last_operation?operation={}",
         operation(&accepted)
     );
     for cut in 1..=6 {
-        until("it is watched", async || house.fake.watches() == cut).await;
-        house.fake.drop_watch();
-        let polled = room.get(&path).await;
+        until("it is watched", async || fixture.fake.watches() == cut).await;
+        fixture.fake.drop_watch();
+        let polled = broker.get(&path).await;
         assert_eq!(polled["state"], "in progress", "after {cut} cuts");
-        assert_eq!(house.fake.left(), 1, "nobody removed it");
+        assert_eq!(fixture.fake.left(), 1, "nobody removed it");
     }
-    until("it is watched again", async || house.fake.watches() == 7).await;
-    house.fake.release();
-    let ended = room.until_done("i", &operation(&accepted)).await;
+    until("it is watched again", async || fixture.fake.watches() == 7).await;
+    fixture.fake.release();
+    let ended = broker.until_done("i", &operation(&accepted)).await;
     assert_eq!(ended["state"], "succeeded", "{ended}");
-    assert_eq!(house.fake.actions(), [Action::Provision], "one run");
+    assert_eq!(fixture.fake.actions(), [Action::Provision], "one run");
 }

@@ -1,11 +1,11 @@
 //! All that is said to a container engine, and what its answers mean.
 //!
-//! Bollard's types do not leave this file, but for the description of a container (`layout.rs`).
+//! Bollard's types do not leave this file, but for the description of a container (`container_spec.rs`).
 
-use super::layout::{ContainerSettings, RegistryLogin};
-use super::standing::Container;
-use crate::order::RunName;
-use crate::runner::RunFault;
+use super::container_spec::{ContainerSettings, RegistryLogin};
+use super::state::EngineReport;
+use crate::run_spec::RunName;
+use crate::runner::RunError;
 use bollard::Docker;
 use bollard::auth::DockerCredentials;
 use bollard::container::LogOutput;
@@ -43,7 +43,7 @@ fn called(name: RunName) -> String {
 }
 
 impl Engine {
-    pub(super) fn new(settings: &ContainerSettings) -> Result<Self, RunFault> {
+    pub(super) fn new(settings: &ContainerSettings) -> Result<Self, RunError> {
         let socket = settings.socket.display().to_string();
         let docker =
             Docker::connect_with_unix(&socket, ANSWER_SECONDS, bollard::API_DEFAULT_VERSION);
@@ -55,7 +55,7 @@ impl Engine {
         })
     }
 
-    pub(super) async fn inspect(&self, name: RunName) -> Result<Container, RunFault> {
+    pub(super) async fn inspect(&self, name: RunName) -> Result<EngineReport, RunError> {
         for _ in 0..UNSETTLED_TRIES {
             match self.inspect_once(name).await? {
                 Some(container) => return Ok(container),
@@ -63,21 +63,21 @@ impl Engine {
             }
         }
         // Still ending, as far as anybody knows.
-        Ok(Container::Running { since: None })
+        Ok(EngineReport::Running { since: None })
     }
 
     /// None: it has ended, and the engine does not know how yet.
-    async fn inspect_once(&self, name: RunName) -> Result<Option<Container>, RunFault> {
+    async fn inspect_once(&self, name: RunName) -> Result<Option<EngineReport>, RunError> {
         let called = called(name);
         let asked = self
             .docker
             .inspect_container(&called, None::<InspectContainerOptions>);
         match asked.await {
             Ok(found) => Ok(Some(found.state.map_or_else(
-                || Container::Unclear("nothing".to_owned()),
+                || EngineReport::Unclear("nothing".to_owned()),
                 |state| container_of(&state),
             ))),
-            Err(fault) if status(&fault) == Some(404) => Ok(Some(Container::Absent)),
+            Err(fault) if status(&fault) == Some(404) => Ok(Some(EngineReport::Absent)),
             // Podman's own word between the end of a process and the end of its container.
             Err(Error::JsonDataError { message, .. }) if message.contains("`stopped`") => Ok(None),
             // And its answer when the process went while it was looking.
@@ -91,7 +91,7 @@ impl Engine {
         &self,
         name: RunName,
         body: ContainerCreateBody,
-    ) -> Result<(), RunFault> {
+    ) -> Result<(), RunError> {
         let options = CreateContainerOptionsBuilder::new()
             .name(&called(name))
             .build();
@@ -105,7 +105,7 @@ impl Engine {
     }
 
     /// Starts a container, unless it is started or gone by then.
-    pub(super) async fn start(&self, name: RunName) -> Result<(), RunFault> {
+    pub(super) async fn start(&self, name: RunName) -> Result<(), RunError> {
         let called = called(name);
         let started = self
             .docker
@@ -114,7 +114,7 @@ impl Engine {
             Ok(()) => Ok(()),
             Err(fault) if matches!(status(&fault), Some(304 | 404)) => Ok(()),
             Err(Error::DockerResponseServerError { message, .. }) => {
-                Err(RunFault::Refused(format!(
+                Err(RunError::Refused(format!(
                     "The container cannot be started: {message}. Correct the image or its limits."
                 )))
             }
@@ -123,7 +123,7 @@ impl Engine {
     }
 
     /// Signals a container. False: it does not run.
-    pub(super) async fn signal(&self, name: RunName, signal: &str) -> Result<bool, RunFault> {
+    pub(super) async fn signal(&self, name: RunName, signal: &str) -> Result<bool, RunError> {
         let options = KillContainerOptionsBuilder::new().signal(signal).build();
         match self
             .docker
@@ -133,20 +133,22 @@ impl Engine {
             Ok(()) => Ok(true),
             Err(fault) if matches!(status(&fault), Some(404 | 409)) => Ok(false),
             Err(fault) => match self.inspect(name).await? {
-                Container::Running { .. } => Err(self.fault(&fault)),
+                EngineReport::Running { .. } => Err(self.fault(&fault)),
                 _ => Ok(false),
             },
         }
     }
 
     /// Whether it is certain that a container does not run.
-    pub(super) async fn is_over(&self, name: RunName) -> Result<bool, RunFault> {
+    pub(super) async fn is_over(&self, name: RunName) -> Result<bool, RunError> {
         match self.inspect(name).await? {
-            Container::Absent | Container::Created | Container::Exited { .. } => Ok(true),
-            Container::Running { .. } => Ok(false),
+            EngineReport::Absent | EngineReport::Created | EngineReport::Exited { .. } => Ok(true),
+            EngineReport::Running { .. } => Ok(false),
             // What the engine could not remove, or is removing, it has ended before.
-            Container::Unclear(state) if matches!(state.as_str(), "dead" | "removing") => Ok(true),
-            Container::Unclear(state) => Err(RunFault::Unavailable(format!(
+            EngineReport::Unclear(state) if matches!(state.as_str(), "dead" | "removing") => {
+                Ok(true)
+            }
+            EngineReport::Unclear(state) => Err(RunError::Unavailable(format!(
                 "The engine says of the container of run {name}: {state}. See with its own tools whether it runs."
             ))),
         }
@@ -184,7 +186,7 @@ impl Engine {
     }
 
     /// Removes a container that does not run. False: it is there, and in use.
-    pub(super) async fn remove(&self, name: RunName) -> Result<bool, RunFault> {
+    pub(super) async fn remove(&self, name: RunName) -> Result<bool, RunError> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
         let called = called(name);
         let removed = self.docker.remove_container(&called, Some(options));
@@ -192,14 +194,14 @@ impl Engine {
             Ok(()) => Ok(true),
             Err(fault) if status(&fault) == Some(404) => Ok(true),
             Err(fault) => match self.inspect(name).await? {
-                Container::Absent => Ok(true),
-                Container::Running { .. } => Ok(false),
+                EngineReport::Absent => Ok(true),
+                EngineReport::Running { .. } => Ok(false),
                 _ => Err(self.fault(&fault)),
             },
         }
     }
 
-    pub(super) async fn list(&self, owner: &str) -> Result<Vec<RunName>, RunFault> {
+    pub(super) async fn list(&self, owner: &str) -> Result<Vec<RunName>, RunError> {
         let filters = HashMap::from([("label", vec![format!("sutler.owner={owner}")])]);
         let options = ListContainersOptionsBuilder::new()
             .all(true)
@@ -218,7 +220,7 @@ impl Engine {
         &self,
         reference: &str,
         within: Duration,
-    ) -> Result<(), RunFault> {
+    ) -> Result<(), RunError> {
         match self.docker.inspect_image(reference).await {
             Ok(_) => return Ok(()),
             Err(fault) if status(&fault) == Some(404) => {}
@@ -229,7 +231,7 @@ impl Engine {
             Ok(Err(why)) => why,
             Err(_) => format!("it took longer than {} seconds", within.as_secs()),
         };
-        Err(RunFault::Refused(format!(
+        Err(RunError::Refused(format!(
             "The image {reference} cannot be pulled: {why}. See that it is there, that the registry can be \
              reached and that the engine may pull from it."
         )))
@@ -259,12 +261,12 @@ impl Engine {
         }
     }
 
-    fn fault(&self, fault: &Error) -> RunFault {
+    fn fault(&self, fault: &Error) -> RunError {
         match fault {
             Error::DockerResponseServerError {
                 status_code: 400..=499,
                 message,
-            } => RunFault::Refused(format!(
+            } => RunError::Refused(format!(
                 "The container engine refuses: {message}. Correct what it names."
             )),
             _ => silent(&self.socket, fault),
@@ -286,8 +288,8 @@ fn said_by(fault: &Error) -> String {
     text.trim().trim_end_matches('.').to_owned()
 }
 
-fn silent(socket: &str, fault: &Error) -> RunFault {
-    RunFault::Unavailable(format!(
+fn silent(socket: &str, fault: &Error) -> RunError {
+    RunError::Unavailable(format!(
         "The container engine at {socket} does not do it: {fault}. See that it runs and that the broker may use \
          its socket."
     ))
@@ -300,21 +302,21 @@ const fn status(fault: &Error) -> Option<u16> {
     }
 }
 
-fn container_of(state: &ContainerState) -> Container {
+fn container_of(state: &ContainerState) -> EngineReport {
     use ContainerStateStatusEnum as Status;
     match state.status {
-        Some(Status::CREATED) => Container::Created,
+        Some(Status::CREATED) => EngineReport::Created,
         Some(Status::RUNNING | Status::PAUSED | Status::RESTARTING | Status::STOPPING) => {
-            Container::Running {
+            EngineReport::Running {
                 since: state.started_at.as_deref().and_then(|at| at.parse().ok()),
             }
         }
-        Some(Status::EXITED) => Container::Exited {
+        Some(Status::EXITED) => EngineReport::Exited {
             code: state.exit_code.unwrap_or(i64::MAX),
             out_of_memory: state.oom_killed.unwrap_or_default(),
         },
-        Some(other) => Container::Unclear(other.to_string()),
-        None => Container::Unclear("nothing".to_owned()),
+        Some(other) => EngineReport::Unclear(other.to_string()),
+        None => EngineReport::Unclear("nothing".to_owned()),
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a supervisor has to know of an order. Written into the run directory; holds no secret, only where
 //! they are.
 //!
-//! Made by `folder.rs`, carried out by `supervise.rs`.
+//! Made by `run_dir.rs`, carried out by `supervise.rs`.
 
-use crate::order::{Order, Runnable};
-use crate::runner::RunFault;
+use crate::run_spec::{RunSpec, Runnable};
+use crate::runner::RunError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn mapped(map: &str, first: u32, count: u32) -> bool {
 
 /// What a supervisor does.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Job {
+pub(super) struct SupervisorJob {
     /// Its form.
     #[serde(default)]
     pub(super) orders: u32,
@@ -105,21 +105,21 @@ pub(super) struct ProcessLimits {
 
 /// The program and its arguments: words of the entry point that name something in the bundle's folder
 /// mean that, because a run works in a folder of its own.
-pub(super) fn command(order: &Order, vars: &Path) -> Result<(String, Vec<String>), RunFault> {
-    let Runnable::Folder { path, entrypoint } = &order.runnable else {
-        return Err(RunFault::Refused(
+pub(super) fn command(spec: &RunSpec, vars: &Path) -> Result<(String, Vec<String>), RunError> {
+    let Runnable::Folder { path, entrypoint } = &spec.runnable else {
+        return Err(RunError::Refused(
             "An image cannot be run as a process: configure a container engine for it.".to_owned(),
         ));
     };
     let mut words = entrypoint.iter().map(|word| in_folder(path, word));
     let Some(program) = words.next() else {
-        return Err(RunFault::Refused(
+        return Err(RunError::Refused(
             "The bundle has no entry point: name one in its manifest.".to_owned(),
         ));
     };
     let mut arguments: Vec<String> = words.collect();
     arguments.extend([
-        order.action.as_str().to_owned(),
+        spec.action.as_str().to_owned(),
         "--extra-vars".to_owned(),
         format!("@{}", vars.display()),
     ]);
@@ -137,7 +137,7 @@ fn in_folder(folder: &Path, word: &str) -> String {
 }
 
 /// Where things of a run lie, for those it starts.
-pub(crate) struct Places<'a> {
+pub(crate) struct RunPaths<'a> {
     pub(crate) bundle: Option<&'a Path>,
     pub(crate) scratch: &'a Path,
     pub(crate) result: &'a Path,
@@ -149,24 +149,24 @@ pub(crate) struct Places<'a> {
 
 /// The whole environment of a run: nothing of the broker's own but what `base` names.
 pub(crate) fn environment(
-    order: &Order,
+    spec: &RunSpec,
     base: &BTreeMap<String, String>,
-    places: &Places<'_>,
+    places: &RunPaths<'_>,
 ) -> BTreeMap<String, String> {
-    let run = order.name.to_string();
+    let run = spec.name.to_string();
     let mut all = base.clone();
     all.insert("POD_NAME".to_owned(), format!("bundle-{run}"));
     all.insert("POD_NAMESPACE".to_owned(), "sutler".to_owned());
-    all.extend(order.environment.clone());
+    all.extend(spec.environment.clone());
     let mut set = |name: &str, value: String| all.insert(name.to_owned(), value);
     let shown = |path: &Path| path.display().to_string();
     set("HOME", shown(places.scratch));
     set("TMPDIR", shown(places.scratch));
-    set(super::family::MARK, run);
-    set("SUTLER_ACTION", order.action.to_string());
-    set("SUTLER_OPERATION", order.name.operation.to_string());
-    set("SUTLER_ATTEMPT", order.name.attempt.to_string());
-    set("SUTLER_IDEMPOTENCY_KEY", order.idempotency_key.clone());
+    set(super::process_tree::MARK, run);
+    set("SUTLER_ACTION", spec.action.to_string());
+    set("SUTLER_OPERATION", spec.name.operation.to_string());
+    set("SUTLER_ATTEMPT", spec.name.attempt.to_string());
+    set("SUTLER_IDEMPOTENCY_KEY", spec.idempotency_key.clone());
     set("SUTLER_RESULT_DIR", shown(places.result));
     set("SUTLER_VARS_FILE", shown(places.vars));
     set("SUTLER_SECRETS_DIR", shown(places.secrets));

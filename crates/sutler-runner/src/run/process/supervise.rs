@@ -2,15 +2,15 @@
 //!
 //! It inherits the lock of the run directory, writes down that it starts, starts the program, keeps its
 //! output within bounds and its deadline, ends all that the program started, and writes down how it ended.
-//! It decides nothing (`course.rs`), answers nobody, has one thread and reads no configuration.
+//! It decides nothing (`shutdown_timeline.rs`), answers nobody, has one thread and reads no configuration.
 
-use super::course::{Course, Step};
-use super::family;
-use super::folder::{RunFolder, clear};
-use super::job::{Job, RunUser};
-use super::kin::{ASKED, ORDERS, answer};
+use super::job::{RunUser, SupervisorJob};
 use super::launch::{LAUNCH, launch};
-use super::marks::{Started, sync_folder, sync_results, write_durably, write_reserved};
+use super::process_tree;
+use super::run_dir::{RunDir, clear};
+use super::run_markers::{StartMarker, sync_folder, sync_results, write_durably, write_reserved};
+use super::shutdown_timeline::{ShutdownStep, ShutdownTimeline};
+use super::supervisor_binary::{FORMAT_FLAG, JOB_FORMAT, format_answer};
 use crate::runner::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -38,18 +38,18 @@ const TROUBLE: i32 = 125;
 /// The word by which the executable `sutler` is told to be a supervisor.
 pub const SUPERVISOR: &str = "bundle-supervisor";
 
-/// What `sutler bundle-supervisor` does: supervises the run of a directory. Its standard input is the
+/// What `sutler bundle-run_supervisor` does: supervises the run of a directory. Its standard input is the
 /// directory's lock.
 #[must_use]
-pub fn supervisor(words: &[OsString]) -> ExitCode {
+pub fn run_supervisor(words: &[OsString]) -> ExitCode {
     match words {
         [word, rest @ ..] if word == LAUNCH => launch(rest),
-        [word] if word == ASKED => {
-            let said = io::stdout().write_all(answer().as_bytes());
+        [word] if word == FORMAT_FLAG => {
+            let said = io::stdout().write_all(format_answer().as_bytes());
             said.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
         }
         [folder] => {
-            let folder = RunFolder {
+            let folder = RunDir {
                 path: PathBuf::from(folder),
             };
             match supervise(&folder) {
@@ -61,25 +61,25 @@ pub fn supervisor(words: &[OsString]) -> ExitCode {
     }
 }
 
-fn supervise(folder: &RunFolder) -> io::Result<()> {
+fn supervise(folder: &RunDir) -> io::Result<()> {
     // It was started by a number, and is to be found by a name.
     rustix::thread::set_name(c"sutler-supervis").ok();
     // Fails only for who leads a group already, and that is as good.
     rustix::process::setsid().ok();
     let _alive = open_pipe(&folder.alive())?;
-    let exit = match attend(folder) {
+    let exit = match run_program(folder) {
         Ok(exit) => exit,
         Err(fault) => {
             end_everything();
             let sentence =
                 format!("The run cannot be supervised: {fault}. Correct that and try again.");
-            trouble(folder, &sentence)
+            record_failure(folder, &sentence)
         }
     };
     // The next run of this user must not get in.
     std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
     // Nobody needs it any more, secrets least of all, and what comes now may need the room.
-    for path in folder.of_its_time() {
+    for path in folder.temporary_paths() {
         match path.is_dir() {
             true => clear(&path).unwrap_or_default(),
             false => std::fs::remove_file(&path).unwrap_or_default(),
@@ -87,7 +87,7 @@ fn supervise(folder: &RunFolder) -> io::Result<()> {
     }
     let exit = match sync_results(&folder.result()) {
         Ok(()) => exit,
-        Err(fault) => trouble(
+        Err(fault) => record_failure(
             folder,
             &format!("What the run gave back cannot be kept: {fault}. See that the disk has room."),
         ),
@@ -98,23 +98,23 @@ fn supervise(folder: &RunFolder) -> io::Result<()> {
 }
 
 /// Says what went wrong, where that can be said: without it the run has failed too.
-fn trouble(folder: &RunFolder, sentence: &str) -> Exit {
+fn record_failure(folder: &RunDir, sentence: &str) -> Exit {
     write_reserved(&folder.path, "trouble", sentence.as_bytes()).unwrap_or_default();
     Exit::Code(TROUBLE)
 }
 
 /// From the order to the end of the last process.
-fn attend(folder: &RunFolder) -> io::Result<Exit> {
-    let job = order(&std::fs::read(folder.order())?)?;
+fn run_program(folder: &RunDir) -> io::Result<Exit> {
+    let job = spec(&std::fs::read(folder.spec())?)?;
     let wake = open_pipe(&folder.wake())?;
-    let user = become_of(&job.user, &folder.path, &job.run)?;
+    let user = assign_user(&job.user, &folder.path, &job.run)?;
     if let Some(user) = &user {
-        hand_over(&folder.result(), user.uid, user.gid)?;
-        for path in folder.of_its_time().iter().filter(|path| path.exists()) {
-            hand_over(path, user.uid, user.gid)?;
+        chown_tree(&folder.result(), user.uid, user.gid)?;
+        for path in folder.temporary_paths().iter().filter(|path| path.exists()) {
+            chown_tree(path, user.uid, user.gid)?;
         }
     }
-    let output = Output::new(&folder.output(), job.output_bytes)?;
+    let output = OutputFile::new(&folder.output(), job.output_bytes)?;
     rustix::process::set_child_subreaper(Pid::from_raw(1))?;
     let alone = user.as_ref().filter(|user| user.alone.is_some());
     write_down_the_start(&folder.path, alone.map(|user| user.uid))?;
@@ -123,8 +123,8 @@ fn attend(folder: &RunFolder) -> io::Result<Exit> {
     let program = start(&job, folder, user.as_ref(), says)?;
     let end = pidfd_open(program, PidfdFlags::empty())?;
     rustix::fs::fcntl_setfl(&said, OFlags::NONBLOCK)?;
-    let mut watch = Watch {
-        course: Course::new(
+    let mut watch = RunWatch {
+        timeline: ShutdownTimeline::new(
             Duration::from_millis(job.deadline_ms),
             Duration::from_millis(job.grace_ms),
         ),
@@ -137,22 +137,22 @@ fn attend(folder: &RunFolder) -> io::Result<Exit> {
         said: Some(said),
         output,
     };
-    watch.through()
+    watch.run_to_end()
 }
 
 /// What is to be done, if it is written for this version.
-fn order(bytes: &[u8]) -> io::Result<Job> {
+fn spec(bytes: &[u8]) -> io::Result<SupervisorJob> {
     #[derive(serde::Deserialize)]
     struct Form {
         #[serde(default)]
         orders: u32,
     }
     let Form { orders } = serde_json::from_slice(bytes)?;
-    if orders == ORDERS {
+    if orders == JOB_FORMAT {
         return Ok(serde_json::from_slice(bytes)?);
     }
     Err(io::Error::other(format!(
-        "the broker writes orders of form {orders}, and this supervisor reads form {ORDERS}; install both of \
+        "the broker writes orders of form {orders}, and this supervisor reads form {JOB_FORMAT}; install both of \
          one version and restart the broker"
     )))
 }
@@ -166,9 +166,9 @@ pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
 }
 
 fn write_down_the_start(folder: &Path, user: Option<u32>) -> io::Result<()> {
-    let started = Started {
-        boot: family::boot().to_owned(),
-        supervisor: family::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
+    let started = StartMarker {
+        boot: process_tree::boot().to_owned(),
+        supervisor: process_tree::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
         user,
     };
     write_durably(folder, "started", &serde_json::to_vec(&started)?)?;
@@ -176,9 +176,9 @@ fn write_down_the_start(folder: &Path, user: Option<u32>) -> io::Result<()> {
 }
 
 fn start(
-    job: &Job,
-    folder: &RunFolder,
-    user: Option<&User>,
+    job: &SupervisorJob,
+    folder: &RunDir,
+    user: Option<&AssignedUser>,
     says: io::PipeWriter,
 ) -> io::Result<Pid> {
     // Itself, whatever lies at its path by now, and wherever that may be.
@@ -203,7 +203,7 @@ fn start(
         command.uid(user.uid).gid(user.gid);
     }
     let child = command.spawn()?;
-    // Buried by `Watch` alone, so that its number stays its own until then.
+    // Buried by `RunWatch` alone, so that its number stays its own until then.
     Ok(Pid::from_child(&child))
 }
 
@@ -211,7 +211,7 @@ fn start(
 fn end_everything() {
     while let Ok(buried) = rustix::process::wait(WaitOptions::NOHANG) {
         if buried.is_none() {
-            family::signal(&family::descendants(own_pid()), Signal::KILL);
+            process_tree::signal(&process_tree::descendants(own_pid()), Signal::KILL);
             std::thread::sleep(LOOK);
         }
     }
@@ -222,11 +222,11 @@ fn own_pid() -> i32 {
 }
 
 /// The kernel counts all processes of a user. One that is shared has some already.
-fn most_processes(job: &Job, user: Option<&User>) -> u64 {
+fn most_processes(job: &SupervisorJob, user: Option<&AssignedUser>) -> u64 {
     let shared = !matches!(job.user, RunUser::Range { .. });
     let there = if shared {
         let uid = user.map_or(rustix::process::getuid().as_raw(), |user| user.uid);
-        family::threads_of(uid)
+        process_tree::threads_of(uid)
     } else {
         0
     };
@@ -234,18 +234,18 @@ fn most_processes(job: &Job, user: Option<&User>) -> u64 {
 }
 
 /// Who the run is, and what keeps others from being the same.
-struct User {
+struct AssignedUser {
     uid: u32,
     gid: u32,
     alone: Option<File>,
 }
 
-fn become_of(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<User>> {
+fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<AssignedUser>> {
     let (first, count) = match *user {
         RunUser::Own => return Ok(None),
         RunUser::Fixed { uid, gid } => {
             let alone = None;
-            return Ok(Some(User { uid, gid, alone }));
+            return Ok(Some(AssignedUser { uid, gid, alone }));
         }
         RunUser::Range { first, count } => (first, count),
     };
@@ -265,7 +265,7 @@ fn become_of(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<User
         let lock = options.write(true).create(true).truncate(false).mode(0o600);
         let lock = lock.open(users.join(uid.to_string()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return Ok(Some(User {
+            return Ok(Some(AssignedUser {
                 uid,
                 gid: uid,
                 alone: Some(lock),
@@ -278,24 +278,24 @@ fn become_of(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<User
 }
 
 /// Makes a tree of ours the run's. Nothing in it is from outside yet.
-pub(crate) fn hand_over(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     if path.is_dir() {
         for entry in std::fs::read_dir(path)? {
-            hand_over(&entry?.path(), uid, gid)?;
+            chown_tree(&entry?.path(), uid, gid)?;
         }
     }
     std::os::unix::fs::lchown(path, Some(uid), Some(gid))
 }
 
 /// What is kept of what a run says.
-struct Output {
+struct OutputFile {
     file: File,
     left: u64,
     most: u64,
     cut: bool,
 }
 
-impl Output {
+impl OutputFile {
     fn new(path: &Path, most: u64) -> io::Result<Self> {
         let file = OpenOptions::new()
             .write(true)
@@ -327,8 +327,8 @@ impl Output {
     }
 }
 
-struct Watch {
-    course: Course,
+struct RunWatch {
+    timeline: ShutdownTimeline,
     began: Instant,
     program: Pid,
     /// Becomes readable when the program ends.
@@ -337,30 +337,34 @@ struct Watch {
     stop: PathBuf,
     wake: File,
     said: Option<PipeReader>,
-    output: Output,
+    output: OutputFile,
 }
 
-impl Watch {
+impl RunWatch {
     /// Until nothing is left of the run.
-    fn through(&mut self) -> io::Result<Exit> {
+    fn run_to_end(&mut self) -> io::Result<Exit> {
         let own = own_pid();
         loop {
-            let nobody = self.bury();
+            let nobody = self.reap_children();
             if let (true, Some(exit)) = (nobody, self.ended.clone()) {
-                self.listen(LAST_READS)?;
-                return Ok(self.course.exit(exit));
+                self.read_output(LAST_READS)?;
+                return Ok(self.timeline.exit(exit));
             }
             let now = self.began.elapsed();
             if self.ended.is_some() {
-                self.course.program_ended(now);
+                self.timeline.program_ended(now);
             }
-            match self.course.step(now, self.stop.exists()) {
-                Step::Nothing => {}
-                Step::Terminate => family::signal(&family::descendants(own), Signal::TERM),
-                Step::Kill => family::signal(&family::descendants(own), Signal::KILL),
+            match self.timeline.step(now, self.stop.exists()) {
+                ShutdownStep::Nothing => {}
+                ShutdownStep::Terminate => {
+                    process_tree::signal(&process_tree::descendants(own), Signal::TERM)
+                }
+                ShutdownStep::Kill => {
+                    process_tree::signal(&process_tree::descendants(own), Signal::KILL)
+                }
             }
             self.pause()?;
-            self.listen(READS)?;
+            self.read_output(READS)?;
             if rustix::fs::fstat(io::stdin())?.st_nlink == 0 {
                 // Nobody could find it any more, nor read what it gives.
                 return Err(io::Error::other("its directory was removed"));
@@ -370,7 +374,7 @@ impl Watch {
 
     /// Waits until something happens or something has to be done.
     fn pause(&mut self) -> io::Result<()> {
-        let idle = self.course.idle(self.began.elapsed());
+        let idle = self.timeline.idle(self.began.elapsed());
         let most = if self.ended.is_some() { LOOK } else { BURY };
         let idle = idle.min(most);
         let timeout = Timespec {
@@ -398,12 +402,12 @@ impl Watch {
         Ok(())
     }
 
-    fn listen(&mut self, reads: usize) -> io::Result<()> {
-        listen(&mut self.said, &mut self.output, reads)
+    fn read_output(&mut self, reads: usize) -> io::Result<()> {
+        read_output(&mut self.said, &mut self.output, reads)
     }
 
     /// Buries children that ended, the program's and those that were left to us. True: there are none.
-    fn bury(&mut self) -> bool {
+    fn reap_children(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.program => {
@@ -418,7 +422,11 @@ impl Watch {
 }
 
 /// Takes what a run has said by now, but not for ever: there are other things to do.
-fn listen(said: &mut Option<PipeReader>, output: &mut Output, reads: usize) -> io::Result<()> {
+fn read_output(
+    said: &mut Option<PipeReader>,
+    output: &mut OutputFile,
+    reads: usize,
+) -> io::Result<()> {
     let mut bytes = [0; 8192];
     for _ in 0..reads {
         let Some(open) = said else {
@@ -444,7 +452,7 @@ fn exit_of(status: WaitStatus) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use super::{LAST_READS, Output, READS, listen, order};
+    use super::{LAST_READS, OutputFile, READS, read_output, spec};
     use std::fs::File;
     use std::io::PipeReader;
     use std::os::fd::OwnedFd;
@@ -453,12 +461,12 @@ mod tests {
     fn whoever_never_stops_talking_is_heard_in_turns() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("output");
-        let mut output = Output::new(&path, 10_000).expect("made");
+        let mut output = OutputFile::new(&path, 10_000).expect("made");
         // More than any run can say: there is always something to read.
         let endless = File::open("/dev/zero").expect("there");
         let mut said = Some(PipeReader::from(OwnedFd::from(endless)));
         for reads in [READS, LAST_READS] {
-            listen(&mut said, &mut output, reads).expect("heard");
+            read_output(&mut said, &mut output, reads).expect("heard");
             assert!(said.is_some());
         }
         let kept = std::fs::read(&path).expect("read");
@@ -468,7 +476,7 @@ mod tests {
     #[test]
     fn an_order_of_another_version_is_refused_with_what_to_do() {
         for newer in [r#"{"orders": 7, "what": "else"}"#, "{}"] {
-            let fault = order(newer.as_bytes()).expect_err("it is not understood");
+            let fault = spec(newer.as_bytes()).expect_err("it is not understood");
             let told = fault.to_string();
             assert!(told.contains("install both of one version"), "{told}");
         }

@@ -13,16 +13,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
 use sutler_broker::{Ledger, Running};
-use sutler_bundle::{Limits, Offer};
+use sutler_bundle::{Offer, RunLimits};
 use sutler_bundle_service::{
-    BundleService, Folders, KeptSecret, Offers, OldPaths, Parts, REGISTRY_RECORDS, Runners, Shelf,
-    Shop, Snapshot,
+    ApbCompatRoutes, BundleFolders, BundleService, CatalogPublisher, OfferSettings, OperatorSecret,
+    REGISTRY_RECORDS, Runners, ServiceParts, Snapshot, VersionStore,
 };
 use sutler_journal::Store;
 use sutler_osb::Catalog;
 use sutler_runner::{
     ContainerRunner, ContainerSettings, Network, ProcessRunner, ProcessSettings, RegistryLogin,
-    RunUser, Runner, Work,
+    RunUser, Runner, WorkDir,
 };
 
 type Fault = Box<dyn std::error::Error>;
@@ -35,20 +35,20 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// Bundles as they are configured.
 pub(super) struct Bundles {
     pub(super) service: Arc<BundleService>,
-    folders: Folders,
+    folders: BundleFolders,
     offered: Arc<Snapshot>,
     pub(super) shown: Shown,
     every: Duration,
     shared: bool,
     /// Where versions are.
-    shelf: Arc<Shelf>,
+    shelf: Arc<VersionStore>,
     pub(super) registries: Option<Registries>,
     /// What is offered of registries too, once the broker runs.
-    shop: Option<Arc<Shop>>,
+    shop: Option<Arc<CatalogPublisher>>,
     /// Whether the paths of Automation Broker are served.
     compatible: bool,
     /// Held for as long as the broker runs.
-    work: Work,
+    work: WorkDir,
 }
 
 /// Opens what is configured, and looks at it for the first time.
@@ -56,8 +56,8 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     let Some(configured) = &config.bundles else {
         return Ok(None);
     };
-    let work = Work::open(&configured.work.0)?;
-    let shelf = Arc::new(Shelf::open(work.path())?);
+    let work = WorkDir::open(&configured.work.0)?;
+    let shelf = Arc::new(VersionStore::open(work.path())?);
     let settings = ProcessSettings {
         user: user(configured),
         ..ProcessSettings::new(work.path().to_owned())
@@ -67,11 +67,11 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     }
     let secrets = secrets(&configured.secrets)?;
     let roots = configured.all_folders().map(|it| it.0.clone()).collect();
-    let folders = Folders::new(roots, shelf.clone(), offers(configured));
+    let folders = BundleFolders::new(roots, shelf.clone(), offers(configured));
     let mut folders = folders.withdrawn_after(WITHDRAWN_AFTER);
     let offered = Arc::new(folders.look());
     let shared = matches!(config.store.url, StoreUrl::Server(_));
-    let service = Arc::new(BundleService::new(Parts {
+    let service = Arc::new(BundleService::new(ServiceParts {
         shelf: shelf.clone(),
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(settings)?),
@@ -140,7 +140,7 @@ impl Bundles {
             self.shop = Some(shop.await?);
         }
         if self.compatible {
-            running.serve_more(Arc::new(OldPaths::new(self.shop.clone())));
+            running.serve_more(Arc::new(ApbCompatRoutes::new(self.shop.clone())));
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Bundles {
 async fn offer(
     running: &Running,
     service: &BundleService,
-    shop: Option<&Arc<Shop>>,
+    shop: Option<&Arc<CatalogPublisher>>,
     folders: &Arc<Snapshot>,
 ) -> Result<(), String> {
     if let Some(shop) = shop {
@@ -262,7 +262,7 @@ fn shared_user(user: &RunUser) -> Option<&'static str> {
 }
 
 /// Who runs images, where there is an engine.
-fn containers(configured: &Configured, work: &Work) -> Result<Option<Arc<dyn Runner>>, Fault> {
+fn containers(configured: &Configured, work: &WorkDir) -> Result<Option<Arc<dyn Runner>>, Fault> {
     let Some(engine) = &configured.container else {
         return Ok(None);
     };
@@ -290,7 +290,7 @@ fn containers(configured: &Configured, work: &Work) -> Result<Option<Arc<dyn Run
     Ok(Some(Arc::new(ContainerRunner::open(settings)?)))
 }
 
-fn offers(configured: &Configured) -> Offers {
+fn offers(configured: &Configured) -> OfferSettings {
     let all = match &configured.compat.registry {
         None => Offer::default(),
         Some(registry) => Offer::compatible(registry),
@@ -302,12 +302,12 @@ fn offers(configured: &Configured) -> Offers {
             answered.entry(bundle.clone()).or_default().extend(keys);
         }
     }
-    Offers { all, answered }
+    OfferSettings { all, answered }
 }
 
-fn limits(configured: &Configured) -> Limits {
+fn limits(configured: &Configured) -> RunLimits {
     let limits = &configured.limits;
-    Limits {
+    RunLimits {
         deadline: limits.deadline.0,
         memory: limits.memory.0 as u64,
         output: limits.output.0 as u64,
@@ -316,7 +316,7 @@ fn limits(configured: &Configured) -> Limits {
     }
 }
 
-fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, Fault> {
+fn secrets(configured: &[BundleSecret]) -> Result<Vec<OperatorSecret>, Fault> {
     let variable = |name: &str| std::env::var(name).ok();
     let mut kept = Vec::with_capacity(configured.len());
     for secret in configured {
@@ -326,7 +326,7 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, Fault> {
             let told = |reason| format!("the secret {}, key {}, {reason}", secret.name, it.key);
             keys.insert(it.key.clone(), value.map_err(told)?);
         }
-        kept.push(KeptSecret {
+        kept.push(OperatorSecret {
             name: secret.name.clone(),
             bundles: secret.bundles.iter().cloned().collect(),
             keys,

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use sutler_bundle::Manifest;
-use sutler_bundle_service::{Bundle, KeptSecret, Local, Shelf};
+use sutler_bundle_service::{Bundle, LocalInstance, OperatorSecret, VersionStore};
 use sutler_runner::{
     ContainerRunner, ContainerSettings, Network, ProcessRunner, ProcessSettings, RunUser, Runner,
-    Work,
+    WorkDir,
 };
 
 /// Where engines listen, as their packages set them up.
@@ -104,7 +104,7 @@ impl RunnerArgs {
 pub(super) struct Place {
     bundle: Arc<Bundle>,
     runner: Arc<dyn Runner>,
-    work: Work,
+    work: WorkDir,
 }
 
 impl Place {
@@ -115,8 +115,8 @@ impl Place {
         runner: &RunnerArgs,
     ) -> Result<Self, Box<dyn Error>> {
         let own = folder.join(".sutler");
-        let work = Work::open(state.unwrap_or(&own))?;
-        let shelf = Shelf::open(work.path())?;
+        let work = WorkDir::open(state.unwrap_or(&own))?;
+        let shelf = VersionStore::open(work.path())?;
         let mut bundle = shelf.take_in(folder)?;
         let runner: Arc<dyn Runner> = match runner.choose(&bundle.manifest)? {
             RunnerName::Process => {
@@ -155,13 +155,13 @@ impl Place {
     pub(super) fn instance(
         &self,
         name: &str,
-        mut secrets: Vec<KeptSecret>,
-    ) -> Result<Local, Box<dyn Error>> {
+        mut secrets: Vec<OperatorSecret>,
+    ) -> Result<LocalInstance, Box<dyn Error>> {
         for secret in &mut secrets {
             secret.bundles.insert(self.bundle.manifest.name.clone());
         }
         let (bundle, runner) = (self.bundle.clone(), self.runner.clone());
         let work = self.work.path();
-        Ok(Local::open(bundle, runner, secrets, work, name)?)
+        Ok(LocalInstance::open(bundle, runner, secrets, work, name)?)
     }
 }

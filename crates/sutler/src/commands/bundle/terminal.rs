@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
-use sutler_bundle_service::Witness;
+use sutler_bundle_service::RunObserver;
 use sutler_runner::Progress;
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +53,7 @@ impl Terminal {
 }
 
 #[async_trait]
-impl Witness for Terminal {
+impl RunObserver for Terminal {
     async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
         self.hear(text);
         Ok(())

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use sutler_bundle::{Action, Example, Manifest};
-use sutler_bundle_service::{KeptSecret, manifest_in};
+use sutler_bundle_service::{OperatorSecret, manifest_in};
 
 /// What is tested.
 #[derive(Args)]
@@ -107,7 +107,7 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
 struct Life<'a> {
     args: &'a TestArgs,
     state: &'a Path,
-    secrets: &'a [KeptSecret],
+    secrets: &'a [OperatorSecret],
     example: &'a Example,
     round: Round,
 }

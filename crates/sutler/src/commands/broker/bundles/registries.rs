@@ -6,15 +6,15 @@ use std::sync::Arc;
 use sutler::{Config, open_registry};
 use sutler_broker::{Chore, Error, Pages, Result, Running};
 use sutler_bundle_service::{
-    BundleService, Deletions, Offers, Pushes, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot,
-    Source,
+    BundleService, CatalogPublisher, Deletions, OfferSettings, PublishError, PublisherConfig,
+    Pushes, Refresh, Snapshot, Source, VersionStore,
 };
 use sutler_registry::{Rules, TAG};
 
 /// Registries as they are configured.
 pub(in crate::commands::broker) struct Registries {
     sources: Arc<[Source]>,
-    offers: Offers,
+    offers: OfferSettings,
     pushes: Pushes,
     refresh: Arc<Refresh>,
     deletions: Arc<Deletions>,
@@ -23,7 +23,7 @@ pub(in crate::commands::broker) struct Registries {
 /// Opens what is configured; asks nobody. `None`: there is no registry, and developers may not push.
 pub(super) fn open(
     config: &Config,
-    offers: Offers,
+    offers: OfferSettings,
 ) -> std::result::Result<Option<Registries>, String> {
     if config.registry.is_empty() && pushes(config) == Pushes::Refused {
         return Ok(None);
@@ -39,7 +39,10 @@ fn pushes(config: &Config) -> Pushes {
 }
 
 /// Opens what is configured, be it nothing; asks nobody.
-pub(super) fn open_any(config: &Config, offers: Offers) -> std::result::Result<Registries, String> {
+pub(super) fn open_any(
+    config: &Config,
+    offers: OfferSettings,
+) -> std::result::Result<Registries, String> {
     let pushes = pushes(config);
     let variable = |name: &str| std::env::var(name).ok();
     let mut sources = Vec::with_capacity(config.registry.len());
@@ -80,11 +83,11 @@ impl Registries {
     pub(super) async fn open_shop(
         &self,
         running: &Running,
-        shelf: Arc<Shelf>,
+        shelf: Arc<VersionStore>,
         service: Arc<BundleService>,
         folders: Arc<Snapshot>,
-    ) -> std::result::Result<Arc<Shop>, ShopFault> {
-        let parts = ShopParts {
+    ) -> std::result::Result<Arc<CatalogPublisher>, PublishError> {
+        let parts = PublisherConfig {
             sources: self.sources.clone(),
             offers: self.offers.clone(),
             shelf,
@@ -92,7 +95,7 @@ impl Registries {
             refresh: self.refresh.clone(),
             pushes: self.pushes,
         };
-        let shop = Shop::open(parts, running.clone(), folders).await?;
+        let shop = CatalogPublisher::open(parts, running.clone(), folders).await?;
         running.show(Arc::new(Shown(shop.clone())));
         shop.refresh().await?;
         Ok(shop)
@@ -100,7 +103,7 @@ impl Registries {
 }
 
 /// What operators see and order.
-struct Shown(Arc<Shop>);
+struct Shown(Arc<CatalogPublisher>);
 
 const REFRESH: [&str; 2] = ["registries", "refresh"];
 
