@@ -17,17 +17,15 @@ mod pages;
 mod query;
 mod route;
 mod scan;
-mod stream;
 mod view;
 
 pub use backup::Backup;
 pub(crate) use backup::Copied;
 pub use pages::Pages;
 
-use crate::auth::{Auth, AuthFault};
+use crate::app::PlatformRoute;
 use crate::broker::BuildError;
 use crate::desk::{Desk, Given};
-use crate::front::Served;
 use crate::http;
 use crate::platform::PrefixFault;
 use answer::{Fault, json};
@@ -43,6 +41,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use sutler_server::{Auth, AuthConfigError, Caller, Probes, RequestContext, streamed_response};
 
 /// Longest body of an order, in bytes.
 const ORDER_BYTES_MAX: usize = 16 * 1024;
@@ -54,7 +53,7 @@ const ORDER_WITHIN: Duration = Duration::from_secs(15);
 /// Where administration is served, and who may come in.
 pub struct Admin {
     prefix: String,
-    auth: Option<Result<Auth, AuthFault>>,
+    auth: Option<Result<Auth, AuthConfigError>>,
     pages: Vec<(&'static str, Page)>,
 }
 
@@ -108,7 +107,7 @@ impl Admin {
     /// The API, over the platforms of a broker. `copied`: what can be backed up.
     pub(crate) fn over(
         self,
-        platforms: &[Served],
+        platforms: &[PlatformRoute],
         copied: Option<Copied>,
     ) -> Result<Api, BuildError> {
         let prefix = self.prefix.trim_matches('/').to_owned();
@@ -169,29 +168,31 @@ impl Api {
         &self,
         request: Request<B>,
         at: usize,
-        probes: &crate::health::Probes,
+        context: &Arc<RequestContext>,
+        probes: &Probes,
     ) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let who = match self
+        let caller = match self
             .auth
             .admit(request.headers(), request.extensions())
             .await
         {
-            Ok(caller) => caller.name.to_string(),
+            Ok(caller) => caller,
             Err(rejection) => return http::rejected(rejection).map(Body::new),
         };
-        crate::observe::admitted(&who);
+        context.set_caller(&caller);
         if request.method() == hyper::Method::GET
             && let Some(rest) = request.uri().path().get(at..)
             && rest.trim_start_matches('/') == "metrics"
-            && let Some(page) = probes.metrics()
+            && let Some(page) = probes.metrics(context)
         {
             return page.map(Body::new);
         }
-        let answered = sutler_journal::catch_panic(self.answer(request, at, who)).await;
+        let answered =
+            sutler_journal::catch_panic(self.answer(request, at, &caller, context)).await;
         match answered {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => fault.into(),
@@ -203,12 +204,14 @@ impl Api {
         &self,
         request: Request<B>,
         at: usize,
-        who: String,
+        caller: &Caller,
+        context: &Arc<RequestContext>,
     ) -> Result<Response<Body>, Fault>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let who = caller.name.to_string();
         let (parts, body) = request.into_parts();
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let route = route::route(&parts.method, path)?;
@@ -242,17 +245,11 @@ impl Api {
             Route::Export => {
                 self.note(desk, Deed::Export, By::wordless(who), None)
                     .await?;
-                let (response, pieces) = stream::streamed("application/x-ndjson");
+                let (response, pieces) = streamed_response("application/x-ndjson");
                 tokio::spawn(export::write(desk.clone(), pieces));
                 Ok(response)
             }
-            Route::Import => {
-                let done = import::read(desk, body).await?;
-                let message = format!("{} documents added", done.documents);
-                self.note(desk, Deed::Import, By::wordless(who), Some(message))
-                    .await?;
-                json(StatusCode::OK, &done)
-            }
+            Route::Import => self.import(desk, body, who).await,
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
                 let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
@@ -262,10 +259,27 @@ impl Api {
             }
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
-                let by = By { who, reason };
-                obeyed(desk, resource, &Given { command, by }).await
+                let given = Given {
+                    command,
+                    by: By { who, reason },
+                    context: context.clone(),
+                };
+                obeyed(desk, resource, &given).await
             }
         }
+    }
+
+    /// Adds the documents of an export.
+    async fn import<B>(&self, desk: &Desk, body: B, who: String) -> Result<Response<Body>, Fault>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let done = import::read(desk, body).await?;
+        let message = format!("{} documents added", done.documents);
+        self.note(desk, Deed::Import, By::wordless(who), Some(message))
+            .await?;
+        json(StatusCode::OK, &done)
     }
 
     /// A page of whoever builds on the framework: one that is quick to make, or one that comes later.

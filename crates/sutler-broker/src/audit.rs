@@ -6,7 +6,7 @@
 //! of the originating identity only the platform, and digests of the user's name and of the whole. The
 //! identity itself is sealed with the operation that the entry names.
 
-use crate::measure::outcome_word;
+use crate::metrics::outcome_word;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;

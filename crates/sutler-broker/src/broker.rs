@@ -1,23 +1,21 @@
 //! Putting a broker together: catalog, services, store, authentication.
 //!
-//! [`Broker`] is the recipe, [`Running`] the broker at work. `server.rs` binds it to a port.
+//! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
 
 use crate::admin::{Admin, Backup, Copied};
-use crate::auth::{Auth, AuthFault};
+use crate::app::{App, PlatformRoute, router};
 use crate::canary::{CANARY, META, PROBE, prove_keys};
 use crate::catalog_file::{CatalogFile, CatalogFileError};
 use crate::chore::{self, Chore, Chores};
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
-use crate::front::{Front, Served, router};
 use crate::handover::Handover;
-use crate::health::{self, Probes, Watched};
+use crate::health::{self, BrokerHealth, HealthWatch};
 use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Footings, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
 use crate::records::Records;
-use crate::server::{Places, Secured, Tls, TlsFault, Turnstile};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
 use crate::stock::{Stock, host_queue_of, queue_of};
@@ -26,12 +24,14 @@ use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, MemoryStore, ObservedStore, Queue, QueueSettings, Store,
+    Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings, Store,
 };
 use sutler_osb::{Catalog, CatalogFaults};
 use sutler_schema::SchemaError;
+use sutler_server::{
+    Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor, TlsConfigError,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Why a broker does not start. Each says what to do.
@@ -71,7 +71,7 @@ pub enum BuildError {
     NoAuth,
     /// Authentication cannot be set up as asked.
     #[error(transparent)]
-    Auth(#[from] AuthFault),
+    Auth(#[from] AuthConfigError),
     /// Credentials from the environment are not there.
     #[error(
         "set {0} to serve with basic authentication; to serve everybody, call .without_auth() instead"
@@ -79,7 +79,7 @@ pub enum BuildError {
     NoCredentials(&'static str),
     /// The realm's name cannot be used.
     #[error("the realm's name cannot be used: {0}")]
-    Realm(#[from] sutler_journal::InvalidKey),
+    Realm(#[from] sutler_journal::KeyError),
     /// A platform's prefix cannot be used.
     #[error("the prefix {0:?} cannot be used: {1}")]
     Prefix(String, #[source] PrefixFault),
@@ -102,7 +102,7 @@ pub enum BuildError {
     Form(#[source] serde_json::Error),
     /// TLS cannot be served with these files.
     #[error(transparent)]
-    Tls(#[from] TlsFault),
+    Tls(#[from] TlsConfigError),
     /// The address cannot be listened on.
     #[error("cannot listen on {0}: {1}")]
     Listen(String, #[source] std::io::Error),
@@ -114,14 +114,15 @@ pub struct Broker {
     services: Services,
     settings: Settings,
     store: Option<(Arc<dyn Store>, KeyRing)>,
-    auth: Option<Result<Auth, AuthFault>>,
+    auth: Option<Result<Auth, AuthConfigError>>,
     realm: String,
     platforms: Vec<Platform>,
     admin: Option<Admin>,
     copied: Option<Copied>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
-    probes: Probes,
+    metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+    public_metrics: bool,
     pub(crate) chores: Vec<Arc<dyn Chore>>,
     pub(crate) awaits_keeper: bool,
 }
@@ -147,7 +148,8 @@ impl Broker {
             copied: None,
             replaced: HashMap::new(),
             tls: None,
-            probes: Probes::default(),
+            metrics_page: None,
+            public_metrics: false,
             chores: Vec::new(),
             awaits_keeper: false,
         }
@@ -279,14 +281,14 @@ impl Broker {
     /// What the administration shows as its metrics, in the text format of Prometheus.
     #[must_use]
     pub fn metrics_page(mut self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        self.probes.metrics = Some(Arc::new(page));
+        self.metrics_page = Some(Arc::new(page));
         self
     }
 
     /// Shows the metrics to everybody who can reach the broker's port, at `/metrics`.
     #[must_use]
     pub fn public_metrics(mut self) -> Self {
-        self.probes.public_metrics = true;
+        self.public_metrics = true;
         self
     }
 
@@ -296,7 +298,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<Running, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        let observed = Arc::new(ObservedStore::new(store));
+        let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
         let mut platforms = self.platforms;
         match self.auth {
@@ -309,8 +311,8 @@ impl Broker {
             }),
         }
         let platforms = admit(platforms)?;
-        let tls = self.tls.map(Secured::new).transpose()?;
-        platforms.iter().for_each(|it| it.auth.warm());
+        let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
+        platforms.iter().for_each(|it| it.auth.prefetch_keys());
         let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());
@@ -324,45 +326,44 @@ impl Broker {
         }
         let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
         let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
-        if let Some(stock) = shelves.first() {
-            tokio::spawn(health::watch(Watched {
-                health: self.probes.health.clone(),
-                store: observed,
-                engine: engine.clone(),
-                canary: stock.records.key(META, CANARY),
-                probe: stock.records.key(META, PROBE),
-            }));
-        }
+        let health = watch_health(&shelves, observed, &engine);
         let replaced = Arc::new(self.replaced);
-        let places = Places::new(settings.limits.clone());
+        let draining = CancellationToken::new();
+        let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
         let served = |(platform, stock): (Admitted, Arc<Stock>)| {
             let engine = engine.clone();
             let http = Http {
                 desk: Desk { stock, engine },
                 auth: platform.auth,
                 replaced: replaced.clone(),
-                turnstile: Turnstile::new(places.clone()),
+                admission: Admission::new(shared_limits.clone()),
                 more: OnceLock::new(),
             };
             let prefix = platform.prefix;
-            Served { prefix, http }
+            PlatformRoute { prefix, http }
         };
-        let platforms: Vec<Served> = platforms.into_iter().zip(shelves).map(served).collect();
+        let platforms: Vec<PlatformRoute> =
+            platforms.into_iter().zip(shelves).map(served).collect();
         let copied = self.copied;
         let admin = self.admin.map(|admin| admin.over(&platforms, copied));
         let admin = admin.transpose()?;
-        let front = Front {
+        let app = App {
             platforms,
             engine,
             plans,
             settings,
             tls,
-            draining: CancellationToken::new(),
+            draining,
             admin,
-            probes: self.probes,
+            probes: Probes {
+                health: health.clone(),
+                metrics: self.metrics_page,
+                public_metrics: self.public_metrics,
+            },
+            health,
             chores,
         };
-        Ok(Running(Arc::new(front)))
+        Ok(Running(Arc::new(app)))
     }
 
     /// Starts the broker as a plain router: nest it, add layers, call it in tests.
@@ -376,7 +377,7 @@ impl Broker {
 
 /// A broker at work. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(pub(crate) Arc<Front>);
+pub struct Running(pub(crate) Arc<App>);
 
 impl Running {
     /// The broker as a router.
@@ -403,17 +404,32 @@ impl Running {
 
     /// How many operations run here.
     pub fn running(&self) -> usize {
-        self.0.engine.running()
+        self.0.engine.operations_running()
     }
 
     /// Stops claiming, waits for what runs, gives the rest back.
     pub async fn shut_down(&self) {
-        self.0.engine.shut_down(self.drain()).await;
+        self.0.engine.shut_down(self.0.settings.drain).await;
     }
+}
 
-    pub(crate) fn drain(&self) -> Duration {
-        self.0.settings.drain
+/// Starts to check the health of a broker.
+fn watch_health(
+    shelves: &[Arc<Stock>],
+    store: Arc<MeteredStore>,
+    engine: &Engine,
+) -> Arc<BrokerHealth> {
+    let health = Arc::new(BrokerHealth::default());
+    if let Some(stock) = shelves.first() {
+        tokio::spawn(health::watch(HealthWatch {
+            health: health.clone(),
+            store,
+            engine: engine.clone(),
+            canary: stock.records.key(META, CANARY),
+            probe: stock.records.key(META, PROBE),
+        }));
     }
+    health
 }
 
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.

@@ -2,7 +2,7 @@
 
 use crate::broker::BuildError;
 use crate::records::{RecordError, Records};
-use sutler_journal::{Commit, CommitError, Document, Kind, Place};
+use sutler_journal::{Commit, CommitError, Document, Kind, SealContext};
 
 /// Where the key ring is proved to be the right one.
 pub(crate) const META: Kind = Kind::new("meta");
@@ -13,7 +13,7 @@ pub(crate) const PROBE: &str = "probe";
 /// Opens a known text, so that a wrong key ring is found now and not with the first request.
 pub(crate) async fn prove_keys(records: &Records) -> Result<(), BuildError> {
     let key = records.key(META, CANARY);
-    let place = Place::Document(&key);
+    let place = SealContext::Document(&key);
     for _ in 0..2 {
         let found = records
             .store
@@ -40,6 +40,11 @@ pub(crate) async fn prove_keys(records: &Records) -> Result<(), BuildError> {
 pub(crate) async fn knows_keys(records: &Records) -> Result<bool, RecordError> {
     let key = records.key(META, CANARY);
     let found = records.store.get(&key).await?;
-    let opens = |it: &Document| records.keys.open(Place::Document(&key), &it.body).is_ok();
+    let opens = |it: &Document| {
+        records
+            .keys
+            .open(SealContext::Document(&key), &it.body)
+            .is_ok()
+    };
     Ok(found.as_ref().is_some_and(opens))
 }

@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Due, Ended, Key, KeyRing, Lost, NewOperation, Next, OperationId, Outcome,
-    Realm, Run, Start, Stopped, Store, Term, Unwritten, Write,
+    Commit, CommitAborted, CommitError, CommitRejected, Due, Key, KeyRing, Lost, NewOperation,
+    Next, OperationId, Outcome, Realm, Run, RunResult, Start, Store, Term, Write,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -91,8 +91,8 @@ impl ChoreCx {
         }
         match self.commit(batch.commit).await? {
             Ok(()) => Ok(true),
-            Err(Unwritten::Stale(_)) => Ok(false),
-            Err(Unwritten::TooLarge(why)) => {
+            Err(CommitRejected::Stale(_)) => Ok(false),
+            Err(CommitRejected::TooLarge(why)) => {
                 Err(Error::failed("a record is too large to be kept; make it smaller").because(why))
             }
         }
@@ -113,11 +113,11 @@ impl ChoreCx {
         self.commit(noted).await?.map_err(|_| Error::lost())
     }
 
-    async fn commit(&self, commit: Commit) -> Result<std::result::Result<(), Unwritten>> {
+    async fn commit(&self, commit: Commit) -> Result<std::result::Result<(), CommitRejected>> {
         let committed = self.run.commit_within(commit, self.patience).await;
         committed.map_err(|stopped| match stopped {
-            Stopped::Lost => Error::lost(),
-            Stopped::Refused(why) => Error::failed(format!(
+            CommitAborted::Lost => Error::lost(),
+            CommitAborted::Refused(why) => Error::failed(format!(
                 "the store takes no write: {why}; see to it, the next turn does what this one could not"
             )),
         })
@@ -283,7 +283,9 @@ impl Chores {
                 chore,
                 Due::Now,
             );
-            match sutler_journal::settle(self.ledger.records.store.as_ref(), &commit).await {
+            match sutler_journal::commit_until_known(self.ledger.records.store.as_ref(), &commit)
+                .await
+            {
                 // Another replica planned it first.
                 Ok(()) | Err(CommitError::Stale(_)) => {}
                 Err(error) => return Err(error),
@@ -355,7 +357,7 @@ impl Chores {
             if let Some(id) = turn.operation {
                 commit = commit.write(Write::Wake(id));
             }
-            match sutler_journal::settle(records.store.as_ref(), &commit).await {
+            match sutler_journal::commit_until_known(records.store.as_ref(), &commit).await {
                 Ok(()) => return Ok(number),
                 Err(CommitError::Stale(_)) => {}
                 Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => {
@@ -367,7 +369,7 @@ impl Chores {
     }
 
     /// Runs one turn and plans the next.
-    pub(crate) async fn run(&self, run: Arc<Run>) -> std::result::Result<Ended, Lost> {
+    pub(crate) async fn run(&self, run: Arc<Run>) -> std::result::Result<RunResult, Lost> {
         let key = run.operation().row.lane.clone();
         let Some(chore) = self.named(&key) else {
             return self.end_unknown(&run).await;
@@ -452,7 +454,7 @@ impl Chores {
         key: &Key,
         chore: &Arc<dyn Chore>,
         failure: Option<String>,
-    ) -> std::result::Result<Ended, Lost> {
+    ) -> std::result::Result<RunResult, Lost> {
         let records = &self.ledger.records;
         let outcome = match failure {
             None => Outcome::Succeeded,
@@ -477,17 +479,17 @@ impl Chores {
             };
             let commit = self.next_turn(commit, key, &was, turn, chore, due);
             if run.commit(commit).await?.is_ok() {
-                return Ok(Ended::Finished);
+                return Ok(RunResult::Finished);
             }
         }
     }
 
     /// No longer configured here, or replaced by another turn.
-    async fn end_unknown(&self, run: &Run) -> std::result::Result<Ended, Lost> {
+    async fn end_unknown(&self, run: &Run) -> std::result::Result<RunResult, Lost> {
         let commit = Commit::new()
             .advance(run.id(), Next::Done(Outcome::Cancelled), None, None)
             .write(Write::Unpin(run.id()));
         run.commit(commit).await?.map_err(|_| Lost)?;
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 }

@@ -16,8 +16,8 @@ use crate::stock::{Stock, queue_of};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
-    Commit, CommitError, Due, Ended, Key, Kind, List, Lost, NewOperation, Next, OperationId,
-    Outcome, Position, Run, Start, Store, StoreError, Sweep, Term, Write,
+    Commit, CommitError, Due, Key, Kind, List, Lost, NewOperation, Next, OperationId, Outcome,
+    Position, Run, RunResult, Start, Store, StoreError, Sweep, Term, Write,
 };
 
 /// The word of these operations.
@@ -133,7 +133,7 @@ pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
         let Some(commit) = next_turn(stock, Commit::new(), &key, &was, &task) else {
             continue;
         };
-        match sutler_journal::settle(stock.records.store.as_ref(), &commit).await {
+        match sutler_journal::commit_until_known(stock.records.store.as_ref(), &commit).await {
             // Another replica planned it first.
             Ok(()) | Err(CommitError::Stale(_)) => {}
             Err(error) => return Err(error),
@@ -183,7 +183,7 @@ fn next_turn(
 }
 
 /// Runs one turn and plans the next.
-pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<Ended, Lost> {
+pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<RunResult, Lost> {
     let key = run.operation().row.lane.clone();
     let name = key.id(0).to_owned();
     let all = tasks(&stock.settings);
@@ -213,7 +213,7 @@ pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<Ended, Lost> {
             };
         }
         if run.commit(commit).await?.is_ok() {
-            return Ok(Ended::Finished);
+            return Ok(RunResult::Finished);
         }
     }
 }
@@ -274,7 +274,7 @@ async fn sweep(store: &dyn Store, run: &Run, what: &Sweep) -> Result<u64, Lost> 
         if swept < BATCH as u64 {
             return Ok(removed);
         }
-        run.rest(Sweep::rest_after(began.elapsed())).await?;
+        run.sleep(Sweep::rest_after(began.elapsed())).await?;
     }
 }
 

@@ -239,7 +239,7 @@ impl Cx {
             ..Detail::default()
         };
         self.run
-            .note(Some(self.records.seal_detail(self.run.id(), &detail)), None)
+            .save_progress(Some(self.records.seal_detail(self.run.id(), &detail)), None)
             .await
     }
 
@@ -275,7 +275,7 @@ impl Cx {
             ));
         }
         self.run
-            .note(None, Some(sealed))
+            .save_progress(None, Some(sealed))
             .await
             .map_err(|Lost| Error::lost())?;
         Ok(result)

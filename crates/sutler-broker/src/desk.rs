@@ -17,10 +17,9 @@ pub(crate) use instance::unknown_plan;
 pub(crate) use order::{Command, Given, Obeyed};
 pub(crate) use poll::LastOperation;
 
-use crate::auth::Caller;
 use crate::handover::{Concluded, Fresh};
 use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
-use crate::observe;
+use crate::operation_log::{self, Origin};
 use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, asked};
 use crate::refusal::Refusal;
 use crate::service::Policy;
@@ -30,9 +29,10 @@ use serde::Serialize;
 use std::sync::Arc;
 use sutler_journal::{
     Commit, CommitError, Due, Engine, Key, NewOperation, Next, Operation, OperationId, Outcome,
-    Permit, SealedWith, Start, Version, Which, Write, settle,
+    Permit, SealedWith, StaleItem, Start, Version, Write, commit_until_known,
 };
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
+use sutler_server::RequestContext;
 use tokio::sync::oneshot;
 
 /// How often a request reads and decides again before it gives up: others kept coming first.
@@ -41,11 +41,21 @@ const TRIES: u32 = 32;
 /// Who asks, and how.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
-    /// Who was let in; nobody where the broker itself asks.
-    pub caller: Option<Caller>,
+    /// The request's context; none where the broker itself asks.
+    pub context: Option<Arc<RequestContext>>,
     pub accepts_incomplete: bool,
     pub identity: Option<OriginatingIdentity>,
     pub request_identity: Option<RequestIdentity>,
+}
+
+impl Asker {
+    /// The broker itself asks, because of a request.
+    pub(crate) fn broker(context: Option<Arc<RequestContext>>) -> Self {
+        Self {
+            context,
+            ..Self::default()
+        }
+    }
 }
 
 /// Why there is no success to answer with.
@@ -142,18 +152,18 @@ impl Desk {
             return Err(Refusal::Invalid(sentence.to_owned()).into());
         }
         let store = self.stock.records.store.as_ref();
-        match settle(store, &commit).await {
+        match commit_until_known(store, &commit).await {
             Ok(()) => {
-                observe::accepted(key, &decision.effects, &draft.request);
+                draft.accepted(key, &decision.effects);
                 let version = Version(commit.id());
                 Ok(Some(self.set_going(decision, claimed, version, draft)))
             }
             // Our lease ran out and we do not know it yet: whoever holds one takes the operation.
-            Err(CommitError::Stale(Which::Write(_))) if claimed.is_some() => {
+            Err(CommitError::Stale(StaleItem::Write(_))) if claimed.is_some() => {
                 let (commit, _) = self.commit_of(asked, false);
-                match settle(store, &commit).await {
+                match commit_until_known(store, &commit).await {
                     Ok(()) => {
-                        observe::accepted(key, &decision.effects, &draft.request);
+                        draft.accepted(key, &decision.effects);
                         let version = Version(commit.id());
                         Ok(Some(self.set_going(decision, None, version, draft)))
                     }
@@ -230,8 +240,8 @@ impl Desk {
     ) -> Applied<S> {
         for effect in &decision.effects {
             match effect {
-                Effect::Cancel(id) => self.engine.cancel_hint(*id),
-                Effect::End(id) => self.engine.drop_hint(*id),
+                Effect::Cancel(id) => self.engine.notify_cancelled(*id),
+                Effect::End(id) => self.engine.notify_ended(*id),
                 Effect::Start(..) | Effect::StartWaiting(..) | Effect::Wake(_) => {}
             }
         }
@@ -251,7 +261,7 @@ impl Desk {
                 result,
             };
             self.stock.handover.leave(operation.row.id, fresh);
-            self.engine.adopt(operation, permit);
+            self.engine.run_claimed(operation, permit);
         });
         Applied {
             state: decision.next,
@@ -288,6 +298,8 @@ impl Desk {
 /// What an operation that starts now is given.
 struct Draft {
     request: Request,
+    /// The request that is being answered.
+    context: Option<Arc<RequestContext>>,
     /// What polls are told about when to come again, in seconds.
     retry_after: Option<u64>,
     /// What an operator's order leaves behind.
@@ -309,16 +321,27 @@ fn draft(what: &impl Serialize, asker: &Asker) -> Draft {
         asked: asked(what),
         identity: asker.identity.clone(),
         request_identity: asker.request_identity.clone(),
-        origin: observe::origin(),
+        origin: asker
+            .context
+            .as_deref()
+            .map(Origin::from)
+            .unwrap_or_default(),
     };
     Draft {
         request,
+        context: asker.context.clone(),
         retry_after: None,
         note: None,
     }
 }
 
 impl Draft {
+    /// Logs the operations that a commit started.
+    fn accepted(&self, lane: &Key, effects: &[Effect]) {
+        let context = self.context.as_deref();
+        operation_log::accepted(lane, effects, &self.request, context);
+    }
+
     fn paced(mut self, policy: &Policy) -> Self {
         self.retry_after = policy.retry_after.map(|wait| wait.as_secs().max(1));
         self

@@ -1,5 +1,5 @@
 //! Opens what a broker keeps, for those who check a whole store. It judges nothing: what must hold is said
-//! in `sutler_journal::examine`.
+//! in `sutler_journal::inspect`.
 
 use crate::cleanup::Turn;
 use crate::lifecycle::binding::Binding;
@@ -7,8 +7,8 @@ use crate::lifecycle::instance::Instance;
 use crate::records::{BINDING, GONE, INSTANCE, Kept, SINGLETON};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use sutler_journal::examine::{Meaning, Reader, Unreadable};
-use sutler_journal::{Filed, KeyRing, Operation, Place, SealError, Term};
+use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
+use sutler_journal::{IndexedDocument, KeyRing, Operation, SealContext, SealError, Term};
 
 /// A ring of keys that reads documents and operations of every realm.
 pub struct Opener {
@@ -21,30 +21,30 @@ impl Opener {
         Self { keys }
     }
 
-    fn open(&self, place: Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    fn open(&self, place: SealContext<'_>, sealed: &[u8]) -> Result<Vec<u8>, UnreadableError> {
         let opened = self.keys.open(place, sealed);
         opened.map(|(plain, _)| plain).map_err(unreadable)
     }
 }
 
-impl Reader for Opener {
-    fn document(&self, filed: &Filed) -> Result<Meaning, Unreadable> {
+impl SealedReader for Opener {
+    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
         let document = &filed.document;
-        let plain = self.open(Place::Document(&document.key), &document.body)?;
+        let plain = self.open(SealContext::Document(&document.key), &document.body)?;
         match document.key.kind() {
             kind if kind == INSTANCE.as_str() => kept::<Instance>(filed, &plain),
             kind if kind == BINDING.as_str() => kept::<Binding>(filed, &plain),
             kind if kind == SINGLETON.as_str() => kept::<Turn>(filed, &plain),
-            _ => Ok(Meaning::default()),
+            _ => Ok(DocumentFacts::default()),
         }
     }
 
-    fn operation(&self, operation: &Operation) -> Result<(), Unreadable> {
+    fn operation(&self, operation: &Operation) -> Result<(), UnreadableError> {
         let id = operation.row.id;
         for (place, sealed) in [
-            (Place::Request(id), &operation.request),
-            (Place::Progress(id), &operation.progress),
-            (Place::Detail(id), &operation.row.detail),
+            (SealContext::Request(id), &operation.request),
+            (SealContext::Progress(id), &operation.progress),
+            (SealContext::Detail(id), &operation.row.detail),
         ] {
             // What was never written is empty.
             if !sealed.is_empty() {
@@ -55,11 +55,11 @@ impl Reader for Opener {
     }
 }
 
-fn kept<T: Kept>(filed: &Filed, plain: &[u8]) -> Result<Meaning, Unreadable> {
+fn kept<T: Kept>(filed: &IndexedDocument, plain: &[u8]) -> Result<DocumentFacts, UnreadableError> {
     let at: T = serde_json::from_slice(plain).map_err(|_| {
-        Unreadable("it has no form that this program knows: use the newer one".to_owned())
+        UnreadableError("it has no form that this program knows: use the newer one".to_owned())
     })?;
-    Ok(Meaning {
+    Ok(DocumentFacts {
         points_to: Some(at.pins()),
         misfiled: described(&filed.terms) != described(&at.terms(&filed.document.key)),
     })
@@ -74,8 +74,8 @@ fn described(terms: &[Term]) -> BTreeSet<(&Cow<'static, str>, &[u8])> {
     described.collect()
 }
 
-fn unreadable(error: SealError) -> Unreadable {
-    Unreadable(match error {
+fn unreadable(error: SealError) -> UnreadableError {
+    UnreadableError(match error {
         SealError::UnknownKey(id) => {
             format!("it is sealed with the key {id:?}, which the key file does not have: add it")
         }

@@ -17,7 +17,7 @@ use crate::handover::{Conclusion, Fresh, Teller};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::plans::OfferedPlan;
 use crate::records::{BINDING, Detail, INSTANCE, Kept, Loaded, RefusedAs, Request, Steps};
 use crate::refusal::Refusal;
@@ -28,7 +28,7 @@ use resolve::Resolved;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Ended, Executor, Key, Lost, Run};
+use sutler_journal::{Executor, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
 use tracing::Instrument as _;
 
@@ -65,7 +65,7 @@ impl Executors {
 
 #[async_trait]
 impl Executor for Executors {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         if let Some(chores) = self.chores(&run) {
             return chores.run(run).await;
         }
@@ -75,7 +75,7 @@ impl Executor for Executors {
                 executor.0.plans.keeper.ready().await;
                 executor.execute(run).await
             }
-            None => Ok(Ended::Yield(STRANGER_AGAIN)),
+            None => Ok(RunResult::Yield(STRANGER_AGAIN)),
         }
     }
 
@@ -107,17 +107,17 @@ pub(super) struct Job {
 }
 
 impl BrokerExecutor {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let row = &run.operation().row;
         match Verb::of(&row.verb) {
             Some(verb) if row.lane.kind() == BINDING.as_str() => {
                 let fresh = self.what_is_asked::<Binding>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_binding(run, verb, fresh).instrument(span).await
             }
             Some(verb) if row.lane.kind() == INSTANCE.as_str() => {
                 let fresh = self.what_is_asked::<Instance>(&run, &row.lane).await?;
-                let span = observe::operation_span(&run, Some(&fresh.request));
+                let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_instance(run, verb, fresh).instrument(span).await
             }
             Some(_) | None => cleanup::run(&self.0, &run).await,
@@ -133,7 +133,7 @@ impl BrokerExecutor {
         };
         let row = &run.operation().row;
         let request = self.0.records.open_request(run.operation()).ok();
-        let span = observe::operation_span(&run, request.as_ref());
+        let span = operation_log::operation_span(&run, request.as_ref());
         if row.lane.kind() == BINDING.as_str() {
             let end = self.conclude::<Binding>(&run, failed(detail));
             end.instrument(span).await
@@ -152,7 +152,7 @@ impl BrokerExecutor {
         run: Arc<Run>,
         verb: Verb,
         fresh: Fresh<Instance>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let (was, request, result) = fresh.parts();
         match self.resolved(&run, was).await? {
             Resolved::Yes(was) => {
@@ -163,7 +163,7 @@ impl BrokerExecutor {
                 };
                 self.run_resolved(run, verb, fresh).await
             }
-            Resolved::Later(wait) => Ok(Ended::Yield(wait)),
+            Resolved::Later(wait) => Ok(RunResult::Yield(wait)),
             Resolved::Never(was, end, detail) => {
                 let conclusion = Conclusion {
                     end,
@@ -172,7 +172,7 @@ impl BrokerExecutor {
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }
@@ -183,7 +183,7 @@ impl BrokerExecutor {
         run: Arc<Run>,
         verb: Verb,
         fresh: Fresh<Instance>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let (was, request, result) = fresh.parts();
         let Some(thing) = was.state.thing() else {
@@ -198,14 +198,14 @@ impl BrokerExecutor {
                 if run.cancelled().is_cancelled() {
                     return self.fail(&run, (was, result), stopped()).await;
                 }
-                return Ok(Ended::Yield(cascade::LOOK_AGAIN));
+                return Ok(RunResult::Yield(cascade::LOOK_AGAIN));
             }
             Verb::Deprovision => match self.cascade(&run, &lane, steps.clone(), &request).await? {
                 cascade::Cascade::Clear => {}
                 cascade::Cascade::Waiting if run.cancelled().is_cancelled() => {
                     return self.fail(&run, (was, result), stopped()).await;
                 }
-                cascade::Cascade::Waiting => return Ok(Ended::Yield(cascade::LOOK_AGAIN)),
+                cascade::Cascade::Waiting => return Ok(RunResult::Yield(cascade::LOOK_AGAIN)),
                 cascade::Cascade::Stuck(detail) => {
                     return self.fail(&run, (was, result), detail).await;
                 }
@@ -232,7 +232,7 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
-            Ran::Again(wait) => Ok(Ended::Retry(wait)),
+            Ran::Again(wait) => Ok(RunResult::Retry(wait)),
             Ran::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = Conclusion {
@@ -242,7 +242,7 @@ impl BrokerExecutor {
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }
@@ -253,7 +253,7 @@ impl BrokerExecutor {
         run: &Run,
         fresh: (Loaded<Instance>, Option<Teller<Instance>>),
         detail: Detail,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let (was, result) = fresh;
         let conclusion = Conclusion {
             was: Some(was),
@@ -261,7 +261,7 @@ impl BrokerExecutor {
             ..failed(detail)
         };
         self.conclude(run, conclusion).await?;
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 
     async fn run_binding(
@@ -269,7 +269,7 @@ impl BrokerExecutor {
         run: Arc<Run>,
         verb: Verb,
         fresh: Fresh<Binding>,
-    ) -> Result<Ended, Lost> {
+    ) -> Result<RunResult, Lost> {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
         let instance_id = instance_id(&lane);
@@ -297,7 +297,7 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &thing.spec.plan, facts, steps).await?;
         match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
-            Ran::Again(wait) => Ok(Ended::Retry(wait)),
+            Ran::Again(wait) => Ok(RunResult::Retry(wait)),
             Ran::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = Conclusion {
@@ -307,7 +307,7 @@ impl BrokerExecutor {
                     result,
                 };
                 self.conclude(&run, conclusion).await?;
-                Ok(Ended::Finished)
+                Ok(RunResult::Finished)
             }
         }
     }

@@ -7,19 +7,15 @@
 mod endpoints;
 mod error;
 mod more;
-mod read;
 mod route;
+mod route_labels;
 
 pub use more::{MoreAnswer, MorePaths, MoreRequest};
 pub use route::Endpoint;
 pub(crate) use route::PATHS;
+pub(crate) use route_labels::ADMIN;
 
-use crate::auth::{Auth, Caller, Rejection};
-use crate::content::Content;
 use crate::desk::{Asker, Desk};
-use crate::measure::{self, Limited};
-use crate::observe;
-use crate::server::{AtWork, Sort, Turnstile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use error::Answer;
@@ -32,9 +28,14 @@ use sutler_osb::{
     API_VERSION_HEADER, ApiVersion, ORIGINATING_IDENTITY_HEADER, OriginatingIdentity, Query,
     REQUEST_IDENTITY_HEADER, RequestIdentity,
 };
+use sutler_server::metrics::{self, LimitKind};
+use sutler_server::{
+    Admission, Auth, Caller, CallerPermit, ChunkedBody, Rejection, RequestClass, RequestContext,
+    read_body,
+};
 
 /// What the broker answers with.
-pub(crate) type Reply = Response<Content>;
+pub(crate) type Reply = Response<ChunkedBody>;
 
 /// An endpoint of the author's own in place of one of the ten. Authentication and the version
 /// header were checked before; the [`Caller`] is in the request's extensions.
@@ -49,7 +50,7 @@ pub(crate) struct Http {
     pub desk: Desk,
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
-    pub turnstile: Turnstile,
+    pub admission: Admission,
     /// Paths beside the ten endpoints, where there are any.
     pub more: OnceLock<Arc<dyn MorePaths>>,
 }
@@ -65,7 +66,12 @@ struct Understood {
 impl Http {
     /// Answers one request, whose path is this platform's from byte `at` on. Never fails, never
     /// panics.
-    pub(crate) async fn handle<B>(&self, request: Request<B>, at: usize) -> Reply
+    pub(crate) async fn handle<B>(
+        &self,
+        request: Request<B>,
+        at: usize,
+        context: &Arc<RequestContext>,
+    ) -> Reply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -73,7 +79,7 @@ impl Http {
         // B-006: the same header comes back, whatever the answer.
         let name = HeaderName::from_static(REQUEST_IDENTITY_HEADER);
         let identity = request.headers().get(&name).cloned();
-        let answered = sutler_journal::catch_panic(self.answer(request, at)).await;
+        let answered = sutler_journal::catch_panic(self.answer(request, at, context)).await;
         let mut reply = answered.unwrap_or_else(|()| error::panicked());
         if let Some(identity) = identity {
             reply.headers_mut().insert(name, identity);
@@ -81,7 +87,12 @@ impl Http {
         reply
     }
 
-    async fn answer<B>(&self, request: Request<B>, at: usize) -> Reply
+    async fn answer<B>(
+        &self,
+        request: Request<B>,
+        at: usize,
+        context: &Arc<RequestContext>,
+    ) -> Reply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -89,11 +100,11 @@ impl Http {
         let (parts, body) = request.into_parts();
         if let Some(found) = self.beside(&parts, at) {
             // Boxed: what platforms ask for should not carry its size around.
-            let answered = Box::pin(self.answer_beside(found, parts, body)).await;
+            let answered = Box::pin(self.answer_beside(found, parts, body, context)).await;
             return answered.unwrap_or_else(Reply::from);
         }
-        let answered = match self.understand(&parts, at).await {
-            Ok((understood, at_work)) => self.work(understood, parts, body, &at_work).await,
+        let answered = match self.understand(&parts, at, context).await {
+            Ok((understood, permit)) => self.work(understood, parts, body, &permit).await,
             Err(answer) => Err(answer),
         };
         answered.unwrap_or_else(Reply::from)
@@ -105,33 +116,39 @@ impl Http {
         understood: Understood,
         mut parts: hyper::http::request::Parts,
         body: B,
-        at_work: &AtWork,
+        permit: &CallerPermit,
     ) -> Result<Reply, Answer>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if matches!(understood.endpoint.sort(), Sort::Change) && self.desk.engine.is_paused() {
-            measure::limited(Limited::Draining);
+        if matches!(understood.endpoint.class(), RequestClass::Change)
+            && self.desk.engine.is_paused()
+        {
+            metrics::limited(LimitKind::Draining);
             return Err(Answer::draining());
         }
         let takes_body = understood.endpoint.takes_body();
         let replaced = self.replaced.get(&understood.endpoint);
-        let mut room = self.turnstile.room(at_work);
+        let mut budget = self.admission.body_budget(permit);
         let bytes = if takes_body || replaced.is_some() {
-            let settings = &self.desk.stock.settings;
-            read::whole(body, settings, &mut room).await?
+            let limits = self.desk.stock.settings.body_limits();
+            read_body(body, limits, &mut budget).await?
         } else {
             Bytes::new()
         };
         // Only now: who sends slowly holds no place.
-        let _place = self.turnstile.enter(understood.endpoint.sort()).await?;
+        let _slot = self
+            .admission
+            .acquire_slot(understood.endpoint.class())
+            .await?;
         if let Some(replacement) = replaced {
-            if let Some(caller) = understood.asker.caller {
-                parts.extensions.insert(caller);
+            let context = understood.asker.context.as_deref();
+            if let Some(caller) = context.and_then(RequestContext::caller) {
+                parts.extensions.insert(caller.clone());
             }
             let answered = replacement.answer(Request::from_parts(parts, bytes)).await;
-            return Ok(answered.map(Content::of));
+            return Ok(answered.map(ChunkedBody::of));
         }
         if takes_body {
             check_content_type(&parts.headers)?;
@@ -144,29 +161,30 @@ impl Http {
         &self,
         parts: &hyper::http::request::Parts,
         at: usize,
-    ) -> Result<(Understood, AtWork), Answer> {
+        context: &Arc<RequestContext>,
+    ) -> Result<(Understood, CallerPermit), Answer> {
         self.check_size(parts)?;
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let (endpoint, ids) = match route::route(&parts.method, path) {
             Routed::To(endpoint, ids) => (endpoint, ids),
             Routed::Nowhere => return Err(Answer::no_such_path()),
             Routed::OtherMethod(allowed) => {
-                self.admit(parts).await?;
+                self.admit(parts, context).await?;
                 return Err(Answer::method_not_allowed(allowed));
             }
             Routed::BadId(sentence) => {
-                self.admit(parts).await?;
+                self.admit(parts, context).await?;
                 self.check_version(&parts.headers)?;
                 return Err(Answer::invalid(sentence));
             }
         };
-        observe::routed(endpoint.into());
-        let (caller, at_work) = self.admit(parts).await?;
+        context.set_route(endpoint.label());
+        let (_, permit) = self.admit(parts, context).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
             .map_err(|error| Answer::invalid(error.to_string()))?;
         let asker = Asker {
-            caller: Some(caller),
+            context: Some(context.clone()),
             accepts_incomplete: query.accepts_incomplete,
             identity: originating_identity(&parts.headers)?,
             request_identity: request_identity(&parts.headers)?,
@@ -177,15 +195,19 @@ impl Http {
             query,
             asker,
         };
-        Ok((understood, at_work))
+        Ok((understood, permit))
     }
 
     /// B-010, and its caller's share of what is worked on.
-    async fn admit(&self, parts: &hyper::http::request::Parts) -> Result<(Caller, AtWork), Answer> {
+    async fn admit(
+        &self,
+        parts: &hyper::http::request::Parts,
+        context: &RequestContext,
+    ) -> Result<(Caller, CallerPermit), Answer> {
         let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
-        observe::admitted(&caller.name);
-        let at_work = self.turnstile.count(&caller.name).await?;
-        Ok((caller, at_work))
+        context.set_caller(&caller);
+        let permit = self.admission.admit_caller(&caller.name).await?;
+        Ok((caller, permit))
     }
 
     /// B-001, B-002, B-003: any minor version of ours will do.
@@ -207,14 +229,14 @@ impl Http {
 
     /// What is too much of, before anything is looked at.
     fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), Answer> {
-        let limits = self.turnstile.limits();
+        let limits = self.admission.limits();
         let long = |uri: &hyper::Uri| uri.path_and_query().map_or(0, |it| it.as_str().len());
         if long(&parts.uri) > limits.uri_bytes_max {
-            measure::limited(Limited::HeaderSize);
+            metrics::limited(LimitKind::HeaderSize);
             return Err(Answer::uri_too_long(limits.uri_bytes_max));
         }
         if parts.headers.len() > limits.headers_max {
-            measure::limited(Limited::HeaderSize);
+            metrics::limited(LimitKind::HeaderSize);
             return Err(Answer::too_many_headers(limits.headers_max));
         }
         Ok(())
@@ -235,7 +257,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
         return Ok(());
     }
     Err(Answer::invalid(
-        "Content-Type must be application/json.".to_owned(),
+        "ChunkedBody-Type must be application/json.".to_owned(),
     ))
 }
 
@@ -260,6 +282,13 @@ fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answ
     parsed
         .map(Some)
         .map_err(|error| Answer::invalid(error.to_string()))
+}
+
+/// The platform's id of a request, if it gave one that can be used.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(REQUEST_IDENTITY_HEADER)?.to_str().ok()?;
+    let identity = RequestIdentity::try_from(text.to_owned()).ok()?;
+    Some(identity.as_str().to_owned())
 }
 
 /// What somebody is answered who is not let in.

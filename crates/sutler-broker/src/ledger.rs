@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, CommitError, Document, Key, Kind, List, Place, Realm, Store, StoreError, Version,
+    Commit, CommitError, Document, Key, Kind, List, Realm, SealContext, Store, StoreError, Version,
 };
 
 /// Where the records lie. No prefix of a platform makes such a name.
@@ -77,7 +77,7 @@ impl Ledger {
     /// # Errors
     /// The store does not answer.
     pub async fn has_any(store: &dyn Store, collections: &[&str]) -> Result<bool, LedgerFault> {
-        let unnameable = |error: sutler_journal::InvalidKey| LedgerFault(error.into());
+        let unnameable = |error: sutler_journal::KeyError| LedgerFault(error.into());
         let realm = Realm::new(LEDGER_REALM).map_err(unnameable)?;
         for collection in collections {
             let prefix = Key::prefix(&realm, LEDGER, &[collection]);
@@ -104,7 +104,9 @@ impl Ledger {
         let Some(document) = self.records.store.get(&key).await? else {
             return Ok(None);
         };
-        let (value, _) = self.records.open(Place::Document(&key), &document.body)?;
+        let (value, _) = self
+            .records
+            .open(SealContext::Document(&key), &document.body)?;
         Ok(Some(Entry {
             id: id.to_owned(),
             value,
@@ -165,18 +167,14 @@ impl Ledger {
             .commit
             .check()
             .map_err(|why| LedgerFault(why.into()))?;
-        match sutler_journal::settle(self.records.store.as_ref(), &batch.commit).await {
+        match sutler_journal::commit_until_known(self.records.store.as_ref(), &batch.commit).await {
             Ok(()) => Ok(true),
             Err(CommitError::Stale(_)) => Ok(false),
             Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => Err(error.into()),
         }
     }
 
-    pub(crate) fn key(
-        &self,
-        collection: &str,
-        id: &str,
-    ) -> Result<Key, sutler_journal::InvalidKey> {
+    pub(crate) fn key(&self, collection: &str, id: &str) -> Result<Key, sutler_journal::KeyError> {
         Key::new(&self.records.realm, LEDGER, &[collection, id])
     }
 }
@@ -185,7 +183,7 @@ fn opened<T: DeserializeOwned>(
     records: &Records,
     document: &Document,
 ) -> Result<Entry<T>, LedgerFault> {
-    let (value, _) = records.open(Place::Document(&document.key), &document.body)?;
+    let (value, _) = records.open(SealContext::Document(&document.key), &document.body)?;
     Ok(Entry {
         id: document.key.id(1).to_owned(),
         value,
@@ -226,7 +224,7 @@ impl<'a> Batch<'a> {
             self.unnameable = Some(id.to_owned());
             return self;
         };
-        let body = self.ledger.records.seal(Place::Document(&key), value);
+        let body = self.ledger.records.seal(SealContext::Document(&key), value);
         self.writes += 1;
         self.bytes += body.len();
         self.commit = match was {

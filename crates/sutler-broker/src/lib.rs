@@ -5,15 +5,14 @@
 //! protocol, `records.rs` keeps everything in a journal.
 
 mod admin;
+mod app;
 mod aside;
 mod audit;
-mod auth;
 mod broker;
 mod canary;
 mod catalog_file;
 mod chore;
 mod cleanup;
-mod content;
 mod cron;
 mod cx;
 mod desk;
@@ -21,15 +20,14 @@ mod error;
 mod examine;
 mod executor;
 mod fate;
-mod front;
 mod handover;
 mod health;
 mod http;
 mod keeper;
 mod ledger;
 mod lifecycle;
-pub mod measure;
-mod observe;
+pub mod metrics;
+mod operation_log;
 mod pins;
 mod plan_schemas;
 mod plans;
@@ -37,19 +35,15 @@ mod platform;
 mod realms;
 mod records;
 mod refusal;
-mod server;
+mod serve;
 mod service;
 mod settings;
 mod stock;
-mod trace;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
 pub use aside::{aside, live_aside};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
-pub use auth::{
-    Auth, AuthFault, Caller, Certificates, Issuer, KeySet, Proofs, Users, Via, hash_password,
-};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
     CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
@@ -71,17 +65,18 @@ pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
 pub use realms::Tenants;
 pub use refusal::{Refusal, Resource};
-pub use server::{
-    ClientCertificates, Limits, PeerCertificate, Rate, Tls, TlsFault, TlsTrouble,
-    raise_descriptor_limit,
-};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
-pub use trace::{Propagation, TraceParent, propagate_with};
+pub use sutler_server::{
+    Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,
+    Certificates, ClientCertificates, Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate,
+    Tls, TlsConfigError as TlsFault, TlsFileError as TlsTrouble, TraceParent, Users, hash_password,
+    propagate_with, raise_descriptor_limit,
+};
 
 /// What nearly every broker needs.
 pub mod prelude {

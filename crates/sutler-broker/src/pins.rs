@@ -9,7 +9,7 @@ use crate::lifecycle::instance::Instance;
 use crate::plans::Plans;
 use crate::realms::neighbours;
 use crate::records::{INSTANCE, RecordError, Records};
-use sutler_journal::{Key, List, Place};
+use sutler_journal::{Key, List, SealContext};
 use sutler_osb::PinnedPlan;
 
 /// Records read at a time.
@@ -53,7 +53,7 @@ async fn each_of(
     loop {
         let page = records.store.list(&list, at.as_ref(), CHUNK).await?;
         for document in page.documents {
-            let place = Place::Document(&document.key);
+            let place = SealContext::Document(&document.key);
             let (instance, _) = records.open::<Instance>(place, &document.body)?;
             // Without a copy of a plan nothing was begun yet.
             if let Some(thing) = instance.thing().filter(|it| !it.spec.plan.is_empty()) {

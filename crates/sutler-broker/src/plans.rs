@@ -17,7 +17,6 @@ pub use offering::Offering;
 pub use swap::Slot;
 
 use crate::broker::BuildError;
-use crate::content::Content;
 use crate::keeper::{Kept as Keeping, Standing};
 use crate::plan_schemas::compile_schemas;
 use crate::records::{PLAN, RecordError, Records};
@@ -26,9 +25,10 @@ use listing::Listing;
 use sheets::{Pad, Sheets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use sutler_journal::{Key, Place, Version};
+use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
 use sutler_schema::ParameterSchemas;
+use sutler_server::ChunkedBody;
 
 /// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
 const CACHED_MAX: usize = 1_000;
@@ -50,7 +50,7 @@ pub(crate) type Footings = Vec<(String, (Key, Version))>;
 pub(crate) struct Offer {
     listing: Listing,
     sheets: Sheets,
-    pub content: Content,
+    pub content: ChunkedBody,
     pub etag: String,
     /// What each offering stands on; of nobody, where none stands on anything.
     standing: Box<[Option<(Key, Version)>]>,
@@ -236,7 +236,8 @@ impl Plans {
                 "the copy of an instance's plan is missing in the store",
             )
         })?;
-        let (pinned, _) = records.open::<PinnedPlan>(Place::Document(&key), &document.body)?;
+        let (pinned, _) =
+            records.open::<PinnedPlan>(SealContext::Document(&key), &document.body)?;
         Ok(self.cache.keep(pinned, digest))
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! A platform has a prefix, a realm and its own way to authenticate. Two platforms of one broker share
 //! the catalog and the engine and never see each other's instances. Which one a request is for is
-//! found in `front.rs`.
+//! found in `app.rs`.
 
-use crate::auth::{Auth, AuthFault};
 use crate::broker::BuildError;
 use secrecy::SecretString;
 use std::fmt;
+use sutler_server::{Auth, AuthConfigError};
 
 /// Longest prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = 128;
@@ -18,7 +18,7 @@ const RESERVED: [&str; 5] = ["admin", "healthz", "readyz", "livez", "metrics"];
 pub struct Platform {
     pub(crate) prefix: String,
     pub(crate) realm: Option<String>,
-    pub(crate) auth: Option<Result<Auth, AuthFault>>,
+    pub(crate) auth: Option<Result<Auth, AuthConfigError>>,
 }
 
 impl Platform {

@@ -12,7 +12,7 @@ pub(crate) async fn realms(store: &dyn Store) -> Result<Vec<Realm>, StoreError> 
     let mut realms: Vec<Realm> = Vec::new();
     let mut from = Vec::new();
     loop {
-        let found = store.filed(&from, 1).await?;
+        let found = store.scan_documents(&from, 1).await?;
         let Some(filed) = found.first() else {
             return Ok(realms);
         };

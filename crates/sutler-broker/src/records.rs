@@ -6,7 +6,7 @@
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, Decision};
-use crate::observe::Origin;
+use crate::operation_log::Origin;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
-    Commit, Key, KeyRing, Kind, Lost, Operation, OperationId, Place, Realm, Run, SealError,
-    SealedWith, Store, StoreError, Term, Unwritten, Version, Write,
+    Commit, CommitRejected, Key, KeyRing, Kind, Lost, Operation, OperationId, Realm, Run,
+    SealContext, SealError, SealedWith, Store, StoreError, Term, Version, Write,
 };
 use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
 
@@ -243,7 +243,7 @@ impl Records {
         match self.store.get(key).await? {
             None => Ok(Loaded::absent()),
             Some(document) => {
-                let (state, sealed_with) = self.open(Place::Document(key), &document.body)?;
+                let (state, sealed_with) = self.open(SealContext::Document(key), &document.body)?;
                 Ok(Loaded {
                     state,
                     version: Some(document.version),
@@ -261,7 +261,7 @@ impl Records {
         was: &Loaded<S>,
         next: &S,
     ) -> Commit {
-        let body = self.seal(Place::Document(key), next);
+        let body = self.seal(SealContext::Document(key), next);
         let terms = next.terms(key);
         let commit = match was.version {
             None => commit.insert(key.clone(), terms, body),
@@ -310,8 +310,8 @@ impl Records {
             let commit = self.put(Commit::new(), lane, &was, &decision.next);
             match run.commit(commit).await? {
                 Ok(()) => return Ok(Saved::Kept),
-                Err(Unwritten::Stale(_)) => {}
-                Err(Unwritten::TooLarge(_)) => return Ok(Saved::TooLarge),
+                Err(CommitRejected::Stale(_)) => {}
+                Err(CommitRejected::TooLarge(_)) => return Ok(Saved::TooLarge),
             }
         }
     }
@@ -343,7 +343,7 @@ impl Records {
         if *detail == Detail::default() {
             return Bytes::new();
         }
-        self.seal(Place::Detail(id), detail)
+        self.seal(SealContext::Detail(id), detail)
     }
 
     pub(crate) fn open_detail(
@@ -354,39 +354,39 @@ impl Records {
         if sealed.is_empty() {
             return Ok(Detail::default());
         }
-        self.open(Place::Detail(id), sealed)
+        self.open(SealContext::Detail(id), sealed)
             .map(|(detail, _)| detail)
     }
 
     pub(crate) fn seal_steps(&self, id: OperationId, steps: &Steps) -> Bytes {
-        self.seal(Place::Progress(id), steps)
+        self.seal(SealContext::Progress(id), steps)
     }
 
     pub(crate) fn open_steps(&self, operation: &Operation) -> Result<Steps, RecordError> {
         if operation.progress.is_empty() {
             return Ok(Steps::default());
         }
-        self.open(Place::Progress(operation.row.id), &operation.progress)
+        self.open(SealContext::Progress(operation.row.id), &operation.progress)
             .map(|(steps, _)| steps)
     }
 
     pub(crate) fn seal_request(&self, id: OperationId, request: &Request) -> Bytes {
-        self.seal(Place::Request(id), request)
+        self.seal(SealContext::Request(id), request)
     }
 
     pub(crate) fn open_request(&self, operation: &Operation) -> Result<Request, RecordError> {
-        self.open(Place::Request(operation.row.id), &operation.request)
+        self.open(SealContext::Request(operation.row.id), &operation.request)
             .map(|(request, _)| request)
     }
 
-    pub(crate) fn seal<T: Serialize>(&self, place: Place<'_>, value: &T) -> Bytes {
+    pub(crate) fn seal<T: Serialize>(&self, place: SealContext<'_>, value: &T) -> Bytes {
         let plain = serde_json::to_vec(value).expect("our own types serialise");
         self.keys.seal(place, &plain)
     }
 
     pub(crate) fn open<T: DeserializeOwned>(
         &self,
-        place: Place<'_>,
+        place: SealContext<'_>,
         sealed: &[u8],
     ) -> Result<(T, SealedWith), RecordError> {
         let (plain, with) = self.keys.open(place, sealed)?;

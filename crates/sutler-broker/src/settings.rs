@@ -1,30 +1,32 @@
-//! How a broker behaves where the specification leaves a choice.
+//! Settings of a broker: limits, times, and the choices that the specification leaves open.
+//!
+//! Those of the server are passed on to `sutler-server`.
 
 use crate::catalog_file::KindSettings;
 use crate::keeper::Patience;
-use crate::server::Limits;
 use std::time::Duration;
+use sutler_server::{BodyLimits, Limits, ServerSettings};
 
-/// The choices, with their defaults.
+/// Settings, with their defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What a request without `X-Broker-API-Version` is answered with (D-01).
+    /// Response to a request without `X-Broker-API-Version` (D-01).
     pub missing_version: MissingVersion,
-    /// What a poll of a finished asynchronous delete is answered with (D-02).
+    /// Response to a poll of a finished asynchronous delete (D-02).
     pub deleted_poll: DeletedPoll,
     /// How long a request without `accepts_incomplete` waits for its operation.
     pub sync_wait: Duration,
-    /// Longest request body, in bytes.
+    /// Maximum request body, in bytes.
     pub body_bytes_max: usize,
     /// How long a client may take to send the headers of a request.
     pub headers_within: Duration,
     /// How long a client may take to send the body of a request.
     pub body_within: Duration,
-    /// How many operations one process runs at a time, for each platform.
+    /// Maximum operations that one process runs at a time, for each platform.
     pub workers: usize,
-    /// The name of this host, where what operations begin can be found on the host that began it only, and
-    /// several hosts share a store. Operations that are accepted here are then carried out here; those of a
-    /// host that is gone wait for it, or for an operator who abandons them.
+    /// Name of this host; set it if several hosts share a store and the effects of an operation can be found
+    /// only on the host that began it. Operations accepted here then run here; those of a host that is gone
+    /// wait for it, or for an operator who abandons them.
     pub host: Option<String>,
     /// How long a lease lasts without renewal.
     pub lease: Duration,
@@ -36,10 +38,10 @@ pub struct Settings {
     pub audit_kept: Duration,
     /// How long a shut-down may take: first requests are answered, then running operations end.
     pub drain: Duration,
-    /// How long the broker goes on accepting after it said that it is draining, so that whoever sends
-    /// it requests can notice.
+    /// How long the broker goes on accepting after it announced its drain, so that clients and load
+    /// balancers can notice.
     pub drain_notice: Duration,
-    /// What is taken from outside.
+    /// Limits of connections and requests.
     pub limits: Limits,
     /// Unknown instances and the clean-up of their operations.
     pub instances: KindSettings,
@@ -71,7 +73,27 @@ impl Default for Settings {
     }
 }
 
-/// What a missing version header is answered with.
+impl Settings {
+    /// The part that the server needs.
+    pub(crate) fn server(&self) -> ServerSettings {
+        ServerSettings {
+            headers_within: self.headers_within,
+            drain: self.drain,
+            drain_notice: self.drain_notice,
+            limits: self.limits.clone(),
+        }
+    }
+
+    /// The limits of a request body.
+    pub(crate) fn body_limits(&self) -> BodyLimits {
+        BodyLimits {
+            bytes_max: self.body_bytes_max,
+            within: self.body_within,
+        }
+    }
+}
+
+/// Response to a missing version header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingVersion {
     /// 400, as the specification says since 2.16.
@@ -80,7 +102,7 @@ pub enum MissingVersion {
     PreconditionFailed,
 }
 
-/// What a poll of a finished asynchronous delete is answered with, while its operation is kept.
+/// Response to a poll of a finished asynchronous delete, while its operation is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletedPoll {
     /// 200 `succeeded`; 410 once the operation is cleaned up.

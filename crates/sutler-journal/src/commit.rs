@@ -148,7 +148,7 @@ pub enum Write {
 
 /// Which part of a commit did not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum StaleItem {
     /// The n-th expectation.
     Expect(usize),
     /// The n-th write.
@@ -160,7 +160,7 @@ pub enum Which {
 pub enum CommitError {
     /// Somebody wrote in between; nothing was written. Read again and decide again.
     #[error("a newer write came first ({0:?})")]
-    Stale(Which),
+    Stale(StaleItem),
     /// Nothing was written, and nothing will be.
     #[error("the store did not take the write")]
     NotWritten(#[source] StoreError),
@@ -171,7 +171,7 @@ pub enum CommitError {
 
 /// A commit that no store would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TooLarge {
+pub enum CommitSizeError {
     /// Too many writes.
     #[error("a commit has at most {WRITES_MAX} writes, not {0}")]
     Writes(usize),
@@ -316,12 +316,12 @@ impl Commit {
     ///
     /// A document is put or removed at most once, and an operation is started, imported, advanced
     /// or resealed at most once. `Cancel`, `Wake` and `Unpin` may go with any of these.
-    pub fn check(&self) -> Result<(), TooLarge> {
+    pub fn check(&self) -> Result<(), CommitSizeError> {
         if self.writes.len() > WRITES_MAX {
-            return Err(TooLarge::Writes(self.writes.len()));
+            return Err(CommitSizeError::Writes(self.writes.len()));
         }
         if self.expects.len() > EXPECTS_MAX {
-            return Err(TooLarge::Expects(self.expects.len()));
+            return Err(CommitSizeError::Expects(self.expects.len()));
         }
         let mut bytes = 0;
         let mut documents = BTreeSet::new();
@@ -337,17 +337,17 @@ impl Commit {
                 Write::Cancel(_) | Write::Wake(_) | Write::Unpin(_) => true,
             };
             if !first {
-                return Err(TooLarge::Contending(n));
+                return Err(CommitSizeError::Contending(n));
             }
             bytes += bytes_of(write);
             if let Write::Put { terms, .. } = write
                 && (terms.len() > TERMS_MAX || terms.iter().any(|term| term.value.len() > 512))
             {
-                return Err(TooLarge::Terms);
+                return Err(CommitSizeError::Terms);
             }
         }
         if bytes > BYTES_MAX {
-            return Err(TooLarge::Bytes(bytes));
+            return Err(CommitSizeError::Bytes(bytes));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A store's tests implement [`Candidate`] and say `sutler_journal::store_conformance!(MyCandidate::fresh())`;
 //! that makes one test of every behaviour. There is no filter: a store that fails one case is not
 //! a store. The cases only demand what the contract in `store.rs` says, so they hold for a process's
-//! own memory as for a cluster. Read `cases.rs` for the list, then any file named there; `scene.rs`
+//! own memory as for a cluster. Read `cases.rs` for the list, then any file named there; `fixture.rs`
 //! is the vocabulary in which they are written. Not here: how fast a store is.
 
 pub mod claims;
@@ -24,16 +24,16 @@ pub mod restarts;
 pub mod sweeps;
 pub mod volume;
 
-mod blows;
 mod cases;
+mod fault_injection;
+mod fixture;
 mod history_model;
-mod scene;
-mod tapped;
-mod wire;
+mod intercepting_store;
+mod unreliable_store;
 
-pub use blows::hold_under_blows;
-pub use tapped::{Call, Fate, Tapped};
-pub use wire::Wire;
+pub use fault_injection::check_under_faults;
+pub use intercepting_store::{Call, Intercept, InterceptingStore};
+pub use unreliable_store::UnreliableStore;
 
 use crate::commit::{Commit, CommitError};
 use crate::store::Store;
@@ -57,14 +57,14 @@ pub trait Candidate: Send + Sync {
     async fn reopen(&self) -> Arc<dyn Store>;
 
     /// Breaks the connection under the next commit, at this point of it. A store without a
-    /// connection puts a [`Wire`] between itself and the suite, or better breaks its own disk.
+    /// connection puts a [`UnreliableStore`] between itself and the suite, or better breaks its own disk.
     async fn cut(&self, cut: Cut);
 
     /// Begins a commit that waits at the last moment before it becomes visible: with whatever
     /// place in the order it gets, and nothing acknowledged. A server does this with an open
     /// transaction. Other commits must get through meanwhile, so a store with a single writer
     /// holds the commit back before it takes the writer.
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled>;
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit>;
 }
 
 /// Where in a commit the connection breaks.
@@ -80,7 +80,7 @@ pub enum Cut {
 
 /// A commit under way.
 #[async_trait]
-pub trait Stalled: Send {
+pub trait StalledCommit: Send {
     /// Lets it end, and tells how.
     async fn finish(self: Box<Self>) -> Result<(), CommitError>;
 }

@@ -4,25 +4,26 @@
 //! little is left; when the source stands still, the copy is finished: the rest is copied, and both stores
 //! are read whole and compared. Where a copy stands is a document of the target that goes with the data
 //! in every commit (`copy/marker.rs`), so it goes on after any interruption. Bodies stay sealed: no key
-//! is needed. Why it is made so: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/follow.rs`,
+//! is needed. Why it is made so: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/catch_up.rs`,
 //! `copy/finish.rs`, in this order. Not here: what the contents mean, and whether they
 //! make sense (`examine.rs`).
 
-mod batch;
+mod batch_writer;
 mod bulk;
+mod catch_up;
 mod compare;
 mod finish;
-mod follow;
 mod marker;
-mod mend;
-mod whole;
+mod operation_with_log;
+mod repair;
 
 use crate::key::Key;
 use crate::operation::OperationId;
 use crate::query::{Cursor, OperationFilter, OperationList};
 use crate::store::{Store, StoreError};
-use batch::Pen;
-use marker::{Marker, Place};
+use batch_writer::BatchWriter;
+use catch_up::CatchUp;
+use marker::{CopyPosition, Marker};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -111,7 +112,7 @@ impl CopyError {
 
 /// What a copy is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Step {
+pub enum CopyStep {
     /// Looking where the feed ends, before anything is copied.
     #[default]
     Beginning,
@@ -127,9 +128,9 @@ pub enum Step {
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct CopyProgress {
     /// What it does.
-    pub step: Step,
+    pub step: CopyStep,
     /// Documents copied so far, those of earlier runs too.
     pub documents: u64,
     /// Operations copied so far, those of earlier runs too.
@@ -142,7 +143,7 @@ pub struct Progress {
 
 /// A copy that is finished: both stores held the same when it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct CopyReport {
     /// Documents in each.
     pub documents: u64,
     /// Operations in each.
@@ -152,12 +153,12 @@ pub struct Finished {
 }
 
 /// A copy that was begun.
-pub struct Copying {
+pub struct StoreCopy {
     source: Arc<dyn Store>,
     target: Arc<dyn Store>,
-    pen: Pen,
-    progress: watch::Sender<Progress>,
-    finished: Option<Finished>,
+    writer: BatchWriter,
+    progress: watch::Sender<CopyProgress>,
+    finished: Option<CopyReport>,
 }
 
 /// Whether a document is the marker of a copy, and none of the store's own.
@@ -175,7 +176,7 @@ pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
     Ok(marker.is_some_and(|marker| !marker.is_ok_and(|it| it.is_finished())))
 }
 
-impl Copying {
+impl StoreCopy {
     /// Begins a copy, or goes on with one. `name` says which store the source is, without secrets.
     ///
     /// # Errors
@@ -188,14 +189,17 @@ impl Copying {
         let at_target = CopyError::of(Side::Target);
         let progress = watch::Sender::default();
         let found = target.get(&marker::key()).await.map_err(&at_target)?;
-        let (pen, finished) = match found {
+        let (writer, finished) = match found {
             Some(document) => {
                 let marker = Marker::read(&document.body)?;
                 if marker.source != name {
                     return Err(CopyError::OtherSource(marker.source));
                 }
                 let finished = marker.finished();
-                (Pen::over(&target, document.version, marker), finished)
+                (
+                    BatchWriter::over(&target, document.version, marker),
+                    finished,
+                )
             }
             None => {
                 if !is_empty(&*target).await.map_err(&at_target)? {
@@ -204,27 +208,27 @@ impl Copying {
                 let feed = end_of_feed(&*source).await;
                 let feed = feed.map_err(CopyError::of(Side::Source))?;
                 let marker = Marker::new(name, feed.0);
-                (Pen::first(&target, marker).await?, None)
+                (BatchWriter::first(&target, marker).await?, None)
             }
         };
         let copying = Self {
             source,
             target,
-            pen,
+            writer,
             progress,
             finished,
         };
-        copying.tell(Step::Beginning);
+        copying.tell(CopyStep::Beginning);
         Ok(copying)
     }
 
     /// Where it stands, as it moves.
-    pub fn progress(&self) -> watch::Receiver<Progress> {
+    pub fn progress(&self) -> watch::Receiver<CopyProgress> {
         self.progress.subscribe()
     }
 
     /// The result, if this copy was finished before.
-    pub fn finished(&self) -> Option<&Finished> {
+    pub fn finished(&self) -> Option<&CopyReport> {
         self.finished.as_ref()
     }
 
@@ -234,21 +238,21 @@ impl Copying {
     /// See [`CopyError`]; whatever it is, what was copied stays, and the next call goes on.
     pub async fn catch_up(&mut self) -> Result<(), CopyError> {
         loop {
-            match self.pen.marker.place.clone() {
-                Place::Documents { from } => self.copy_documents(from.0).await?,
-                Place::Operations { before } => self.copy_operations(before).await?,
-                Place::Following => match self.follow(NEARLY).await? {
-                    follow::Reached::TheEnd => return Ok(()),
+            match self.writer.marker.place.clone() {
+                CopyPosition::Documents { from } => self.copy_documents(from.0).await?,
+                CopyPosition::Operations { before } => self.copy_operations(before).await?,
+                CopyPosition::Following => match self.follow(NEARLY).await? {
+                    CatchUp::TheEnd => return Ok(()),
                     // The feed forgot what was not read yet: everything is looked at again.
-                    follow::Reached::AGap => {}
+                    CatchUp::AGap => {}
                 },
-                Place::Finished { .. } => return Ok(()),
+                CopyPosition::Finished { .. } => return Ok(()),
             }
         }
     }
 
-    fn tell(&self, step: Step) {
-        let marker = &self.pen.marker;
+    fn tell(&self, step: CopyStep) {
+        let marker = &self.writer.marker;
         self.progress.send_modify(|progress| {
             progress.step = step;
             progress.documents = marker.documents;
@@ -258,7 +262,7 @@ impl Copying {
 }
 
 async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
-    let documents = store.filed(&[], 1).await?;
+    let documents = store.scan_documents(&[], 1).await?;
     let operations = store.operations(&every(None, 1)).await?;
     Ok(documents.is_empty() && operations.is_empty())
 }

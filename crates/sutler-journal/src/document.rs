@@ -55,14 +55,14 @@ pub struct Document {
 
 /// A document with what it can be listed by; for those who copy or examine a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filed {
+pub struct IndexedDocument {
     /// The document.
     pub document: Document,
     /// By name, then value, each once: whoever wrote them may have given them otherwise.
     pub terms: Vec<Term>,
 }
 
-impl Filed {
+impl IndexedDocument {
     /// Puts terms into the one order in which they are told.
     pub fn new(document: Document, mut terms: Vec<Term>) -> Self {
         terms.sort_unstable();

@@ -2,13 +2,13 @@
 //!
 //! It knows queues, leases, fences and time, and nothing of what an operation means: that is the
 //! [`Executor`]'s. Any number of engines share the work through one store. Read `engine/run.rs` for
-//! what an executor is given, `engine/work.rs` for the loops.
+//! what an executor is given, `engine/loops.rs` for the loops.
 
+mod loops;
 mod run;
-mod work;
 
-pub use run::{Lost, Run, Stopped, Unwritten};
-pub use work::catch_panic;
+pub use loops::catch_panic;
+pub use run::{CommitAborted, CommitRejected, Lost, Run};
 
 use crate::operation::{Fence, Operation, OperationId, Queue, WorkerId};
 use crate::store::Store;
@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 /// How an execution left its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunResult {
     /// The executor committed the operation's end.
     Finished,
     /// Nothing more to do until then; the operation gives up its worker.
@@ -43,8 +43,8 @@ pub trait Executor: Send + Sync + 'static {
     /// # Assumptions
     /// It may be called again for the same operation after a crash, with the progress committed so
     /// far. It looks at [`Run::cancelled`], and commits the end through [`Run::commit`] before it
-    /// answers `Finished`.
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost>;
+    /// answers `RunCompletion`.
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 
     /// Ends an operation that was taken over too often without progress: as failed, visibly.
     async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost>;
@@ -96,9 +96,9 @@ impl Default for EngineSettings {
 
 /// Tells when an operation that ran here has ended, one way or another.
 #[derive(Clone, Debug)]
-pub struct Finished(CancellationToken);
+pub struct RunCompletion(CancellationToken);
 
-impl Finished {
+impl RunCompletion {
     /// Waits for it.
     pub async fn wait(&self) {
         self.0.cancelled().await;
@@ -116,14 +116,14 @@ impl Permit {
     }
 }
 
-struct Running {
+struct RunHandle {
     fence: Fence,
     cancel: CancellationToken,
     lost: CancellationToken,
     finished: CancellationToken,
 }
 
-struct Lane {
+struct QueueSlots {
     queue: Queue,
     permits: Arc<Semaphore>,
     limit: usize,
@@ -133,9 +133,9 @@ struct Inner {
     store: Arc<dyn Store>,
     executor: Arc<dyn Executor>,
     settings: EngineSettings,
-    lanes: Vec<Lane>,
+    queues: Vec<QueueSlots>,
     incarnation: Mutex<Incarnation>,
-    running: Mutex<HashMap<OperationId, Running>>,
+    running: Mutex<HashMap<OperationId, RunHandle>>,
     /// When to look for work next, if sooner than the timer says.
     look_at: Mutex<Option<Instant>>,
     look: Notify,
@@ -169,14 +169,14 @@ impl Engine {
         executor: Arc<dyn Executor>,
         settings: EngineSettings,
     ) -> Result<Self, crate::store::LeaseError> {
-        let lanes = settings.queues.iter().map(Lane::new).collect();
+        let queues = settings.queues.iter().map(QueueSlots::new).collect();
         let worker = WorkerId::fresh();
         store.renew(worker, settings.lease).await?;
         let engine = Self(Arc::new(Inner {
             store,
             executor,
             settings,
-            lanes,
+            queues,
             incarnation: Mutex::new(Incarnation {
                 worker,
                 lost: CancellationToken::new(),
@@ -190,7 +190,7 @@ impl Engine {
             tasks: TaskTracker::new(),
             loops: TaskTracker::new(),
         }));
-        work::spawn_loops(&engine);
+        loops::spawn_loops(&engine);
         Ok(engine)
     }
 
@@ -204,26 +204,26 @@ impl Engine {
         if self.0.stopping.is_cancelled() || self.is_paused() {
             return None;
         }
-        let lane = self.0.lanes.iter().find(|lane| lane.queue == *queue)?;
-        lane.permits.clone().try_acquire_owned().ok().map(Permit)
+        let slots = self.0.queues.iter().find(|slots| slots.queue == *queue)?;
+        slots.permits.clone().try_acquire_owned().ok().map(Permit)
     }
 
     /// Runs an operation that a commit just claimed for this engine. Without a permit it does not
     /// count against its queue: somebody waits for it.
-    pub fn adopt(&self, operation: Operation, permit: Option<Permit>) -> Finished {
-        work::spawn_run(self, operation, permit)
+    pub fn run_claimed(&self, operation: Operation, permit: Option<Permit>) -> RunCompletion {
+        loops::spawn_run(self, operation, permit)
     }
 
     /// Tells when an operation that runs here ends; `None` if it does not run here.
-    pub fn finished(&self, id: OperationId) -> Option<Finished> {
+    pub fn finished(&self, id: OperationId) -> Option<RunCompletion> {
         let running = self.0.running();
         running
             .get(&id)
-            .map(|entry| Finished(entry.finished.clone()))
+            .map(|entry| RunCompletion(entry.finished.clone()))
     }
 
     /// Passes a committed cancellation on without waiting for the next renewal.
-    pub fn cancel_hint(&self, id: OperationId) {
+    pub fn notify_cancelled(&self, id: OperationId) {
         if let Some(entry) = self.0.running().get(&id) {
             entry.cancel.cancel();
         }
@@ -231,7 +231,7 @@ impl Engine {
 
     /// Drops the run of an operation that a commit has ended over its head: it could write nothing
     /// any more, so there is nothing to wait for.
-    pub fn drop_hint(&self, id: OperationId) {
+    pub fn notify_ended(&self, id: OperationId) {
         if let Some(entry) = self.0.running().get(&id) {
             entry.cancel.cancel();
             entry.lost.cancel();
@@ -239,7 +239,7 @@ impl Engine {
     }
 
     /// How many operations run here.
-    pub fn running(&self) -> usize {
+    pub fn operations_running(&self) -> usize {
         self.0.running().len()
     }
 
@@ -249,7 +249,7 @@ impl Engine {
     }
 
     /// Looks for work now.
-    pub fn look(&self) {
+    pub fn poll_now(&self) {
         self.0.look.notify_one();
     }
 
@@ -261,7 +261,7 @@ impl Engine {
     /// Claims again.
     pub fn resume(&self) {
         self.0.paused.store(false, Ordering::SeqCst);
-        self.look();
+        self.poll_now();
     }
 
     /// Whether it claims nothing at present.
@@ -288,7 +288,10 @@ impl Engine {
             .await
             .is_err()
         {
-            tracing::warn!(left = self.running(), "giving unfinished operations back");
+            tracing::warn!(
+                left = self.operations_running(),
+                "giving unfinished operations back"
+            );
         }
         inner.stopped.cancel();
         inner.incarnation().lost.cancel();
@@ -303,7 +306,7 @@ impl Engine {
     }
 }
 
-impl Lane {
+impl QueueSlots {
     fn new(settings: &QueueSettings) -> Self {
         Self {
             queue: settings.queue.clone(),
@@ -329,7 +332,7 @@ impl Inner {
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<OperationId, Running>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<OperationId, RunHandle>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

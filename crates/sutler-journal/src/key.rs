@@ -18,7 +18,7 @@ const SEPARATOR: u8 = 0;
 
 /// Why something is no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidKey {
+pub enum KeyError {
     /// A part is empty.
     #[error("the {0} must not be empty")]
     Empty(&'static str),
@@ -49,7 +49,7 @@ pub struct Realm(String);
 
 impl Realm {
     /// Checks and takes a realm's name.
-    pub fn new(name: impl Into<String>) -> Result<Self, InvalidKey> {
+    pub fn new(name: impl Into<String>) -> Result<Self, KeyError> {
         let name = name.into();
         check_part("realm", name.as_bytes(), REALM_BYTES_MAX)?;
         Ok(Self(name))
@@ -93,9 +93,9 @@ pub struct Key(Box<[u8]>);
 
 impl Key {
     /// Builds a key; a binding's ids are its instance's and its own, in that order.
-    pub fn new(realm: &Realm, kind: Kind, ids: &[&str]) -> Result<Self, InvalidKey> {
+    pub fn new(realm: &Realm, kind: Kind, ids: &[&str]) -> Result<Self, KeyError> {
         if ids.is_empty() || ids.len() > IDS_MAX {
-            return Err(InvalidKey::IdCount(ids.len()));
+            return Err(KeyError::IdCount(ids.len()));
         }
         let mut bytes = Self::prefix(realm, kind, ids)?;
         bytes.pop();
@@ -103,7 +103,7 @@ impl Key {
     }
 
     /// The bytes every key below (realm, kind, ids…) begins with; for lists.
-    pub fn prefix(realm: &Realm, kind: Kind, ids: &[&str]) -> Result<Vec<u8>, InvalidKey> {
+    pub fn prefix(realm: &Realm, kind: Kind, ids: &[&str]) -> Result<Vec<u8>, KeyError> {
         let mut bytes = Vec::with_capacity(96);
         for part in [realm.as_str(), kind.as_str()] {
             bytes.extend_from_slice(part.as_bytes());
@@ -118,7 +118,7 @@ impl Key {
     }
 
     /// Takes back what [`Key::as_bytes`] gave; for stores.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidKey> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         let parts: Vec<&[u8]> = bytes.split(|byte| *byte == SEPARATOR).collect();
         let well_formed = (3..=2 + IDS_MAX).contains(&parts.len())
             && parts
@@ -126,7 +126,7 @@ impl Key {
                 .all(|part| !part.is_empty() && part.len() <= ID_BYTES_MAX)
             && std::str::from_utf8(bytes).is_ok();
         if !well_formed {
-            return Err(InvalidKey::Encoding);
+            return Err(KeyError::Encoding);
         }
         Ok(Self(bytes.into()))
     }
@@ -172,26 +172,26 @@ impl fmt::Debug for Key {
     }
 }
 
-fn check_part(part: &'static str, bytes: &[u8], max: usize) -> Result<(), InvalidKey> {
+fn check_part(part: &'static str, bytes: &[u8], max: usize) -> Result<(), KeyError> {
     if bytes.is_empty() {
-        return Err(InvalidKey::Empty(part));
+        return Err(KeyError::Empty(part));
     }
     if bytes.len() > max {
-        return Err(InvalidKey::TooLong {
+        return Err(KeyError::TooLong {
             part,
             bytes: bytes.len(),
             max,
         });
     }
     if bytes.contains(&SEPARATOR) {
-        return Err(InvalidKey::Nul(part));
+        return Err(KeyError::Nul(part));
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{InvalidKey, Key, Kind, Realm};
+    use super::{Key, KeyError, Kind, Realm};
 
     const BINDING: Kind = Kind::new("binding");
 
@@ -223,20 +223,17 @@ mod tests {
         let long = "x".repeat(513);
         assert_eq!(
             Key::new(&realm(), BINDING, &[""]),
-            Err(InvalidKey::Empty("id"))
+            Err(KeyError::Empty("id"))
         );
         assert_eq!(
             Key::new(&realm(), BINDING, &["a\0b"]),
-            Err(InvalidKey::Nul("id"))
+            Err(KeyError::Nul("id"))
         );
         assert!(matches!(
             Key::new(&realm(), BINDING, &[&long]),
-            Err(InvalidKey::TooLong { .. })
+            Err(KeyError::TooLong { .. })
         ));
-        assert_eq!(
-            Key::new(&realm(), BINDING, &[]),
-            Err(InvalidKey::IdCount(0))
-        );
-        assert_eq!(Key::from_bytes(b"no separators"), Err(InvalidKey::Encoding));
+        assert_eq!(Key::new(&realm(), BINDING, &[]), Err(KeyError::IdCount(0)));
+        assert_eq!(Key::from_bytes(b"no separators"), Err(KeyError::Encoding));
     }
 }

@@ -7,43 +7,43 @@
 
 mod clock;
 mod commit;
+mod commit_retry;
 pub mod conformance;
 pub mod copy;
 mod document;
 mod engine;
-pub mod examine;
+pub mod inspect;
 mod key;
 mod key_file;
-pub mod measure;
 mod memory;
-mod observed;
+mod metered;
+pub mod metrics;
 mod operation;
 mod query;
 mod seal;
-mod settle;
 mod store;
 
 pub use clock::{Clock, ManualClock, StoreTime, SystemClock};
 pub use commit::{
-    BYTES_MAX, Commit, CommitError, CommitId, Due, EXPECTS_MAX, Expect, NewOperation, Next, Start,
-    TooLarge, WRITES_MAX, Which, Write,
+    BYTES_MAX, Commit, CommitError, CommitId, CommitSizeError, Due, EXPECTS_MAX, Expect,
+    NewOperation, Next, StaleItem, Start, WRITES_MAX, Write,
 };
-pub use document::{Document, Filed, TERMS_MAX, Term, Version};
+pub use commit_retry::commit_until_known;
+pub use document::{Document, IndexedDocument, TERMS_MAX, Term, Version};
 pub use engine::{
-    Ended, Engine, EngineSettings, Executor, Finished, Lost, Permit, QueueSettings, Run, Stopped,
-    Unwritten, catch_panic,
+    CommitAborted, CommitRejected, Engine, EngineSettings, Executor, Lost, Permit, QueueSettings,
+    Run, RunCompletion, RunResult, catch_panic,
 };
-pub use key::{ID_BYTES_MAX, InvalidKey, Key, Kind, Realm};
+pub use key::{ID_BYTES_MAX, Key, KeyError, Kind, Realm};
 pub use key_file::KeyFileError;
 pub use memory::MemoryStore;
-pub use observed::ObservedStore;
+pub use metered::MeteredStore;
 pub use operation::{
-    Fence, Operation, OperationId, OperationRow, Outcome, Polled, Queue, State, WorkerId,
+    Fence, Operation, OperationId, OperationRow, Outcome, PolledOperation, Queue, State, WorkerId,
 };
 pub use query::{
     Change, Changes, Cursor, Layout, List, LogChunk, OperationFilter, OperationList, Page,
-    Position, QueueStats, Renewal, Stats, Subject, Survey, Sweep,
+    Position, QueueStats, Renewal, Stats, StoreInfo, Subject, Sweep,
 };
-pub use seal::{KeyId, KeyRing, KeyRingError, Place, SealError, SealedWith};
-pub use settle::settle;
+pub use seal::{KeyId, KeyRing, KeyRingError, SealContext, SealError, SealedWith};
 pub use store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError};

@@ -1,36 +1,37 @@
 //! The store that keeps everything in this process: for trying things out, and for tests.
 //!
 //! A real store, not a stand-in: it passes the same suite as the databases, and differs from them
-//! only in that its memory ends with the process. One lock guards one plain [`Ledger`]; nothing
-//! waits while holding it. Read `memory/ledger.rs` next for what is kept, `memory/apply.rs` for what
+//! only in that its memory ends with the process. One lock guards one plain [`Tables`]; nothing
+//! waits while holding it. Read `memory/tables.rs` next for what is kept, `memory/apply.rs` for what
 //! a commit does to it.
 
 mod apply;
 mod feed;
 mod leases;
-mod ledger;
 mod lists;
+mod tables;
 
 use crate::clock::{Clock, StoreTime, SystemClock};
 use crate::commit::{Commit, CommitError};
-use crate::document::{Document, Filed};
+use crate::document::{Document, IndexedDocument};
 use crate::key::Key;
-use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
+use crate::operation::{Operation, OperationId, OperationRow, PolledOperation, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, StoreInfo,
+    Sweep,
 };
 use crate::store::{LeaseError, Store, StoreError};
 use async_trait::async_trait;
 use bytes::Bytes;
-use ledger::Ledger;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use tables::Tables;
 use tokio::sync::watch;
 
 /// A store in memory. Cheap to make; gone with the process.
 pub struct MemoryStore {
-    ledger: Mutex<Ledger>,
+    tables: Mutex<Tables>,
     clock: Arc<dyn Clock>,
     hints: watch::Sender<u64>,
 }
@@ -45,17 +46,17 @@ impl MemoryStore {
     /// An empty store that goes by this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
-            ledger: Mutex::new(Ledger::default()),
+            tables: Mutex::new(Tables::default()),
             clock,
             hints: watch::Sender::new(0),
         }
     }
 
-    /// The ledger and the time at which it was locked: read after the lock, so that what is
+    /// The tables and the time at which it was locked: read after the lock, so that what is
     /// recorded later is never dated earlier.
-    fn lock(&self) -> Result<(MutexGuard<'_, Ledger>, StoreTime), StoreError> {
-        match self.ledger.lock() {
-            Ok(ledger) => Ok((ledger, self.clock.now())),
+    fn lock(&self) -> Result<(MutexGuard<'_, Tables>, StoreTime), StoreError> {
+        match self.tables.lock() {
+            Ok(tables) => Ok((tables, self.clock.now())),
             // A panic may have left half a commit behind: no answer is better than a wrong one.
             Err(_) => Err(StoreError::new(
                 "the memory store was left in the middle of a change and answers no more",
@@ -87,12 +88,12 @@ impl Store for MemoryStore {
             CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
         })?;
         let claimable = {
-            let (mut ledger, now) = self.lock().map_err(CommitError::NotWritten)?;
-            if ledger.feed.remembers(commit.id()) {
+            let (mut tables, now) = self.lock().map_err(CommitError::NotWritten)?;
+            if tables.feed.remembers(commit.id()) {
                 return Ok(());
             }
-            ledger.verify(commit, now).map_err(CommitError::Stale)?;
-            ledger.apply(commit, now)
+            tables.verify(commit, now).map_err(CommitError::Stale)?;
+            tables.apply(commit, now)
         };
         if claimable {
             self.hint();
@@ -101,23 +102,29 @@ impl Store for MemoryStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        let (ledger, _) = self.lock()?;
-        Ok(ledger.document(key).cloned())
+        let (tables, _) = self.lock()?;
+        Ok(tables.document(key).cloned())
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        let (ledger, _) = self.lock()?;
-        Ok(ledger.operation(id).cloned())
+        let (tables, _) = self.lock()?;
+        Ok(tables.operation(id).cloned())
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
-        let (ledger, _) = self.lock()?;
-        let row = ledger.operation(id).map(|operation| &operation.row);
-        Ok(row.filter(|row| row.lane == *lane).map(|row| Polled {
-            state: row.state,
-            verb: row.verb.clone(),
-            detail: row.detail.clone(),
-        }))
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
+        let (tables, _) = self.lock()?;
+        let row = tables.operation(id).map(|operation| &operation.row);
+        Ok(row
+            .filter(|row| row.lane == *lane)
+            .map(|row| PolledOperation {
+                state: row.state,
+                verb: row.verb.clone(),
+                detail: row.detail.clone(),
+            }))
     }
 
     async fn list(
@@ -126,23 +133,27 @@ impl Store for MemoryStore {
         after: Option<&Position>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        let (ledger, _) = self.lock()?;
-        Ok(ledger.list(list, after, limit))
+        let (tables, _) = self.lock()?;
+        Ok(tables.list(list, after, limit))
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
-        let (ledger, _) = self.lock()?;
-        Ok(ledger.filed(from, limit))
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        let (tables, _) = self.lock()?;
+        Ok(tables.scan_documents(from, limit))
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
-        let (ledger, _) = self.lock()?;
-        Ok(ledger.list_operations(list))
+        let (tables, _) = self.lock()?;
+        Ok(tables.list_operations(list))
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        let (mut ledger, now) = self.lock()?;
-        ledger.renew(worker, ttl, now).ok_or(LeaseError::Lost)
+        let (mut tables, now) = self.lock()?;
+        tables.renew(worker, ttl, now).ok_or(LeaseError::Lost)
     }
 
     async fn claim(
@@ -150,14 +161,14 @@ impl Store for MemoryStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        let (mut ledger, now) = self.lock()?;
-        ledger.claim(worker, queues, now).ok_or(LeaseError::Lost)
+        let (mut tables, now) = self.lock()?;
+        tables.claim(worker, queues, now).ok_or(LeaseError::Lost)
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
         let claimable = {
-            let (mut ledger, now) = self.lock()?;
-            ledger.release(worker, now)
+            let (mut tables, now) = self.lock()?;
+            tables.release(worker, now)
         };
         if claimable {
             self.hint();
@@ -166,8 +177,8 @@ impl Store for MemoryStore {
     }
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        let (ledger, _) = self.lock()?;
-        ledger.feed.after(after, limit)
+        let (tables, _) = self.lock()?;
+        tables.feed.after(after, limit)
     }
 
     fn hints(&self) -> watch::Receiver<u64> {
@@ -175,18 +186,18 @@ impl Store for MemoryStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
-        let (mut ledger, _) = self.lock()?;
-        Ok(ledger.sweep(sweep))
+        let (mut tables, _) = self.lock()?;
+        Ok(tables.sweep(sweep))
     }
 
     async fn stats(&self) -> Result<Stats, StoreError> {
-        let (ledger, _) = self.lock()?;
-        Ok(ledger.stats())
+        let (tables, _) = self.lock()?;
+        Ok(tables.stats())
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
-        let (ledger, now) = self.lock()?;
-        Ok(ledger.survey(now))
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        let (tables, now) = self.lock()?;
+        Ok(tables.info(now))
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
@@ -194,8 +205,8 @@ impl Store for MemoryStore {
     }
 
     async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
-        let (mut ledger, _) = self.lock()?;
-        ledger.append_log(operation, text);
+        let (mut tables, _) = self.lock()?;
+        tables.append_log(operation, text);
         Ok(())
     }
 
@@ -205,7 +216,7 @@ impl Store for MemoryStore {
         from: u32,
         limit: usize,
     ) -> Result<Vec<LogChunk>, StoreError> {
-        let (ledger, _) = self.lock()?;
-        Ok(ledger.read_log(operation, from, limit))
+        let (tables, _) = self.lock()?;
+        Ok(tables.read_log(operation, from, limit))
     }
 }

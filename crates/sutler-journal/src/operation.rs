@@ -143,7 +143,7 @@ pub struct OperationRow {
 
 /// What a poll reads: one small row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Polled {
+pub struct PolledOperation {
     /// How far it is.
     pub state: State,
     /// What it does.

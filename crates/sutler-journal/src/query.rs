@@ -201,7 +201,7 @@ pub struct Layout {
 
 /// What a store tells about itself, for operators. Apart from the layout, of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub struct StoreInfo {
     /// How it is laid out.
     pub layout: Layout,
     /// Documents in it.

@@ -37,7 +37,7 @@ impl KeyId {
 
 /// Where a sealed text stands. Part of what is authenticated.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum SealContext<'a> {
     /// The body of a document.
     Document(&'a Key),
     /// What was asked.
@@ -53,7 +53,7 @@ pub enum Place<'a> {
 /// Purposes, each with a key of its own derived from the ring's.
 const PURPOSES: [&str; 5] = ["document", "request", "progress", "detail", "log"];
 
-impl Place<'_> {
+impl SealContext<'_> {
     fn purpose(self) -> usize {
         match self {
             Self::Document(_) => 0,
@@ -178,7 +178,7 @@ impl KeyRing {
     }
 
     /// Seals a text for its place.
-    pub fn seal(&self, place: Place<'_>, plain: &[u8]) -> Bytes {
+    pub fn seal(&self, place: SealContext<'_>, plain: &[u8]) -> Bytes {
         let key = &self.0[0];
         let id = key.id.0.as_bytes();
         let nonce: [u8; NONCE_LEN] = random();
@@ -204,7 +204,7 @@ impl KeyRing {
     /// Opens what was sealed for this place.
     pub fn open(
         &self,
-        place: Place<'_>,
+        place: SealContext<'_>,
         sealed: &[u8],
     ) -> Result<(Vec<u8>, SealedWith), SealError> {
         let [LAYOUT, id_len, rest @ ..] = sealed else {
@@ -277,7 +277,7 @@ fn random<const N: usize>() -> [u8; N] {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyRing, KeyRingError, Place, SealError, SealedWith};
+    use super::{KeyRing, KeyRingError, SealContext, SealError, SealedWith};
     use crate::key::{Key, Kind, Realm};
     use crate::operation::OperationId;
 
@@ -289,15 +289,15 @@ mod tests {
     fn what_is_sealed_opens_at_its_place_only() {
         let ring = KeyRing::ephemeral();
         let (here, there) = (place("a"), place("b"));
-        let sealed = ring.seal(Place::Document(&here), b"a secret");
+        let sealed = ring.seal(SealContext::Document(&here), b"a secret");
         assert!(!sealed.windows(8).any(|window| window == b"a secret"));
-        let opened = ring.open(Place::Document(&here), &sealed);
+        let opened = ring.open(SealContext::Document(&here), &sealed);
         assert_eq!(opened, Ok((b"a secret".to_vec(), SealedWith::Current)));
         assert_eq!(
-            ring.open(Place::Document(&there), &sealed),
+            ring.open(SealContext::Document(&there), &sealed),
             Err(SealError::Broken)
         );
-        let elsewhere = Place::Request(OperationId::fresh());
+        let elsewhere = SealContext::Request(OperationId::fresh());
         assert_eq!(ring.open(elsewhere, &sealed), Err(SealError::Broken));
     }
 
@@ -307,13 +307,13 @@ mod tests {
         let before = KeyRing::parse(&old).unwrap();
         let after = KeyRing::parse(&format!("# current\n{}\n{}", *new, *old)).unwrap();
         let key = place("a");
-        let sealed = before.seal(Place::Document(&key), b"x");
+        let sealed = before.seal(SealContext::Document(&key), b"x");
         assert_eq!(
-            after.open(Place::Document(&key), &sealed),
+            after.open(SealContext::Document(&key), &sealed),
             Ok((b"x".to_vec(), SealedWith::Older))
         );
         let without = KeyRing::parse(&new).unwrap();
-        let refused = without.open(Place::Document(&key), &sealed);
+        let refused = without.open(SealContext::Document(&key), &sealed);
         assert_eq!(refused, Err(SealError::UnknownKey("2025".to_owned())));
     }
 
@@ -321,16 +321,17 @@ mod tests {
     fn altered_and_foreign_bytes_never_open() {
         let ring = KeyRing::ephemeral();
         let key = place("a");
-        let sealed = ring.seal(Place::Document(&key), b"text");
+        let sealed = ring.seal(SealContext::Document(&key), b"text");
         for n in 0..sealed.len() {
             let mut altered = sealed.to_vec();
             altered[n] ^= 1;
             assert!(
-                ring.open(Place::Document(&key), &altered).is_err(),
+                ring.open(SealContext::Document(&key), &altered).is_err(),
                 "byte {n}"
             );
             assert!(
-                ring.open(Place::Document(&key), &sealed[..n]).is_err(),
+                ring.open(SealContext::Document(&key), &sealed[..n])
+                    .is_err(),
                 "cut at {n}"
             );
         }

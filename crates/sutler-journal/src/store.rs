@@ -5,11 +5,12 @@
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
-use crate::document::{Document, Filed};
+use crate::document::{Document, IndexedDocument};
 use crate::key::Key;
-use crate::operation::{Operation, OperationId, OperationRow, Polled, Queue, WorkerId};
+use crate::operation::{Operation, OperationId, OperationRow, PolledOperation, Queue, WorkerId};
 use crate::query::{
-    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, Survey, Sweep,
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, StoreInfo,
+    Sweep,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -83,7 +84,11 @@ pub trait Store: Send + Sync + 'static {
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError>;
 
     /// Reads the small row of an operation of this lane; `None` if there is none in this lane.
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError>;
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError>;
 
     /// Lists documents in index order. Rows visited ≤ `limit` + a constant, wherever the page is.
     async fn list(
@@ -95,7 +100,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Documents with their terms, by key, from these bytes on, at most `limit`; for those who copy or
     /// examine a whole store. Realms and kinds make no difference.
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError>;
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError>;
 
     /// Lists operations, newest first.
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError>;
@@ -140,7 +149,7 @@ pub trait Store: Send + Sync + 'static {
     async fn stats(&self) -> Result<Stats, StoreError>;
 
     /// What there is to know about the store itself. May visit everything: for operators.
-    async fn survey(&self) -> Result<Survey, StoreError>;
+    async fn info(&self) -> Result<StoreInfo, StoreError>;
 
     /// The store's clock.
     async fn now(&self) -> Result<StoreTime, StoreError>;

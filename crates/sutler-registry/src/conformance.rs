@@ -7,7 +7,7 @@
 pub mod listing;
 pub mod reading;
 
-use crate::seam::{Item, Registry};
+use crate::registry::{Item, Registry};
 use async_trait::async_trait;
 
 /// A registry under test, and what tests must be able to do behind its back. Made anew, and empty, for each.

@@ -17,7 +17,7 @@ pub struct Digest([u8; 32]);
 /// A text that is no digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is no digest: use sha256: and 64 hexadecimal letters in lower case")]
-pub struct DigestFault;
+pub struct DigestError;
 
 impl Digest {
     /// The digest of some bytes.
@@ -30,15 +30,15 @@ impl Digest {
     ///
     /// # Errors
     /// It is none, or of another sort than SHA-256.
-    pub fn parse(text: &str) -> Result<Self, DigestFault> {
-        let letters = text.strip_prefix(PREFIX).ok_or(DigestFault)?.as_bytes();
+    pub fn parse(text: &str) -> Result<Self, DigestError> {
+        let letters = text.strip_prefix(PREFIX).ok_or(DigestError)?.as_bytes();
         if letters.len() != LETTERS {
-            return Err(DigestFault);
+            return Err(DigestError);
         }
         let mut number = [0; LETTERS / 2];
         for (byte, pair) in number.iter_mut().zip(letters.chunks_exact(2)) {
             let [high, low] = [pair[0], pair[1]].map(value_of);
-            *byte = high.ok_or(DigestFault)? << 4 | low.ok_or(DigestFault)?;
+            *byte = high.ok_or(DigestError)? << 4 | low.ok_or(DigestError)?;
         }
         Ok(Self(number))
     }
@@ -67,9 +67,9 @@ impl fmt::Display for Digest {
 }
 
 impl TryFrom<String> for Digest {
-    type Error = DigestFault;
+    type Error = DigestError;
 
-    fn try_from(text: String) -> Result<Self, DigestFault> {
+    fn try_from(text: String) -> Result<Self, DigestError> {
         Self::parse(&text)
     }
 }
@@ -101,7 +101,7 @@ mod tests {
         let large = Digest::of(b"").to_string().to_uppercase();
         let other = format!("sha512:{}", "0".repeat(64));
         for text in ["", "latest", short, &large, &other] {
-            assert_eq!(Digest::parse(text), Err(DigestFault), "{text}");
+            assert_eq!(Digest::parse(text), Err(DigestError), "{text}");
         }
     }
 }

@@ -4,16 +4,16 @@
 //! be read as a whole is no listing; an entry that makes no sense by itself hurts no other. A manifest that lies
 //! beside the file is named with its digest, so that the list says every version, and is held to it.
 
+use crate::base_url::BaseUrl;
 use crate::credentials::Credentials;
 use crate::digest::Digest;
-use crate::fault::{ItemFault, ListFault};
+use crate::error::{ItemError, ListError};
+use crate::http_client::{Authorization, HttpClient, HttpRequest, HttpSettings};
+use crate::http_error::{HttpError, check_status};
 use crate::oci::ITEMS_MAX;
-use crate::oci::document::{is_file_name, is_runtime};
-use crate::place::Place;
-use crate::seam::{Item, Listing, Registry, Spec};
-use crate::trouble::{Trouble, judge};
-use crate::wanted::{TAG, Wanted, is_image, is_reference, is_tag};
-use crate::web::{Ask, Proof, Reach, Web};
+use crate::oci::manifest::{is_file_name, is_runtime};
+use crate::registry::{Item, Listing, Registry, Spec};
+use crate::selection::{DEFAULT_TAG, ImageFilter, is_image, is_reference, is_tag};
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::Url;
@@ -34,53 +34,53 @@ pub struct IndexSettings {
     /// Where the file is.
     pub url: String,
     /// What of it is wanted.
-    pub wanted: Wanted,
+    pub filter: ImageFilter,
     /// What proves who asks.
     pub credentials: Credentials,
     /// How it is reached.
-    pub reach: Reach,
+    pub http: HttpSettings,
 }
 
 /// A registry that is one file.
 pub struct IndexRegistry {
     name: String,
-    web: Web,
+    http: HttpClient,
     url: Url,
-    proof: Option<Proof>,
-    wanted: Wanted,
-    seen: Mutex<Option<Seen>>,
+    authorization: Option<Authorization>,
+    filter: ImageFilter,
+    cached: Mutex<Option<CachedIndex>>,
 }
 
 /// The file as it was last.
-struct Seen {
+struct CachedIndex {
     tag: Option<String>,
-    entries: Arc<Entries>,
+    entries: Arc<IndexEntries>,
 }
 
 /// In the order of names and tags.
-pub(crate) struct Entries(Vec<Entry>);
+pub(crate) struct IndexEntries(Vec<IndexEntry>);
 
-impl Entries {
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> {
+impl IndexEntries {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &IndexEntry> {
         self.0.iter()
     }
 
-    fn get(&self, item: &Item) -> Option<&Entry> {
-        let place = self.0.binary_search_by_key(&item.key(), Entry::key);
-        self.0.get(place.ok()?)
+    fn get(&self, item: &Item) -> Option<&IndexEntry> {
+        let base_url = self.0.binary_search_by_key(&item.key(), IndexEntry::key);
+        self.0.get(base_url.ok()?)
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    bundles: Vec<Entry>,
+struct IndexFile {
+    bundles: Vec<IndexEntry>,
 }
 
 /// One bundle of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     name: Box<str>,
     tag: Option<Box<str>>,
     /// By its digest.
@@ -97,15 +97,15 @@ pub(crate) struct Entry {
 }
 
 /// Where a manifest is.
-enum Manifest<'a> {
+enum ManifestSource<'a> {
     Here(&'a str),
     There(&'a str, Digest),
 }
 
-impl Entry {
+impl IndexEntry {
     /// What tells entries apart, as [`Item::key`] does.
     fn key(&self) -> (&str, &str) {
-        (&self.name, self.tag.as_deref().unwrap_or(TAG))
+        (&self.name, self.tag.as_deref().unwrap_or(DEFAULT_TAG))
     }
 
     /// Changes when anything of it does.
@@ -158,11 +158,11 @@ impl Entry {
     }
 
     /// Where its manifest is. What is wrong with an entry is told before that.
-    fn manifest(&self) -> Option<Manifest<'_>> {
+    fn manifest(&self) -> Option<ManifestSource<'_>> {
         let named = self.manifest_digest.as_deref().map(Digest::parse);
         match (&self.manifest, &self.manifest_url, named) {
-            (Some(text), None, None) => Some(Manifest::Here(text)),
-            (None, Some(url), Some(Ok(digest))) => Some(Manifest::There(url, digest)),
+            (Some(text), None, None) => Some(ManifestSource::Here(text)),
+            (None, Some(url), Some(Ok(digest))) => Some(ManifestSource::There(url, digest)),
             _ => None,
         }
     }
@@ -186,105 +186,110 @@ impl IndexRegistry {
     /// # Errors
     /// A setting cannot be used; the sentence says which.
     pub fn new(settings: IndexSettings) -> Result<Self, String> {
-        let url = Place::file(&settings.url)?;
-        let proof = match settings.credentials {
+        let url = BaseUrl::file(&settings.url)?;
+        let authorization = match settings.credentials {
             Credentials::None => None,
-            Credentials::Basic { user, password } => Some(Proof::Basic(user, password)),
-            Credentials::Token(token) => Some(Proof::Bearer(token)),
+            Credentials::Basic { user, password } => Some(Authorization::Basic(user, password)),
+            Credentials::Token(token) => Some(Authorization::Bearer(token)),
         };
         Ok(Self {
             name: settings.name,
-            web: Web::new(&settings.reach)?,
+            http: HttpClient::new(&settings.http)?,
             url,
-            proof,
-            wanted: settings.wanted,
-            seen: Mutex::default(),
+            authorization,
+            filter: settings.filter,
+            cached: Mutex::default(),
         })
     }
 
     /// The entries as they are now.
-    async fn entries(&self) -> Result<Arc<Entries>, Trouble> {
+    async fn entries(&self) -> Result<Arc<IndexEntries>, HttpError> {
         let known = self
-            .seen()
+            .cached()
             .as_ref()
             .map(|it| (it.tag.clone(), it.entries.clone()));
-        let mut ask = Ask::get(self.url.clone(), YAML_BYTES_MAX);
-        ask.accept = "application/yaml, text/yaml, text/plain;q=0.9, */*;q=0.5";
-        ask.proof = self.proof.clone();
-        ask.unless = known.as_ref().and_then(|(tag, _)| tag.clone());
-        let answer = self.web.ask(&ask).await?;
+        let mut request = HttpRequest::get(self.url.clone(), YAML_BYTES_MAX);
+        request.accept = "application/yaml, text/yaml, text/plain;q=0.9, */*;q=0.5";
+        request.authorization = self.authorization.clone();
+        request.if_none_match = known.as_ref().and_then(|(tag, _)| tag.clone());
+        let response = self.http.send(&request).await?;
         // Who was not told what is known cannot say that it is the same.
-        if let (304, Some((Some(_), entries))) = (answer.status, known) {
+        if let (304, Some((Some(_), entries))) = (response.status, known) {
             return Ok(entries);
         }
-        if answer.status == 404 {
-            return Err(Trouble::Garbled(
+        if response.status == 404 {
+            return Err(HttpError::Garbled(
                 "is not there (404): check its URL".to_owned(),
             ));
         }
-        judge(answer.status, &answer.headers, &answer.body)?;
-        let tag = answer.header("etag").map(str::to_owned);
+        check_status(response.status, &response.headers, &response.body)?;
+        let tag = response.header("etag").map(str::to_owned);
         // What was known is known no longer, and takes as much memory as what is new.
-        *self.seen() = None;
-        let entries = Arc::new(read(&answer.body)?);
-        *self.seen() = Some(Seen {
+        *self.cached() = None;
+        let entries = Arc::new(read(&response.body)?);
+        *self.cached() = Some(CachedIndex {
             tag,
             entries: entries.clone(),
         });
         Ok(entries)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, Option<CachedIndex>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The entry of an item, as the file was last seen; the file is asked for if it never was.
-    async fn entry(&self, item: &Item, who: &str) -> Result<Entry, ItemFault> {
-        let known = self.seen().as_ref().map(|it| it.entries.clone());
+    async fn entry(&self, item: &Item, subject: &str) -> Result<IndexEntry, ItemError> {
+        let known = self.cached().as_ref().map(|it| it.entries.clone());
         let entries = match known {
             Some(entries) => Ok(entries),
             None => self.entries().await,
         };
-        let entries = entries.map_err(|trouble| trouble.of_item(who))?;
+        let entries = entries.map_err(|error| error.of_item(subject))?;
         entries.get(item).cloned().ok_or_else(|| {
-            ItemFault::Gone(format!(
-                "{who} is not in the list: add it, or leave it out of the configuration"
+            ItemError::Gone(format!(
+                "{subject} is not in the list: add it, or leave it out of the configuration"
             ))
         })
     }
 
     /// A manifest that lies beside the list. Credentials go nowhere else than to the server of the list.
-    async fn beside(&self, who: &str, place: &str, digest: &Digest) -> Result<Bytes, ItemFault> {
-        let url = self.url.join(place).ok();
+    async fn fetch_manifest(
+        &self,
+        subject: &str,
+        base_url: &str,
+        digest: &Digest,
+    ) -> Result<Bytes, ItemError> {
+        let url = self.url.join(base_url).ok();
         let url = url.filter(|it| it.origin() == self.url.origin());
         let Some(url) = url else {
-            return Err(ItemFault::Malformed {
+            return Err(ItemError::Malformed {
                 digest: None,
                 sentence: format!(
-                    "{who} has its manifest on another server than the list: put it beside the list"
+                    "{subject} has its manifest on another server than the list: put it beside the list"
                 ),
             });
         };
-        let mut ask = Ask::get(url, MANIFEST_BYTES_MAX);
-        ask.accept = "*/*";
-        ask.proof = self.proof.clone();
-        let answer = self.web.ask(&ask).await;
-        let answer = answer.map_err(|trouble| trouble.of_item(who))?;
+        let mut request = HttpRequest::get(url, MANIFEST_BYTES_MAX);
+        request.accept = "*/*";
+        request.authorization = self.authorization.clone();
+        let response = self.http.send(&request).await;
+        let response = response.map_err(|error| error.of_item(subject))?;
         // One that is listed and not there is being replaced, or was forgotten: neither says that it is gone.
-        judge(answer.status, &answer.headers, &[]).map_err(|trouble| match trouble {
-            Trouble::Absent(why) => Trouble::Silent(why).of_item(who),
-            other => other.of_item(who),
+        check_status(response.status, &response.headers, &[]).map_err(|error| match error {
+            HttpError::Absent(why) => HttpError::Silent(why).of_item(subject),
+            other => other.of_item(subject),
         })?;
-        match Digest::of(&answer.body) == *digest {
-            true => Ok(answer.body),
-            false => Err(ItemFault::Transient(format!(
-                "{who} has another manifest than its digest says: it is read again at the next refresh; if that \
+        match Digest::of(&response.body) == *digest {
+            true => Ok(response.body),
+            false => Err(ItemError::Transient(format!(
+                "{subject} has another manifest than its digest says: it is read again at the next refresh; if that \
                  stays so, write the list anew"
             ))),
         }
     }
 
-    fn who(&self, item: &Item) -> String {
+    fn subject(&self, item: &Item) -> String {
         format!("{} {item}", self.name)
     }
 }
@@ -295,41 +300,43 @@ impl Registry for IndexRegistry {
         &self.name
     }
 
-    async fn list(&self) -> Result<Listing, ListFault> {
-        self.web.begin();
-        let who = format!("the registry {}", self.name);
-        let entries = self.entries().await.map_err(|it| it.of_listing(&who))?;
-        let wanted = |it: &&Entry| {
+    async fn list(&self) -> Result<Listing, ListError> {
+        self.http.reset_failures();
+        let subject = format!("the registry {}", self.name);
+        let entries = self.entries().await.map_err(|it| it.of_listing(&subject))?;
+        let filter = |it: &&IndexEntry| {
             let (image, tag) = it.key();
-            self.wanted.wants(image) && self.wanted.tags(image).any(|it| it == tag)
+            self.filter.wants(image) && self.filter.tags(image).any(|it| it == tag)
         };
-        let items = entries.iter().filter(wanted).map(Entry::item);
+        let items = entries.iter().filter(filter).map(IndexEntry::item);
         Ok(Listing::complete(items.collect()))
     }
 
-    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
-        let entry = self.entry(item, &self.who(item)).await?;
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
+        let entry = self.entry(item, &self.subject(item)).await?;
         Ok(entry.digest())
     }
 
-    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
-        let who = self.who(item);
-        let entry = self.entry(item, &who).await?;
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
+        let subject = self.subject(item);
+        let entry = self.entry(item, &subject).await?;
         if item.digest.as_ref().is_some_and(|it| *it != entry.digest()) {
-            return Err(ItemFault::Transient(format!(
-                "{who} was replaced while it was read: it is looked at again at the next refresh"
+            return Err(ItemError::Transient(format!(
+                "{subject} was replaced while it was read: it is looked at again at the next refresh"
             )));
         }
-        let malformed = |why: &str| ItemFault::Malformed {
+        let malformed = |why: &str| ItemError::Malformed {
             digest: Some(entry.digest()),
-            sentence: format!("{who} {why}"),
+            sentence: format!("{subject} {why}"),
         };
         if let Some(why) = entry.fault() {
             return Err(malformed(why));
         }
         let manifest = match entry.manifest() {
-            Some(Manifest::Here(text)) => Bytes::copy_from_slice(text.as_bytes()),
-            Some(Manifest::There(place, digest)) => self.beside(&who, place, &digest).await?,
+            Some(ManifestSource::Here(text)) => Bytes::copy_from_slice(text.as_bytes()),
+            Some(ManifestSource::There(base_url, digest)) => {
+                self.fetch_manifest(&subject, base_url, &digest).await?
+            }
             None => return Err(malformed("has no manifest: write one")),
         };
         Ok(entry.spec(manifest))
@@ -337,19 +344,19 @@ impl Registry for IndexRegistry {
 }
 
 /// Reads the file.
-pub(crate) fn read(body: &[u8]) -> Result<Entries, Trouble> {
+pub(crate) fn read(body: &[u8]) -> Result<IndexEntries, HttpError> {
     let garbled = |why: &str| {
-        Trouble::Garbled(format!(
+        HttpError::Garbled(format!(
             "is no list of bundles: {why}; mend the file, or check its URL"
         ))
     };
     let text = std::str::from_utf8(body).map_err(|_| garbled("it is no text in UTF-8"))?;
-    let mut bundles = match sutler_yaml::straight::<File>(text) {
+    let mut bundles = match sutler_yaml::straight::<IndexFile>(text) {
         Some(file) => file.bundles,
         None => by_tree(text).map_err(|why| garbled(&why))?.bundles,
     };
     if bundles.len() > ITEMS_MAX {
-        return Err(Trouble::TooMuch(format!(
+        return Err(HttpError::TooMuch(format!(
             "lists more than {ITEMS_MAX} bundles: make several lists of it"
         )));
     }
@@ -369,16 +376,16 @@ pub(crate) fn read(body: &[u8]) -> Result<Entries, Trouble> {
         let name = named(twice.key());
         return Err(garbled(&format!("it has {name} twice")));
     }
-    Ok(Entries(bundles))
+    Ok(IndexEntries(bundles))
 }
 
 /// Reads a file of which it is not known yet what is wrong with it.
-fn by_tree(text: &str) -> Result<File, String> {
+fn by_tree(text: &str) -> Result<IndexFile, String> {
     let documents = sutler_yaml::parse(text).map_err(|it| it.reason)?;
     let [document] = documents.as_slice() else {
         return Err("it must be one document".to_owned());
     };
-    let file = sutler_yaml::read::<File>(document);
+    let file = sutler_yaml::read::<IndexFile>(document);
     match (file.faults.first(), file.value) {
         (Some(fault), _) => Err(fault.to_string()),
         (None, Some(file)) => Ok(file),

@@ -4,45 +4,48 @@
 //! concluded from them, `digest.rs` names versions, `gather.rs` looks at a whole registry and reads only what
 //! changed, `plan.rs` decides what becomes of what was found. `oci.rs` is the distribution API, with `hub.rs`
 //! and `quay.rs` listing in front of it; `index.rs` is a file at a URL, `openshift.rs` image streams; `wanted.rs`
-//! says which images and tags are wanted. Below them: `door.rs` (who asks), `web.rs` (asking), `trouble.rs`. The
+//! says which images and tags are wanted. Below them: `auth.rs` (who asks), `http.rs` (asking), `error.rs`. The
 //! suite that every registry passes is `conformance.rs`; `heard.rs` is for whoever throws bad answers at it.
 //! Knows no broker, no store and no manifest: a spec is bytes, and where they came from.
 
+#[cfg(feature = "testing")]
 pub mod conformance;
-pub mod heard;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 
+mod auth;
+mod base_url;
 mod credentials;
 mod digest;
-mod door;
-mod fault;
-mod gather;
-mod hub;
+mod docker_hub;
+mod error;
+mod http_client;
+mod http_error;
 mod index;
+mod name_pages;
 mod oci;
 mod openshift;
-mod pages;
-mod place;
-mod plan;
 mod quay;
-mod seam;
-mod trouble;
-mod wanted;
-mod web;
+mod reconcile;
+mod registry;
+mod scan;
+mod selection;
 
 pub use credentials::Credentials;
-pub use digest::{Digest, DigestFault};
-pub use fault::{ItemFault, ListFault};
-pub use gather::{AT_ONCE, Found, Gathered, State, gather, look_through};
-pub use hub::{HUB_HOST, HUB_REGISTRY_URL, HUB_URL};
+pub use digest::{Digest, DigestError};
+pub use docker_hub::{HUB_HOST, HUB_REGISTRY_URL, HUB_URL};
+pub use error::{ItemError, ListError};
+pub use http_client::{HttpSettings, RetrySchedule};
 pub use index::{IndexRegistry, IndexSettings};
-pub use oci::{ITEMS_MAX, ImageRegistry, ImageSettings, Names, PLATFORM};
+pub use oci::{ITEMS_MAX, ImageRegistry, ImageSettings, ListingMethod, PLATFORM};
 pub use openshift::{NAMESPACE, OpenShiftRegistry, OpenShiftSettings};
-pub use plan::{
-    Asked, Change, Conflict, Facts, Held, Known, Mark, Offered, PUSHED, Reason, Registries, Rules,
-    Seen, SpecName, UNREAD_KEPT_MAX, Wants, deletions, in_question, offered, plan, push, refresh,
-    unpush,
-};
 pub use quay::QUAY_URL;
-pub use seam::{Item, Listing, Registry, Spec};
-pub use wanted::{TAG, Wanted, Wishes};
-pub use web::{Pace, Reach};
+pub use reconcile::{
+    ClaimedNames, ItemOutcome, KnownRegistries, KnownRegistry, KnownSpec, ListOutcome,
+    NameConflict, OfferedSpecs, PUSHED_REGISTRY, RefreshFacts, RegistryChange, SpecName,
+    UNREAD_KEPT_MAX, WithdrawalMark, WithdrawalReason, WithdrawalRules, deletions, offered_specs,
+    push, reconcile, refresh, unpush, usage_candidates,
+};
+pub use registry::{Item, Listing, Registry, Spec};
+pub use scan::{CONCURRENT_ITEMS, ItemState, ScanResult, ScannedItem, scan, scan_items};
+pub use selection::{DEFAULT_TAG, ImageFilter, ImageSelection};

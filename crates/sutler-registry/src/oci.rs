@@ -4,26 +4,26 @@
 //! (`oci/names.rs`, `hub.rs`, `quay.rs`); what is in one is always asked of the distribution API
 //! (`oci/images.rs`). `oci/document.rs` reads manifests and labels.
 
-pub(crate) mod document;
 mod images;
 pub(crate) mod link;
-pub(crate) mod names;
+pub(crate) mod listing;
+pub(crate) mod manifest;
 
-pub(crate) use document::{Labels, labelled};
-pub use names::Names;
+pub use listing::ListingMethod;
+pub(crate) use manifest::{Labels, labelled};
 
+use crate::auth::RegistryAuth;
+use crate::base_url::BaseUrl;
 use crate::credentials::Credentials;
 use crate::digest::Digest;
-use crate::door::Door;
-use crate::fault::{ItemFault, ListFault};
-use crate::place::Place;
+use crate::error::{ItemError, ListError};
+use crate::http_client::{HttpClient, HttpSettings};
+use crate::http_error::HttpError;
 use crate::quay;
-use crate::seam::{Item, Listing, Registry, Spec};
-use crate::trouble::Trouble;
-use crate::wanted::{Wanted, is_image, is_reference};
-use crate::web::{Reach, Web};
+use crate::registry::{Item, Listing, Registry, Spec};
+use crate::selection::{ImageFilter, is_image, is_reference};
 use async_trait::async_trait;
-use images::Images;
+use images::ImageReader;
 use std::sync::Arc;
 
 /// Most items of one registry.
@@ -43,22 +43,22 @@ pub struct ImageSettings {
     /// The platform that is chosen where an image has several, as `os/architecture`.
     pub platform: Option<String>,
     /// How its images are found.
-    pub names: Names,
+    pub listing: ListingMethod,
     /// Which of them are wanted.
-    pub wanted: Wanted,
+    pub filter: ImageFilter,
     /// What proves who asks.
     pub credentials: Credentials,
     /// How it is reached.
-    pub reach: Reach,
+    pub http: HttpSettings,
 }
 
 /// A registry of images.
 pub struct ImageRegistry {
     name: String,
-    web: Arc<Web>,
-    names: names::Asker,
-    wanted: Wanted,
-    images: Images,
+    http: Arc<HttpClient>,
+    listing: listing::ImageLister,
+    filter: ImageFilter,
+    images: ImageReader,
 }
 
 impl ImageRegistry {
@@ -67,17 +67,17 @@ impl ImageRegistry {
     /// # Errors
     /// A setting cannot be used; the sentence says which.
     pub fn new(settings: ImageSettings) -> Result<Self, String> {
-        let web = Arc::new(Web::new(&settings.reach)?);
-        let place = Place::parse(&settings.url)?;
-        let login = match settings.names {
-            Names::Quay { .. } => quay::login(&settings.credentials),
-            Names::Catalog { .. } | Names::Images(_) | Names::DockerHub { .. } => {
-                settings.credentials.clone()
-            }
+        let http = Arc::new(HttpClient::new(&settings.http)?);
+        let base_url = BaseUrl::parse(&settings.url)?;
+        let login = match settings.listing {
+            ListingMethod::Quay { .. } => quay::login(&settings.credentials),
+            ListingMethod::Catalog { .. }
+            | ListingMethod::Images(_)
+            | ListingMethod::DockerHub { .. } => settings.credentials.clone(),
         };
-        let door = Door::new(web.clone(), place.url(), login);
-        let door = Arc::new(door);
-        if let Names::Images(images) = &settings.names
+        let auth = RegistryAuth::new(http.clone(), base_url.url(), login);
+        let auth = Arc::new(auth);
+        if let ListingMethod::Images(images) = &settings.listing
             && let Some(odd) = images.iter().find(|it| !is_image(it))
         {
             return Err(format!(
@@ -85,11 +85,11 @@ impl ImageRegistry {
                  host and without a tag"
             ));
         }
-        let names = names::Asker::new(
-            settings.names,
-            &place,
-            web.clone(),
-            door.clone(),
+        let listing = listing::ImageLister::new(
+            settings.listing,
+            &base_url,
+            http.clone(),
+            auth.clone(),
             settings.credentials,
         )?;
         let platform = settings.platform.unwrap_or_else(|| PLATFORM.to_owned());
@@ -98,7 +98,7 @@ impl ImageRegistry {
                 "{platform:?} is no platform: write system and processor, such as {PLATFORM}"
             ));
         }
-        let pull_from = settings.pull_from.unwrap_or_else(|| place.host());
+        let pull_from = settings.pull_from.unwrap_or_else(|| base_url.host());
         if !is_reference(&pull_from) {
             return Err(format!(
                 "{pull_from:?} is nothing that images can be pulled from: set `pull_from` to a host, such as \
@@ -107,14 +107,14 @@ impl ImageRegistry {
         }
         Ok(Self {
             name: settings.name,
-            names,
-            wanted: settings.wanted,
-            images: Images::new(web.clone(), door, place, pull_from, platform),
-            web,
+            listing,
+            filter: settings.filter,
+            images: ImageReader::new(http.clone(), auth, base_url, pull_from, platform),
+            http,
         })
     }
 
-    fn who(&self, item: &Item) -> String {
+    fn subject(&self, item: &Item) -> String {
         format!("{} {item}", self.name)
     }
 }
@@ -125,28 +125,28 @@ impl Registry for ImageRegistry {
         &self.name
     }
 
-    async fn list(&self) -> Result<Listing, ListFault> {
-        self.web.begin();
-        let who = format!("the registry {}", self.name);
-        let names = self.names.names(&self.wanted).await;
-        let names = names.map_err(|trouble| trouble.of_listing(&who))?;
-        let items = self.wanted.items(names.iter().map(String::as_str));
+    async fn list(&self) -> Result<Listing, ListError> {
+        self.http.reset_failures();
+        let subject = format!("the registry {}", self.name);
+        let names = self.listing.names(&self.filter).await;
+        let names = names.map_err(|error| error.of_listing(&subject))?;
+        let items = self.filter.items(names.iter().map(String::as_str));
         if items.len() > ITEMS_MAX {
-            let trouble = Trouble::TooMuch(format!(
+            let error = HttpError::TooMuch(format!(
                 "has {} images and tags that are wanted, and {ITEMS_MAX} are read at most: narrow the \
                  allow list",
                 items.len()
             ));
-            return Err(trouble.of_listing(&who));
+            return Err(error.of_listing(&subject));
         }
         Ok(Listing::complete(items))
     }
 
-    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
-        self.images.look_up(item, &self.who(item)).await
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
+        self.images.look_up(item, &self.subject(item)).await
     }
 
-    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
-        self.images.fetch(item, &self.who(item)).await
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
+        self.images.fetch(item, &self.subject(item)).await
     }
 }

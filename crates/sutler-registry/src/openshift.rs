@@ -3,21 +3,21 @@
 //! A stream says which image each of its tags leads to, so a listing says versions. Only the HTTP part is
 //! here: the token, the authority and the address come from whoever runs the broker.
 
-pub(crate) mod shapes;
+pub(crate) mod api_types;
 
+use crate::base_url::BaseUrl;
 use crate::credentials::Credentials;
 use crate::digest::Digest;
-use crate::fault::{ItemFault, ListFault};
+use crate::error::{ItemError, ListError};
+use crate::http_client::{Authorization, HttpClient, HttpRequest, HttpResponse, HttpSettings};
+use crate::http_error::{HttpError, check_status};
+use crate::name_pages::{PAGE_BYTES_MAX, PAGES_MAX, endless_paging, too_many};
 use crate::oci::{ITEMS_MAX, labelled};
-use crate::pages::{PAGE_BYTES_MAX, PAGES_MAX, round, too_many};
-use crate::place::Place;
-use crate::seam::{Item, Listing, Registry, Spec};
-use crate::trouble::{Trouble, judge};
-use crate::wanted::{Wanted, is_image, is_tag};
-use crate::web::{Answer, Ask, Proof, Reach, Web};
+use crate::registry::{Item, Listing, Registry, Spec};
+use crate::selection::{ImageFilter, is_image, is_tag};
+use api_types::{ImageStreamImage, ImageStreamList, is_not_found};
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
-use shapes::{StreamImage, Streams, is_not_found};
 
 /// Where image streams are in the API.
 const API: &str = "/apis/image.openshift.io/v1/namespaces";
@@ -40,21 +40,21 @@ pub struct OpenShiftSettings {
     /// Where streams are looked for; in `openshift` if none is given.
     pub namespaces: Vec<String>,
     /// What of them is wanted. Images are called `NAMESPACE/STREAM`.
-    pub wanted: Wanted,
+    pub filter: ImageFilter,
     /// The token of a service account.
     pub credentials: Credentials,
     /// How it is reached.
-    pub reach: Reach,
+    pub http: HttpSettings,
 }
 
 /// The image streams of some namespaces.
 pub struct OpenShiftRegistry {
     name: String,
-    web: Web,
-    place: Place,
+    http: HttpClient,
+    base_url: BaseUrl,
     namespaces: Vec<String>,
-    proof: Option<Proof>,
-    wanted: Wanted,
+    authorization: Option<Authorization>,
+    filter: ImageFilter,
 }
 
 impl OpenShiftRegistry {
@@ -75,36 +75,41 @@ impl OpenShiftRegistry {
                 "{odd:?} is no namespace: use its name as OpenShift has it"
             ));
         }
-        let proof = match settings.credentials {
+        let authorization = match settings.credentials {
             Credentials::None => None,
-            Credentials::Basic { user, password } => Some(Proof::Basic(user, password)),
-            Credentials::Token(token) => Some(Proof::Bearer(token)),
+            Credentials::Basic { user, password } => Some(Authorization::Basic(user, password)),
+            Credentials::Token(token) => Some(Authorization::Bearer(token)),
         };
         Ok(Self {
             name: settings.name,
-            web: Web::new(&settings.reach)?,
-            place: Place::parse(&settings.url)?,
+            http: HttpClient::new(&settings.http)?,
+            base_url: BaseUrl::parse(&settings.url)?,
             namespaces,
-            proof,
-            wanted: settings.wanted,
+            authorization,
+            filter: settings.filter,
         })
     }
 
-    async fn ask(&self, path: &str, query: &[(&str, &str)], max: usize) -> Result<Answer, Trouble> {
+    async fn send(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        max: usize,
+    ) -> Result<HttpResponse, HttpError> {
         let mut url = self
-            .place
+            .base_url
             .at(&format!("{API}/{path}"))
-            .map_err(Trouble::Garbled)?;
+            .map_err(HttpError::Garbled)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut ask = Ask::get(url, max);
-        ask.proof = self.proof.clone();
-        self.web.ask(&ask).await
+        let mut request = HttpRequest::get(url, max);
+        request.authorization = self.authorization.clone();
+        self.http.send(&request).await
     }
 
     /// The items of one namespace.
-    async fn streams(&self, namespace: &str, items: &mut Vec<Item>) -> Result<(), Trouble> {
+    async fn streams(&self, namespace: &str, items: &mut Vec<Item>) -> Result<(), HttpError> {
         let page = PAGE.to_string();
         let mut next = String::new();
         for _ in 0..PAGES_MAX {
@@ -113,49 +118,49 @@ impl OpenShiftRegistry {
                 query.push(("continue", &next));
             }
             let path = format!("{namespace}/imagestreams");
-            let answer = self.ask(&path, &query, PAGE_BYTES_MAX * 4).await?;
-            if answer.status == 410 {
-                return Err(Trouble::Silent(
+            let response = self.send(&path, &query, PAGE_BYTES_MAX * 4).await?;
+            if response.status == 410 {
+                return Err(HttpError::Silent(
                     "forgot where the listing was (410): it is begun anew at the next refresh"
                         .to_owned(),
                 ));
             }
-            let streams: Streams = understood(&answer)?;
+            let streams: ImageStreamList = parse_response(&response)?;
             if streams.kind != LIST_KIND {
                 return Err(no_streams());
             }
             for stream in streams.items {
                 let image = format!("{namespace}/{}", stream.metadata.name);
-                if is_image(&image) && self.wanted.wants(&image) {
-                    let tags = self.wanted.tags(&image);
+                if is_image(&image) && self.filter.wants(&image) {
+                    let tags = self.filter.tags(&image);
                     let found = tags.filter_map(|tag| Some((tag, stream.version(tag)?)));
                     items.extend(found.map(|(tag, digest)| Item::new(&image, tag).at(digest)));
                 }
             }
             if items.len() > ITEMS_MAX {
-                return Err(Trouble::TooMuch(format!(
+                return Err(HttpError::TooMuch(format!(
                     "has more than {ITEMS_MAX} images and tags that are wanted: narrow the allow list"
                 )));
             }
             match streams.metadata.next {
                 Some(more) if more.is_empty() => return Ok(()),
                 None => return Ok(()),
-                Some(more) if more == next => return Err(round()),
+                Some(more) if more == next => return Err(endless_paging()),
                 Some(more) => next = more,
             }
         }
         Err(too_many())
     }
 
-    async fn image(&self, item: &Item, who: &str) -> Result<StreamImage, ItemFault> {
+    async fn image(&self, item: &Item, subject: &str) -> Result<ImageStreamImage, ItemError> {
         let named = item.image.split_once('/');
         let Some((namespace, stream)) =
             named.filter(|_| is_image(&item.image) && is_tag(&item.tag))
         else {
-            return Err(ItemFault::Malformed {
+            return Err(ItemError::Malformed {
                 digest: None,
                 sentence: format!(
-                    "{who:?} is no NAMESPACE/STREAM:TAG: use the names that OpenShift has"
+                    "{subject:?} is no NAMESPACE/STREAM:TAG: use the names that OpenShift has"
                 ),
             });
         };
@@ -163,21 +168,22 @@ impl OpenShiftRegistry {
             Some(digest) => format!("{namespace}/imagestreamimages/{stream}@{digest}"),
             None => format!("{namespace}/imagestreamtags/{stream}:{}", item.tag),
         };
-        let answer = self.ask(&path, &[], IMAGE_BYTES_MAX).await;
-        let answer = answer.map_err(|trouble| trouble.of_item(who))?;
-        if is_not_found(answer.status, &answer.body) {
-            let gone =
-                format!("{who}: there is no such image stream or tag: push it, or leave it out");
+        let response = self.send(&path, &[], IMAGE_BYTES_MAX).await;
+        let response = response.map_err(|error| error.of_item(subject))?;
+        if is_not_found(response.status, &response.body) {
+            let gone = format!(
+                "{subject}: there is no such image stream or tag: push it, or leave it out"
+            );
             return Err(match &item.digest {
                 // It was named a moment ago, and its tag may lead elsewhere by now.
-                Some(_) => ItemFault::Transient(gone),
-                None => ItemFault::Gone(gone),
+                Some(_) => ItemError::Transient(gone),
+                None => ItemError::Gone(gone),
             });
         }
-        understood(&answer).map_err(|trouble| trouble.of_item(who))
+        parse_response(&response).map_err(|error| error.of_item(subject))
     }
 
-    fn who(&self, item: &Item) -> String {
+    fn subject(&self, item: &Item) -> String {
         format!("{} {item}", self.name)
     }
 }
@@ -188,42 +194,42 @@ impl Registry for OpenShiftRegistry {
         &self.name
     }
 
-    async fn list(&self) -> Result<Listing, ListFault> {
-        self.web.begin();
-        let who = format!("the registry {}", self.name);
+    async fn list(&self) -> Result<Listing, ListError> {
+        self.http.reset_failures();
+        let subject = format!("the registry {}", self.name);
         let mut items = Vec::new();
         for namespace in &self.namespaces {
             let listed = self.streams(namespace, &mut items).await;
-            listed.map_err(|trouble| trouble.of_listing(&who))?;
+            listed.map_err(|error| error.of_listing(&subject))?;
         }
         Ok(Listing::complete(items))
     }
 
-    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
-        let who = self.who(item);
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
+        let subject = self.subject(item);
         let now = Item::new(&item.image, &item.tag);
-        self.image(&now, &who).await?.digest(&who)
+        self.image(&now, &subject).await?.digest(&subject)
     }
 
-    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
-        let who = self.who(item);
-        let found = self.image(item, &who).await?;
-        let digest = found.digest(&who)?;
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
+        let subject = self.subject(item);
+        let found = self.image(item, &subject).await?;
+        let digest = found.digest(&subject)?;
         if item.digest.as_ref().is_some_and(|it| *it != digest) {
-            return Err(ItemFault::Transient(format!(
-                "{who}: another version came than was asked for; it is looked at again at the next refresh"
+            return Err(ItemError::Transient(format!(
+                "{subject}: another version came than was asked for; it is looked at again at the next refresh"
             )));
         }
-        let broken = |why: String| ItemFault::Malformed {
+        let broken = |why: String| ItemError::Malformed {
             digest: Some(digest.clone()),
-            sentence: format!("{who} {why}"),
+            sentence: format!("{subject} {why}"),
         };
         let labels = labelled(&found.labels()).map_err(&broken)?;
         let Some(labels) = labels else {
-            return Err(ItemFault::NotABundle {
+            return Err(ItemError::NotABundle {
                 digest,
                 sentence: format!(
-                    "{who} is no bundle: it has no label com.redhat.apb.spec; leave it out by the deny list"
+                    "{subject} is no bundle: it has no label com.redhat.apb.spec; leave it out by the deny list"
                 ),
             });
         };
@@ -241,13 +247,13 @@ impl Registry for OpenShiftRegistry {
     }
 }
 
-fn understood<T: DeserializeOwned>(answer: &Answer) -> Result<T, Trouble> {
-    judge(answer.status, &answer.headers, &answer.body)?;
-    serde_json::from_slice(&answer.body).map_err(|_| no_streams())
+fn parse_response<T: DeserializeOwned>(response: &HttpResponse) -> Result<T, HttpError> {
+    check_status(response.status, &response.headers, &response.body)?;
+    serde_json::from_slice(&response.body).map_err(|_| no_streams())
 }
 
-fn no_streams() -> Trouble {
-    Trouble::Garbled(
+fn no_streams() -> HttpError {
+    HttpError::Garbled(
         "answered with something that is no image stream: check that the URL is the API server's"
             .to_owned(),
     )

@@ -3,13 +3,13 @@
 //! Without a token it lists what is public. A token, if there is one, is that of an application: with it, what
 //! its user sees is listed, too, and images are pulled under a name that Quay keeps for such tokens.
 
+use crate::base_url::BaseUrl;
 use crate::credentials::Credentials;
-use crate::hub::organisation;
-use crate::pages::{self, PAGE_BYTES_MAX, Page, Pages};
-use crate::place::Place;
-use crate::trouble::{Trouble, judge};
-use crate::wanted::Wanted;
-use crate::web::{Ask, Proof, Web};
+use crate::docker_hub::organisation;
+use crate::http_client::{Authorization, HttpClient, HttpRequest};
+use crate::http_error::{HttpError, check_status};
+use crate::name_pages::{self, NamePage, NamePages, PAGE_BYTES_MAX};
+use crate::selection::ImageFilter;
 use async_trait::async_trait;
 use reqwest::Url;
 use serde::Deserialize;
@@ -23,10 +23,10 @@ const TOKEN_USER: &str = "$oauthtoken";
 
 /// The listing of one organisation.
 pub(crate) struct Quay {
-    web: Arc<Web>,
+    http: Arc<HttpClient>,
     org: String,
     first: Url,
-    proof: Option<Proof>,
+    authorization: Option<Authorization>,
 }
 
 #[derive(Deserialize)]
@@ -44,9 +44,9 @@ struct Repository {
 }
 
 /// What a page of an organisation's listing says. `first`: where the first page is.
-pub(crate) fn read(body: &[u8], org: &str, first: &Url) -> Result<Page, Trouble> {
+pub(crate) fn read(body: &[u8], org: &str, first: &Url) -> Result<NamePage, HttpError> {
     let body: Body = serde_json::from_slice(body).map_err(|_| {
-        Trouble::Garbled("answered with something that is no listing: check its URL".to_owned())
+        HttpError::Garbled("answered with something that is no listing: check its URL".to_owned())
     })?;
     let images = body.repositories.into_iter();
     let images = images.filter(|it| it.kind.as_deref().is_none_or(|kind| kind == "image"));
@@ -55,7 +55,7 @@ pub(crate) fn read(body: &[u8], org: &str, first: &Url) -> Result<Page, Trouble>
         next.query_pairs_mut().append_pair("next_page", &token);
         next
     };
-    Ok(Page {
+    Ok(NamePage {
         names: images.map(|it| format!("{org}/{}", it.name)).collect(),
         next: body.next_page.filter(|it| !it.is_empty()).map(more),
         total: None,
@@ -75,41 +75,41 @@ pub(crate) fn login(credentials: &Credentials) -> Credentials {
 
 impl Quay {
     pub(crate) fn new(
-        web: Arc<Web>,
+        http: Arc<HttpClient>,
         url: &str,
         org: &str,
         credentials: Credentials,
     ) -> Result<Self, String> {
-        let proof = match credentials {
-            Credentials::Token(token) => Some(Proof::Bearer(token)),
+        let authorization = match credentials {
+            Credentials::Token(token) => Some(Authorization::Bearer(token)),
             // Users and robots are for pulling; they cannot list.
             Credentials::None | Credentials::Basic { .. } => None,
         };
         let org = organisation(org)?;
-        let mut first = Place::parse(url)?.at("/api/v1/repository")?;
+        let mut first = BaseUrl::parse(url)?.at("/api/v1/repository")?;
         // Unless it is asked for what is public, it leaves that out, and nobody sees an empty list.
         let query = [("namespace", org.as_str()), ("public", "true")];
         first.query_pairs_mut().extend_pairs(query);
         Ok(Self {
-            web,
+            http,
             org,
             first,
-            proof,
+            authorization,
         })
     }
 
-    pub(crate) async fn names(&self, wanted: &Wanted) -> Result<BTreeSet<String>, Trouble> {
-        pages::names(self, self.first.clone(), &|it| wanted.wants(it)).await
+    pub(crate) async fn names(&self, filter: &ImageFilter) -> Result<BTreeSet<String>, HttpError> {
+        name_pages::names(self, self.first.clone(), &|it| filter.wants(it)).await
     }
 }
 
 #[async_trait]
-impl Pages for Quay {
-    async fn page(&self, url: &Url) -> Result<Page, Trouble> {
-        let mut ask = Ask::get(url.clone(), PAGE_BYTES_MAX);
-        ask.proof = self.proof.clone();
-        let answer = self.web.ask(&ask).await?;
-        judge(answer.status, &answer.headers, &answer.body)?;
-        read(&answer.body, &self.org, &self.first)
+impl NamePages for Quay {
+    async fn page(&self, url: &Url) -> Result<NamePage, HttpError> {
+        let mut request = HttpRequest::get(url.clone(), PAGE_BYTES_MAX);
+        request.authorization = self.authorization.clone();
+        let response = self.http.send(&request).await?;
+        check_status(response.status, &response.headers, &response.body)?;
+        read(&response.body, &self.org, &self.first)
     }
 }

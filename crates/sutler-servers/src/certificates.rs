@@ -1,6 +1,6 @@
 //! Certificates for one server and its clients, made for one test.
 
-use crate::Home;
+use crate::ServerDir;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose,
@@ -25,7 +25,7 @@ impl Certificates {
     /// # Panics
     /// If they cannot be made.
     #[must_use]
-    pub fn write(home: &Home) -> Self {
+    pub fn write(dir: &ServerDir) -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![
@@ -47,10 +47,10 @@ impl Certificates {
         let certificate = params.signed_by(&key, &issuer).expect("a certificate");
         let (certificate, key) = (certificate.pem(), key.serialize_pem());
         Self {
-            authority: home.private("ca.pem", &authority),
-            certificate: home.private("cert.pem", &certificate),
-            key: home.private("key.pem", &key),
-            both: home.private("both.pem", &format!("{certificate}{key}")),
+            authority: dir.private("ca.pem", &authority),
+            certificate: dir.private("cert.pem", &certificate),
+            key: dir.private("key.pem", &key),
+            both: dir.private("both.pem", &format!("{certificate}{key}")),
         }
     }
 }

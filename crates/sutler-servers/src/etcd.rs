@@ -2,9 +2,9 @@
 //!
 //! `SUTLER_TEST_ETCD_URL` names one to share instead.
 
-use crate::find::{Missing, programs};
-use crate::place::Place;
-use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
+use crate::installed::{MissingServer, find_programs};
+use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
+use crate::server_url::ServerUrl;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_ETCD_URL") {
-        Ok(url) => Some(Server::given(Box::new(Etcd::default()), &url, PORT)),
+        Ok(url) => Some(Server::at_url(Box::new(Etcd::default()), &url, PORT)),
         Err(_) => own(Demands::default()),
     };
     SHARED.get_or_init(start).as_ref()
@@ -28,14 +28,14 @@ pub fn shared() -> Option<&'static Server> {
 /// A server for one test, which may stop it.
 #[must_use]
 pub fn own(demands: Demands) -> Option<Server> {
-    let Some(folder) = programs(&["etcd"], &[]) else {
-        let missing = Missing {
+    let Some(folder) = find_programs(&["etcd"], &[]) else {
+        let missing = MissingServer {
             name: "etcd",
             program: "etcd",
             how: "apt-get install etcd-server, or set SUTLER_TEST_ETCD_URL",
             may_be: false,
         };
-        missing.tell();
+        missing.report();
         return None;
     };
     let program = folder.join("etcd");
@@ -48,7 +48,7 @@ pub fn own(demands: Demands) -> Option<Server> {
 /// # Panics
 /// If the server refuses any of it.
 #[must_use]
-pub fn demand_passwords(server: &Server, user: &str, prefix: &str) -> Place {
+pub fn demand_passwords(server: &Server, user: &str, prefix: &str) -> ServerUrl {
     let end = {
         let mut bytes = prefix.as_bytes().to_vec();
         *bytes.last_mut().expect("a prefix is not empty") += 1;
@@ -74,7 +74,7 @@ pub fn demand_passwords(server: &Server, user: &str, prefix: &str) -> Place {
         ("enable", "{}".to_owned()),
     ] {
         let answer = ask(
-            server.place().port,
+            server.admin_url().port,
             "POST",
             &format!("/v3/auth/{path}"),
             &body,
@@ -82,7 +82,7 @@ pub fn demand_passwords(server: &Server, user: &str, prefix: &str) -> Place {
         let is_fine = answer.as_ref().is_some_and(|it| it.contains(" 200 "));
         assert!(is_fine, "{path}: {answer:?}");
     }
-    server.place().with_user(user, PASSWORD).at(prefix)
+    server.admin_url().with_user(user, PASSWORD).at(prefix)
 }
 
 /// Where the program is; nowhere for a server that is given.
@@ -91,7 +91,7 @@ struct Etcd {
     program: PathBuf,
 }
 
-impl Recipe for Etcd {
+impl ServerKind for Etcd {
     fn name(&self) -> &'static str {
         "etcd"
     }
@@ -100,36 +100,36 @@ impl Recipe for Etcd {
         &["etcd", "nobody"]
     }
 
-    fn prepare(&self, _ground: &Ground<'_>) {}
+    fn prepare(&self, _ground: &StartContext<'_>) {}
 
-    fn line(&self, ground: &Ground<'_>) -> Line {
-        let scheme = if ground.certificates.is_some() {
+    fn command_line(&self, context: &StartContext<'_>) -> CommandLine {
+        let scheme = if context.certificates.is_some() {
             "https"
         } else {
             "http"
         };
-        let client = format!("{scheme}://127.0.0.1:{}", ground.port);
-        let peer = format!("http://127.0.0.1:{}", ground.second_port);
+        let client = format!("{scheme}://127.0.0.1:{}", context.port);
+        let peer = format!("http://127.0.0.1:{}", context.second_port);
         let mut arguments = Vec::new();
         let mut add = |flag: &str, value: &str| {
             arguments.extend([flag.to_owned(), value.to_owned()]);
         };
         add("--name", "test");
-        add("--data-dir", &ground.home.path("data"));
+        add("--data-dir", &context.dir.path("data"));
         add("--listen-peer-urls", &peer);
         add("--initial-advertise-peer-urls", &peer);
         add("--initial-cluster", &format!("test={peer}"));
         add("--listen-client-urls", &client);
         add("--advertise-client-urls", &client);
-        if let Some(files) = ground.certificates {
+        if let Some(files) = context.certificates {
             add("--cert-file", &files.certificate);
             add("--key-file", &files.key);
         }
-        if let (Some(files), Tls::Both) = (ground.certificates, ground.demands.tls) {
+        if let (Some(files), Tls::Both) = (context.certificates, context.demands.tls) {
             add("--trusted-ca-file", &files.authority);
             arguments.push("--client-cert-auth".to_owned());
         }
-        Line {
+        CommandLine {
             program: self.program.clone(),
             arguments,
             variables: Vec::new(),
@@ -138,19 +138,19 @@ impl Recipe for Etcd {
     }
 
     /// It listens before it has a leader. Behind TLS nobody can be asked from here.
-    fn answers(&self, ground: &Ground<'_>) -> bool {
-        if ground.certificates.is_some() {
-            return TcpStream::connect(("127.0.0.1", ground.port)).is_ok();
+    fn answers(&self, context: &StartContext<'_>) -> bool {
+        if context.certificates.is_some() {
+            return TcpStream::connect(("127.0.0.1", context.port)).is_ok();
         }
-        let health = ask(ground.port, "GET", "/health", "");
+        let health = ask(context.port, "GET", "/health", "");
         health.is_some_and(|it| it.contains("true"))
     }
 
-    fn place(&self, ground: &Ground<'_>) -> Place {
-        Place::of(&format!("etcd://127.0.0.1:{}", ground.port), PORT)
+    fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
+        ServerUrl::of(&format!("etcd://127.0.0.1:{}", context.port), PORT)
     }
 
-    fn make(&self, _at: &Place, name: &str) -> String {
+    fn create_database(&self, _at: &ServerUrl, name: &str) -> String {
         name.to_owned()
     }
 }

@@ -10,14 +10,14 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
 /// A request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Request {
+impl HttpRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
@@ -25,13 +25,13 @@ impl Request {
 
 /// An answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
@@ -43,7 +43,7 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 /// Sends a request and reads to the end; nothing if the server does not do its part.
-pub(crate) fn exchange(at: SocketAddr, request: &Request) -> Option<Answer> {
+pub(crate) fn exchange(at: SocketAddr, request: &HttpRequest) -> Option<HttpResponse> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(ANSWERS_WITHIN)).ok()?;
     let mut head = format!("{} {} HTTP/1.1\r\n", request.method, request.target);
@@ -65,12 +65,12 @@ pub(crate) fn exchange(at: SocketAddr, request: &Request) -> Option<Answer> {
 }
 
 /// Takes an answer apart whose connection was closed behind it.
-fn read_answer(bytes: &[u8]) -> Option<Answer> {
+fn read_answer(bytes: &[u8]) -> Option<HttpResponse> {
     let end = bytes.windows(4).position(|it| it == b"\r\n\r\n")?;
     let (status, headers) = head(&bytes[..end])?;
     let body = &bytes[end + 4..];
     let chunked = header(&headers, "transfer-encoding").is_some_and(|it| it.contains("chunked"));
-    Some(Answer {
+    Some(HttpResponse {
         status: status.split(' ').nth(1)?.parse().ok()?,
         body: match chunked {
             true => unchunked(body)?,

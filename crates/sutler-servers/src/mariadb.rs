@@ -2,9 +2,9 @@
 //!
 //! `SUTLER_TEST_MYSQL_URL` names one to share instead; its user must be allowed to create databases.
 
-use crate::find::{Missing, programs};
-use crate::place::Place;
-use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
+use crate::installed::{MissingServer, find_programs};
+use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
+use crate::server_url::ServerUrl;
 use std::io::Read as _;
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const GREETS_WITHIN: Duration = Duration::from_secs(30);
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_MYSQL_URL") {
-        Ok(url) => Some(Server::given(Box::new(find()?), &url, PORT)),
+        Ok(url) => Some(Server::at_url(Box::new(find()?), &url, PORT)),
         Err(_) => own(Demands::default()),
     };
     SHARED.get_or_init(start).as_ref()
@@ -37,20 +37,20 @@ pub fn own(demands: Demands) -> Option<Server> {
 fn find() -> Option<MariaDb> {
     let found = find_mariadb().or_else(find_mysql);
     if found.is_none() {
-        let missing = Missing {
+        let missing = MissingServer {
             name: "mariadb",
             program: "mariadbd or mysqld",
             how: "apt-get install mariadb-server, or set SUTLER_TEST_MYSQL_URL",
             may_be: false,
         };
-        missing.tell();
+        missing.report();
     }
     found
 }
 
 fn find_mariadb() -> Option<MariaDb> {
-    let folder = programs(&["mariadbd"], &ROOTS)?;
-    let tools = programs(&["mariadb-install-db", "mariadb"], &[])?;
+    let folder = find_programs(&["mariadbd"], &ROOTS)?;
+    let tools = find_programs(&["mariadb-install-db", "mariadb"], &[])?;
     Some(MariaDb {
         name: "mariadb",
         server: folder.join("mariadbd"),
@@ -62,9 +62,9 @@ fn find_mariadb() -> Option<MariaDb> {
 fn find_mysql() -> Option<MariaDb> {
     Some(MariaDb {
         name: "mysql",
-        server: programs(&["mysqld"], &ROOTS)?.join("mysqld"),
+        server: find_programs(&["mysqld"], &ROOTS)?.join("mysqld"),
         installer: None,
-        client: programs(&["mysql"], &[])?.join("mysql"),
+        client: find_programs(&["mysql"], &[])?.join("mysql"),
     })
 }
 
@@ -76,7 +76,7 @@ struct MariaDb {
     client: PathBuf,
 }
 
-impl Recipe for MariaDb {
+impl ServerKind for MariaDb {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -85,27 +85,27 @@ impl Recipe for MariaDb {
         &["mysql", "nobody"]
     }
 
-    fn prepare(&self, ground: &Ground<'_>) {
-        let home = ground.home;
-        let data = format!("--datadir={}", home.path("data"));
+    fn prepare(&self, context: &StartContext<'_>) {
+        let dir = context.dir;
+        let data = format!("--datadir={}", dir.path("data"));
         // A server that starts clears its folder for temporary tables, whoever else uses it.
-        let tables = format!("--tmpdir={}", home.folder().display());
+        let tables = format!("--tmpdir={}", dir.folder().display());
         let mut arguments = vec!["--no-defaults", &data, &tables];
         match &self.installer {
             Some(installer) => {
                 arguments.push("--auth-root-authentication-method=normal");
                 arguments.push("--skip-test-db");
-                home.run(installer, &arguments);
+                dir.run(installer, &arguments);
             }
             None => {
                 arguments.push("--initialize-insecure");
-                home.run(&self.server, &arguments);
+                dir.run(&self.server, &arguments);
             }
         }
     }
 
-    fn line(&self, ground: &Ground<'_>) -> Line {
-        let home = ground.home;
+    fn command_line(&self, context: &StartContext<'_>) -> CommandLine {
+        let dir = context.dir;
         // Carried out at every start, so it must be repeatable; one statement a line.
         let first = format!(
             "CREATE USER IF NOT EXISTS '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';\n\
@@ -113,26 +113,26 @@ impl Recipe for MariaDb {
         );
         let mut arguments = vec![
             "--no-defaults".to_owned(),
-            format!("--datadir={}", home.path("data")),
-            format!("--port={}", ground.port),
+            format!("--datadir={}", dir.path("data")),
+            format!("--port={}", context.port),
             "--bind-address=127.0.0.1".to_owned(),
-            format!("--socket={}", home.path("socket")),
-            format!("--tmpdir={}", home.folder().display()),
-            format!("--pid-file={}", home.path("pid")),
-            format!("--init-file={}", home.private("first.sql", &first)),
+            format!("--socket={}", dir.path("socket")),
+            format!("--tmpdir={}", dir.folder().display()),
+            format!("--pid-file={}", dir.path("pid")),
+            format!("--init-file={}", dir.private("first.sql", &first)),
             "--skip-name-resolve".to_owned(),
             "--max-connections=300".to_owned(),
             "--innodb-flush-log-at-trx-commit=2".to_owned(),
             "--skip-log-bin".to_owned(),
         ];
-        if let Some(files) = ground.certificates {
+        if let Some(files) = context.certificates {
             arguments.push(format!("--ssl-cert={}", files.certificate));
             arguments.push(format!("--ssl-key={}", files.key));
         }
-        if let (Some(files), Tls::Both) = (ground.certificates, ground.demands.tls) {
+        if let (Some(files), Tls::Both) = (context.certificates, context.demands.tls) {
             arguments.push(format!("--ssl-ca={}", files.authority));
         }
-        Line {
+        CommandLine {
             program: self.server.clone(),
             arguments,
             variables: Vec::new(),
@@ -141,25 +141,25 @@ impl Recipe for MariaDb {
     }
 
     /// It listens before it lets anybody in; then it speaks first.
-    fn answers(&self, ground: &Ground<'_>) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", ground.port)) else {
+    fn answers(&self, context: &StartContext<'_>) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", context.port)) else {
             return false;
         };
         let patient = stream.set_read_timeout(Some(GREETS_WITHIN));
         patient.is_ok() && stream.read_exact(&mut [0]).is_ok()
     }
 
-    fn place(&self, ground: &Ground<'_>) -> Place {
-        let query = match ground.demands.tls {
+    fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
+        let query = match context.demands.tls {
             Tls::Off => "?ssl-mode=DISABLED",
             Tls::Server | Tls::Both => "",
         };
-        let port = ground.port;
+        let port = context.port;
         let url = format!("mysql://{USER}:{PASSWORD}@127.0.0.1:{port}/mysql{query}");
-        Place::of(&url, PORT)
+        ServerUrl::of(&url, PORT)
     }
 
-    fn make(&self, at: &Place, name: &str) -> String {
+    fn create_database(&self, at: &ServerUrl, name: &str) -> String {
         let mut client = Command::new(&self.client);
         client.args(["--no-defaults", "--protocol=TCP", "-h", &at.host]);
         client.args(["-P", &at.port.to_string()]);

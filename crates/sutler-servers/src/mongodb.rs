@@ -4,9 +4,9 @@
 //! (with the libraries it needs beside it); `SUTLER_TEST_MONGODB_URL` names a replica set to share
 //! instead. Here are also the few bytes of its protocol that it takes to found a replica set.
 
-use crate::find::{Missing, programs};
-use crate::place::Place;
-use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
+use crate::installed::{MissingServer, find_programs};
+use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
+use crate::server_url::ServerUrl;
 use crate::wait::until;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -30,9 +30,9 @@ pub fn shared() -> Option<&'static Server> {
         Ok(url) => {
             let given = MongoDb {
                 program: PathBuf::new(),
-                role: Role::One,
+                role: ServerRole::One,
             };
-            Some(Server::given(Box::new(given), &url, PORT))
+            Some(Server::at_url(Box::new(given), &url, PORT))
         }
         Err(_) => own(Demands::default()),
     };
@@ -42,13 +42,13 @@ pub fn shared() -> Option<&'static Server> {
 /// A replica set of one member for one test, which may stop it.
 #[must_use]
 pub fn own(demands: Demands) -> Option<Server> {
-    start(Role::One, demands)
+    start(ServerRole::One, demands)
 }
 
 /// A server by itself.
 #[must_use]
 pub fn standalone() -> Option<Server> {
-    start(Role::Alone, Demands::default())
+    start(ServerRole::Alone, Demands::default())
 }
 
 /// A replica set of three members, and how all of them are reached.
@@ -56,13 +56,13 @@ pub fn standalone() -> Option<Server> {
 pub fn three() -> Option<(Vec<Server>, String)> {
     let mut members = Vec::new();
     for _ in 0..3 {
-        members.push(start(Role::Member, Demands::default())?);
+        members.push(start(ServerRole::Member, Demands::default())?);
     }
     let hosts: Vec<String> = members
         .iter()
-        .map(|it| format!("127.0.0.1:{}", it.place().port))
+        .map(|it| format!("127.0.0.1:{}", it.admin_url().port))
         .collect();
-    found(members[0].place().port, &hosts);
+    found(members[0].admin_url().port, &hosts);
     let url = format!("mongodb://{}/three?replicaSet={SET}", hosts.join(","));
     Some((members, url))
 }
@@ -73,7 +73,7 @@ pub fn three() -> Option<(Vec<Server>, String)> {
 /// # Panics
 /// If the server refuses.
 #[must_use]
-pub fn make_user(server: &Server, name: &str, database: &str) -> Place {
+pub fn make_user(server: &Server, name: &str, database: &str) -> ServerUrl {
     let role = document(&[text("role", "readWrite"), text("db", database)]);
     let make = document(&[
         text("createUser", name),
@@ -81,10 +81,10 @@ pub fn make_user(server: &Server, name: &str, database: &str) -> Place {
         nested(4, "roles", &document(&[nested(3, "0", &role)])),
         text("$db", database),
     ]);
-    let answer = ask(server.place().port, &make).expect("an answer");
+    let answer = ask(server.admin_url().port, &make).expect("an answer");
     let said = String::from_utf8_lossy(&answer);
     assert!(!said.contains("errmsg"), "no user: {said}");
-    server.place().at(database).with_user(name, PASSWORD)
+    server.admin_url().at(database).with_user(name, PASSWORD)
 }
 
 /// Whether the member at this port is the primary.
@@ -94,7 +94,7 @@ pub fn is_primary(port: u16) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum ServerRole {
     Alone,
     One,
     Member,
@@ -103,20 +103,20 @@ enum Role {
 struct MongoDb {
     /// Nowhere for a server that is given.
     program: PathBuf,
-    role: Role,
+    role: ServerRole,
 }
 
-fn start(role: Role, demands: Demands) -> Option<Server> {
+fn start(role: ServerRole, demands: Demands) -> Option<Server> {
     let named = std::env::var_os("SUTLER_TEST_MONGOD").map(PathBuf::from);
-    let on_path = || programs(&["mongod"], &[]).map(|folder| folder.join("mongod"));
+    let on_path = || find_programs(&["mongod"], &[]).map(|folder| folder.join("mongod"));
     let Some(program) = named.filter(|it| it.is_file()).or_else(on_path) else {
-        let missing = Missing {
+        let missing = MissingServer {
             name: "mongodb",
             program: "mongod",
             how: "put mongod 8.0 or later on the PATH, or set SUTLER_TEST_MONGODB_URL",
             may_be: true,
         };
-        missing.tell();
+        missing.report();
         return None;
     };
     Some(Server::start_own(
@@ -125,7 +125,7 @@ fn start(role: Role, demands: Demands) -> Option<Server> {
     ))
 }
 
-impl Recipe for MongoDb {
+impl ServerKind for MongoDb {
     fn name(&self) -> &'static str {
         "mongodb"
     }
@@ -135,34 +135,34 @@ impl Recipe for MongoDb {
     }
 
     /// Members that ask for passwords know each other by a key.
-    fn prepare(&self, ground: &Ground<'_>) {
-        let _ = ground.home.private("keyfile", "aKeyForOneTest");
+    fn prepare(&self, context: &StartContext<'_>) {
+        let _ = context.dir.private("keyfile", "aKeyForOneTest");
     }
 
-    fn line(&self, ground: &Ground<'_>) -> Line {
+    fn command_line(&self, context: &StartContext<'_>) -> CommandLine {
         let mut arguments = Vec::new();
         let mut add = |flag: &str, value: &str| {
             arguments.extend([flag.to_owned(), value.to_owned()]);
         };
-        add("--dbpath", &ground.home.folder().display().to_string());
-        add("--port", &ground.port.to_string());
+        add("--dbpath", &context.dir.folder().display().to_string());
+        add("--port", &context.port.to_string());
         add("--bind_ip", "127.0.0.1");
         add("--wiredTigerCacheSizeGB", "0.25");
         add("--setParameter", "enableTestCommands=1");
-        if self.role != Role::Alone {
+        if self.role != ServerRole::Alone {
             add("--replSet", SET);
             add("--oplogSize", "64");
         }
-        if ground.demands.arguments.iter().any(|it| it == "--auth") {
-            add("--keyFile", &ground.home.path("keyfile"));
+        if context.demands.arguments.iter().any(|it| it == "--auth") {
+            add("--keyFile", &context.dir.path("keyfile"));
         }
-        if let Some(files) = ground.certificates {
+        if let Some(files) = context.certificates {
             // Those who found the set do so without TLS.
             add("--tlsMode", "preferTLS");
             add("--tlsCertificateKeyFile", &files.both);
             add("--tlsCAFile", &files.authority);
         }
-        if ground.certificates.is_some() && ground.demands.tls != Tls::Both {
+        if context.certificates.is_some() && context.demands.tls != Tls::Both {
             arguments.push("--tlsAllowConnectionsWithoutCertificates".to_owned());
         }
         let beside = self.program.parent().map(|it| it.display().to_string());
@@ -172,7 +172,7 @@ impl Recipe for MongoDb {
             let tunables = "glibc.pthread.rseq=0".to_owned();
             variables.push(("GLIBC_TUNABLES".to_owned(), tunables));
         }
-        Line {
+        CommandLine {
             program: self.program.clone(),
             arguments,
             variables,
@@ -181,28 +181,30 @@ impl Recipe for MongoDb {
     }
 
     /// It takes writes, or nobody has founded its set yet, or it is not for it to decide.
-    fn answers(&self, ground: &Ground<'_>) -> bool {
-        greeting(ground.port).is_some_and(|it| match self.role {
-            Role::Member => true,
-            Role::Alone | Role::One => says(&it, "isWritablePrimary") || says(&it, "isreplicaset"),
+    fn answers(&self, context: &StartContext<'_>) -> bool {
+        greeting(context.port).is_some_and(|it| match self.role {
+            ServerRole::Member => true,
+            ServerRole::Alone | ServerRole::One => {
+                says(&it, "isWritablePrimary") || says(&it, "isreplicaset")
+            }
         })
     }
 
-    fn settle(&self, ground: &Ground<'_>) {
-        if self.role == Role::One {
-            found(ground.port, &[format!("127.0.0.1:{}", ground.port)]);
+    fn after_start(&self, context: &StartContext<'_>) {
+        if self.role == ServerRole::One {
+            found(context.port, &[format!("127.0.0.1:{}", context.port)]);
         }
     }
 
     /// Past the names that members have for each other: a proxy may stand between.
-    fn place(&self, ground: &Ground<'_>) -> Place {
-        let port = ground.port;
+    fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
+        let port = context.port;
         let url = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
-        Place::of(&url, PORT)
+        ServerUrl::of(&url, PORT)
     }
 
     /// Databases come into being when something is written to them.
-    fn make(&self, _at: &Place, name: &str) -> String {
+    fn create_database(&self, _at: &ServerUrl, name: &str) -> String {
         name.to_owned()
     }
 }

@@ -1,13 +1,13 @@
 //! Podman behind its socket, which speaks Docker's API: with storage of its own, and one image to run.
 //!
 //! `SUTLER_TEST_ENGINE_SOCKET` names another engine's socket instead; the image is not put there. Images of
-//! bundles are made in `podman/bundles.rs`.
+//! bundles are made in `podman/bundle_images.rs`.
 
-mod bundles;
+mod bundle_images;
 
-use crate::find::{Missing, programs, tell_what_ran};
-use crate::home::Home;
-use crate::keeper::Keeper;
+use crate::installed::{MissingServer, find_programs, record_ran};
+use crate::server_dir::ServerDir;
+use crate::server_guard::ServerGuard;
 use crate::wait::until;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -42,13 +42,13 @@ wait $service
 pub struct Podman {
     /// Where it listens.
     pub socket: PathBuf,
-    own: Option<Own>,
+    own: Option<OwnProcess>,
 }
 
-struct Own {
-    home: Home,
+struct OwnProcess {
+    server_dir: ServerDir,
     program: PathBuf,
-    _keeper: Keeper,
+    _keeper: ServerGuard,
 }
 
 /// The engine that all tests of this process share; `None` if there is none here, which is said.
@@ -66,58 +66,63 @@ pub fn shared() -> Option<&'static Podman> {
 
 fn own() -> Option<Podman> {
     let places = ["/usr/bin", "/usr/sbin"];
-    let found = programs(&["podman"], &places);
+    let found = find_programs(&["podman"], &places);
     let all = ["runc", "busybox", "conmon"];
-    let whole = all.iter().all(|name| programs(&[name], &places).is_some());
+    let whole = all
+        .iter()
+        .all(|name| find_programs(&[name], &places).is_some());
     let (Some(folder), true) = (found, whole) else {
-        let missing = Missing {
+        let missing = MissingServer {
             name: "podman",
             program: "podman",
             how: "apt-get install podman runc conmon busybox-static netavark iptables, or set SUTLER_TEST_ENGINE_SOCKET",
             may_be: false,
         };
-        missing.tell();
+        missing.report();
         return None;
     };
     Some(start(
         folder.join("podman"),
-        &programs(&["busybox"], &places)?,
+        &find_programs(&["busybox"], &places)?,
     ))
 }
 
 fn start(program: PathBuf, busybox: &Path) -> Podman {
-    let home = Home::new(&["root"]);
-    fs::write(home.path("containers.conf"), CONF).expect("a file");
-    fs::write(home.path("registries.conf"), REGISTRIES).expect("a file");
-    let script = home.folder().join("serve");
+    let server_dir = ServerDir::new(&["root"]);
+    fs::write(server_dir.path("containers.conf"), CONF).expect("a file");
+    fs::write(server_dir.path("registries.conf"), REGISTRIES).expect("a file");
+    let script = server_dir.folder().join("serve");
     fs::write(&script, SERVE).expect("a file");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    import(&home, &program, busybox);
-    let socket = home.folder().join("socket");
-    let mut shell = home.command(Path::new("/bin/sh"));
-    shell.env("CONTAINERS_CONF", home.path("containers.conf"));
-    shell.env("CONTAINERS_REGISTRIES_CONF", home.path("registries.conf"));
+    import(&server_dir, &program, busybox);
+    let socket = server_dir.folder().join("socket");
+    let mut shell = server_dir.command(Path::new("/bin/sh"));
+    shell.env("CONTAINERS_CONF", server_dir.path("containers.conf"));
+    shell.env(
+        "CONTAINERS_REGISTRIES_CONF",
+        server_dir.path("registries.conf"),
+    );
     shell.env("SOCKET", &socket);
-    shell.env("HOME", home.folder());
+    shell.env("HOME", server_dir.folder());
     let mut words = vec![program.display().to_string()];
-    words.extend(storage(&home));
-    let keeper = Keeper::start(shell, home.folder(), "TERM", &script, &words);
+    words.extend(storage(&server_dir));
+    let server_guard = ServerGuard::start(shell, server_dir.folder(), "TERM", &script, &words);
     until("podman answers", || UnixStream::connect(&socket).ok());
-    tell_what_ran("podman");
-    let own = Some(Own {
-        home,
+    record_ran("podman");
+    let own = Some(OwnProcess {
+        server_dir,
         program,
-        _keeper: keeper,
+        _keeper: server_guard,
     });
     Podman { socket, own }
 }
 
-fn storage(home: &Home) -> Vec<String> {
+fn storage(server_dir: &ServerDir) -> Vec<String> {
     let words = [
         "--root",
-        &home.path("storage"),
+        &server_dir.path("storage"),
         "--runroot",
-        &home.path("run"),
+        &server_dir.path("run"),
     ]
     .map(str::to_owned);
     words
@@ -127,8 +132,8 @@ fn storage(home: &Home) -> Vec<String> {
 }
 
 /// An image of nothing but busybox: no registry is asked.
-fn import(home: &Home, program: &Path, busybox: &Path) {
-    let files = home.folder().join("files");
+fn import(server_dir: &ServerDir, program: &Path, busybox: &Path) {
+    let files = server_dir.folder().join("files");
     let bin = files.join("bin");
     fs::create_dir_all(&bin).expect("a folder");
     fs::create_dir(files.join("etc")).expect("a folder");
@@ -141,9 +146,9 @@ fn import(home: &Home, program: &Path, busybox: &Path) {
     }
     fs::write(bin.join("entry"), "#!/bin/sh\neval \"$SCRIPT\"\n").expect("a file");
     fs::set_permissions(bin.join("entry"), fs::Permissions::from_mode(0o755)).expect("ours");
-    let (from, tar) = (files.display().to_string(), home.path("files.tar"));
-    home.run(Path::new("tar"), &["-C", &from, "-cf", &tar, "."]);
-    let imported = podman(home, program)
+    let (from, tar) = (files.display().to_string(), server_dir.path("files.tar"));
+    server_dir.run(Path::new("tar"), &["-C", &from, "-cf", &tar, "."]);
+    let imported = podman(server_dir, program)
         .args([
             "import",
             "--change",
@@ -157,11 +162,11 @@ fn import(home: &Home, program: &Path, busybox: &Path) {
     assert!(imported.status.success(), "podman import: {said}");
 }
 
-fn podman(home: &Home, program: &Path) -> Command {
-    let mut command = home.command(program);
-    command.env("CONTAINERS_CONF", home.path("containers.conf"));
-    command.env("HOME", home.folder());
-    command.args(storage(home));
+fn podman(server_dir: &ServerDir, program: &Path) -> Command {
+    let mut command = server_dir.command(program);
+    command.env("CONTAINERS_CONF", server_dir.path("containers.conf"));
+    command.env("HOME", server_dir.folder());
+    command.args(storage(server_dir));
     command
 }
 
@@ -185,7 +190,7 @@ impl Podman {
             .replace('\n', r"\n");
         let entry = format!(r#"ENTRYPOINT ["/bin/sh", "-c", "{quoted}", "{name}"]"#);
         let (tar, called) = (
-            own.home.path("files.tar"),
+            own.server_dir.path("files.tar"),
             format!("localhost/{name}:latest"),
         );
         let _ = self.podman(&["import", "--change", &entry, &tar, &called]);
@@ -201,7 +206,9 @@ impl Podman {
     #[must_use]
     pub fn podman(&self, arguments: &[&str]) -> String {
         let own = self.own.as_ref().expect("an engine of our own");
-        let ended = podman(&own.home, &own.program).args(arguments).output();
+        let ended = podman(&own.server_dir, &own.program)
+            .args(arguments)
+            .output();
         String::from_utf8_lossy(&ended.expect("podman runs").stdout).into_owned()
     }
 }

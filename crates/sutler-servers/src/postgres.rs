@@ -2,9 +2,9 @@
 //!
 //! `SUTLER_TEST_POSTGRES_URL` names one to share instead; its user must be allowed to create databases.
 
-use crate::find::{Missing, programs};
-use crate::place::Place;
-use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server, Tls};
+use crate::installed::{MissingServer, find_programs};
+use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
+use crate::server_url::ServerUrl;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/us
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_POSTGRES_URL") {
-        Ok(url) => Some(Server::given(Box::new(find()?), &url, PORT)),
+        Ok(url) => Some(Server::at_url(Box::new(find()?), &url, PORT)),
         Err(_) => own(Demands::default()),
     };
     SHARED.get_or_init(start).as_ref()
@@ -33,30 +33,30 @@ pub fn own(demands: Demands) -> Option<Server> {
 ///
 /// # Panics
 /// If one of them fails; with what the server said.
-pub fn tell(at: &Place, statements: &str) {
+pub fn execute(at: &ServerUrl, statements: &str) {
     find().expect("it was there").ask(at, statements);
 }
 
 fn find() -> Option<Postgres> {
-    let programs = programs(&PROGRAMS, &ROOTS);
-    if programs.is_none() {
-        let missing = Missing {
+    let find_programs = find_programs(&PROGRAMS, &ROOTS);
+    if find_programs.is_none() {
+        let missing = MissingServer {
             name: "postgres",
             program: "postgres",
             how: "apt-get install postgresql, or set SUTLER_TEST_POSTGRES_URL",
             may_be: false,
         };
-        missing.tell();
+        missing.report();
     }
-    programs.map(|programs| Postgres { programs })
+    find_programs.map(|find_programs| Postgres { find_programs })
 }
 
 /// The folder of its programs.
 struct Postgres {
-    programs: PathBuf,
+    find_programs: PathBuf,
 }
 
-impl Recipe for Postgres {
+impl ServerKind for Postgres {
     fn name(&self) -> &'static str {
         "postgres"
     }
@@ -65,15 +65,17 @@ impl Recipe for Postgres {
         &["postgres", "nobody"]
     }
 
-    fn prepare(&self, ground: &Ground<'_>) {
-        let password = ground.home.private("password", PASSWORD);
+    fn prepare(&self, context: &StartContext<'_>) {
+        let password = context.dir.private("password", PASSWORD);
         let mut arguments = vec!["-A", "scram-sha-256", "-U", "postgres", "--no-sync"];
         arguments.extend(["-E", "UTF8", "--locale=C.UTF-8", "-D", "data"]);
         arguments.extend(["--pwfile", &password]);
-        ground.home.run(&self.programs.join("initdb"), &arguments);
+        context
+            .dir
+            .run(&self.find_programs.join("initdb"), &arguments);
     }
 
-    fn line(&self, ground: &Ground<'_>) -> Line {
+    fn command_line(&self, context: &StartContext<'_>) -> CommandLine {
         let mut settings: Vec<String> = [
             "listen_addresses=127.0.0.1",
             "fsync=off",
@@ -82,21 +84,21 @@ impl Recipe for Postgres {
         ]
         .map(str::to_owned)
         .into();
-        if let Some(files) = ground.certificates {
+        if let Some(files) = context.certificates {
             settings.push("ssl=on".to_owned());
             settings.push(format!("ssl_cert_file={}", files.certificate));
             settings.push(format!("ssl_key_file={}", files.key));
         }
-        if let (Some(files), Tls::Both) = (ground.certificates, ground.demands.tls) {
+        if let (Some(files), Tls::Both) = (context.certificates, context.demands.tls) {
             settings.push(format!("ssl_ca_file={}", files.authority));
         }
-        let port = ground.port.to_string();
+        let port = context.port.to_string();
         let mut arguments = ["-D", "data", "-p", &port].map(str::to_owned).to_vec();
         for setting in settings {
             arguments.extend(["-c".to_owned(), setting]);
         }
-        Line {
-            program: self.programs.join("postgres"),
+        CommandLine {
+            program: self.find_programs.join("postgres"),
             arguments,
             variables: Vec::new(),
             // Its sessions end with it; after SIGKILL they would hold on to the data for a while.
@@ -104,23 +106,23 @@ impl Recipe for Postgres {
         }
     }
 
-    fn answers(&self, ground: &Ground<'_>) -> bool {
-        let mut asks = ground.home.command(&self.programs.join("pg_isready"));
-        asks.args(["-q", "-h", "127.0.0.1", "-p", &ground.port.to_string()]);
+    fn answers(&self, context: &StartContext<'_>) -> bool {
+        let mut asks = context.dir.command(&self.find_programs.join("pg_isready"));
+        asks.args(["-q", "-h", "127.0.0.1", "-p", &context.port.to_string()]);
         asks.status().expect("pg_isready runs").success()
     }
 
-    fn place(&self, ground: &Ground<'_>) -> Place {
-        let query = match ground.demands.tls {
+    fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
+        let query = match context.demands.tls {
             Tls::Off => "?sslmode=disable",
             Tls::Server | Tls::Both => "",
         };
-        let port = ground.port;
+        let port = context.port;
         let url = format!("postgres://postgres:{PASSWORD}@127.0.0.1:{port}/postgres{query}");
-        Place::of(&url, PORT)
+        ServerUrl::of(&url, PORT)
     }
 
-    fn make(&self, at: &Place, name: &str) -> String {
+    fn create_database(&self, at: &ServerUrl, name: &str) -> String {
         self.ask(at, &format!("CREATE DATABASE {name}"));
         name.to_owned()
     }
@@ -128,8 +130,8 @@ impl Recipe for Postgres {
 
 impl Postgres {
     /// Has a statement carried out.
-    fn ask(&self, at: &Place, statement: &str) {
-        let mut psql = Command::new(self.programs.join("psql"));
+    fn ask(&self, at: &ServerUrl, statement: &str) {
+        let mut psql = Command::new(self.find_programs.join("psql"));
         if let Some((name, password)) = &at.user {
             psql.args(["-U", name]);
             psql.env("PGPASSWORD", password.as_deref().unwrap_or_default());

@@ -59,14 +59,14 @@ pub trait Dialect: Send + 'static {
 }
 
 /// A commit that is kept on its way.
-pub struct Held {
+pub struct HeldCommit {
     /// It is here.
     pub arrived: oneshot::Receiver<()>,
     /// Lets it go on.
     pub go: oneshot::Sender<()>,
 }
 
-enum Order {
+enum ProxyCommand {
     Cut(Cut),
     /// Tell when the commit is here, and keep it until told.
     Hold(oneshot::Sender<()>, oneshot::Receiver<()>),
@@ -74,8 +74,8 @@ enum Order {
 
 /// What all connections of a wire share.
 #[derive(Default)]
-struct Wires {
-    orders: Mutex<VecDeque<Order>>,
+struct ProxyState {
+    commands: Mutex<VecDeque<ProxyCommand>>,
     halves: AtomicU64,
     asked: Mutex<Vec<String>>,
     last_commit: Mutex<Vec<u8>>,
@@ -87,7 +87,7 @@ struct Wires {
 
 /// A wire.
 pub struct Proxy {
-    wires: Arc<Wires>,
+    state: Arc<ProxyState>,
     port: u16,
     task: JoinHandle<()>,
 }
@@ -100,22 +100,22 @@ impl Proxy {
     pub async fn to<D: Dialect>(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("it is bound").port();
-        let wires = Arc::new(Wires::default());
-        let shared = Arc::clone(&wires);
+        let state = Arc::new(ProxyState::default());
+        let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 if shared.down.load(Ordering::SeqCst) {
                     continue;
                 }
-                let wires = Arc::clone(&shared);
+                let state = Arc::clone(&shared);
                 tokio::spawn(async move {
                     if let Ok(server) = TcpStream::connect(server).await {
-                        carry::<D>(client, server, &wires).await;
+                        relay::<D>(client, server, &state).await;
                     }
                 });
             }
         });
-        Self { wires, port, task }
+        Self { state, port, task }
     }
 
     /// Where it listens, on this machine.
@@ -126,46 +126,46 @@ impl Proxy {
 
     /// Cuts the next commit about which nothing was ordered yet.
     pub fn cut(&self, cut: Cut) {
-        lock(&self.wires.orders).push_back(Order::Cut(cut));
+        lock(&self.state.commands).push_back(ProxyCommand::Cut(cut));
     }
 
     /// Keeps the next commit about which nothing was ordered yet.
     #[must_use]
-    pub fn hold(&self) -> Held {
+    pub fn hold(&self) -> HeldCommit {
         let ((tell, arrived), (go, wait)) = (oneshot::channel(), oneshot::channel());
-        lock(&self.wires.orders).push_back(Order::Hold(tell, wait));
-        Held { arrived, go }
+        lock(&self.state.commands).push_back(ProxyCommand::Hold(tell, wait));
+        HeldCommit { arrived, go }
     }
 
     /// How often clients waited for the server so far.
     #[must_use]
-    pub fn waits(&self) -> usize {
-        lock(&self.wires.asked).len()
+    pub fn round_trips(&self) -> usize {
+        lock(&self.state.asked).len()
     }
 
     /// What clients waited for, from the n-th on.
     #[must_use]
-    pub fn asked_since(&self, n: usize) -> Vec<String> {
-        lock(&self.wires.asked).split_off(n)
+    pub fn messages_since(&self, n: usize) -> Vec<String> {
+        lock(&self.state.asked).split_off(n)
     }
 
     /// The bytes of the last commit's message.
     #[must_use]
     pub fn last_commit(&self) -> Vec<u8> {
-        lock(&self.wires.last_commit).clone()
+        lock(&self.state.last_commit).clone()
     }
 
     /// How many answers there were to commits that had been kept.
     #[must_use]
     pub fn late_answers(&self) -> u64 {
-        self.wires.late_answers.load(Ordering::SeqCst)
+        self.state.late_answers.load(Ordering::SeqCst)
     }
 
     /// Cuts everything and lets nobody through, or does so again.
     pub fn set_down(&self, down: bool) {
-        self.wires.down.store(down, Ordering::SeqCst);
+        self.state.down.store(down, Ordering::SeqCst);
         if down {
-            self.wires.falling.notify_waiters();
+            self.state.falling.notify_waiters();
         }
     }
 }
@@ -177,21 +177,25 @@ impl Drop for Proxy {
     }
 }
 
-impl Wires {
+impl ProxyState {
     /// What is to become of this commit.
-    fn next_order(&self) -> Option<Order> {
-        let order = lock(&self.orders).pop_front()?;
-        let Order::Cut(Cut::During) = order else {
-            return Some(order);
+    fn next_command(&self) -> Option<ProxyCommand> {
+        let command = lock(&self.commands).pop_front()?;
+        let ProxyCommand::Cut(Cut::During) = command else {
+            return Some(command);
         };
         let even = self.halves.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
-        Some(Order::Cut(if even { Cut::During } else { Cut::After }))
+        Some(ProxyCommand::Cut(if even {
+            Cut::During
+        } else {
+            Cut::After
+        }))
     }
 }
 
 /// What both directions of one connection share.
 #[derive(Default)]
-struct Ends {
+struct ConnectionEnds {
     /// Nothing of the server's goes to the client any more; when the answer ends, so does everything.
     swallow: AtomicBool,
     /// The next answer is one to a commit that was kept.
@@ -200,28 +204,28 @@ struct Ends {
     answered: Notify,
 }
 
-async fn carry<D: Dialect>(client: TcpStream, server: TcpStream, wires: &Wires) {
+async fn relay<D: Dialect>(client: TcpStream, server: TcpStream, state: &ProxyState) {
     drop(client.set_nodelay(true));
     drop(server.set_nodelay(true));
     let (client_reads, client_writes) = client.into_split();
     let (server_reads, server_writes) = server.into_split();
     let dialect = Mutex::new(D::fresh());
-    let ends = Ends::default();
-    let falling = wires.falling.notified();
+    let ends = ConnectionEnds::default();
+    let falling = state.falling.notified();
     tokio::select! {
-        _ = forth(client_reads, server_writes, &dialect, wires, &ends) => {}
-        _ = back(server_reads, client_writes, &dialect, wires, &ends) => {}
+        _ = relay_client(client_reads, server_writes, &dialect, state, &ends) => {}
+        _ = relay_server(server_reads, client_writes, &dialect, state, &ends) => {}
         () = ends.over.notified() => {}
         () = falling => {}
     }
 }
 
-async fn forth<D: Dialect>(
+async fn relay_client<D: Dialect>(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     dialect: &Mutex<D>,
-    wires: &Wires,
-    ends: &Ends,
+    state: &ProxyState,
+    ends: &ConnectionEnds,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     while from.read_buf(&mut bytes).await? > 0 {
@@ -231,13 +235,13 @@ async fn forth<D: Dialect>(
                 break;
             };
             let content: Vec<u8> = bytes.drain(..message.length).collect();
-            lock(&wires.asked).extend(message.asks);
-            let mut order = None;
+            lock(&state.asked).extend(message.asks);
+            let mut command = None;
             if message.commits {
-                lock(&wires.last_commit).clone_from(&content);
-                order = wires.next_order();
+                lock(&state.last_commit).clone_from(&content);
+                command = state.next_command();
             }
-            if !pass_on(&content, order, &mut to, ends).await? {
+            if !forward(&content, command, &mut to, ends).await? {
                 return Ok(());
             }
         }
@@ -246,15 +250,15 @@ async fn forth<D: Dialect>(
 }
 
 /// Passes a message on as ordered; whether the connection is still whole.
-async fn pass_on(
+async fn forward(
     message: &[u8],
-    order: Option<Order>,
+    command: Option<ProxyCommand>,
     to: &mut OwnedWriteHalf,
-    ends: &Ends,
+    ends: &ConnectionEnds,
 ) -> io::Result<bool> {
-    match order {
+    match command {
         None => to.write_all(message).await?,
-        Some(Order::Hold(tell, wait)) => {
+        Some(ProxyCommand::Hold(tell, wait)) => {
             let _ = tell.send(());
             let _ = wait.await;
             ends.late.store(true, Ordering::SeqCst);
@@ -262,12 +266,12 @@ async fn pass_on(
             // Whoever gave up meanwhile is not to end it by leaving.
             ends.answered.notified().await;
         }
-        Some(Order::Cut(Cut::Before)) => return Ok(false),
-        Some(Order::Cut(Cut::During)) => {
+        Some(ProxyCommand::Cut(Cut::Before)) => return Ok(false),
+        Some(ProxyCommand::Cut(Cut::During)) => {
             to.write_all(&message[..message.len() / 2]).await?;
             return Ok(false);
         }
-        Some(Order::Cut(Cut::After)) => {
+        Some(ProxyCommand::Cut(Cut::After)) => {
             ends.swallow.store(true, Ordering::SeqCst);
             to.write_all(message).await?;
         }
@@ -275,12 +279,12 @@ async fn pass_on(
     Ok(true)
 }
 
-async fn back<D: Dialect>(
+async fn relay_server<D: Dialect>(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     dialect: &Mutex<D>,
-    wires: &Wires,
-    ends: &Ends,
+    state: &ProxyState,
+    ends: &ConnectionEnds,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     while from.read_buf(&mut bytes).await? > 0 {
@@ -291,7 +295,7 @@ async fn back<D: Dialect>(
             };
             let message: Vec<u8> = bytes.drain(..length).collect();
             if ends.late.swap(false, Ordering::SeqCst) {
-                wires.late_answers.fetch_add(1, Ordering::SeqCst);
+                state.late_answers.fetch_add(1, Ordering::SeqCst);
                 ends.answered.notify_one();
             }
             if !ends.swallow.load(Ordering::SeqCst) {

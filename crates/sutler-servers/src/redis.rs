@@ -2,9 +2,9 @@
 //!
 //! `SUTLER_TEST_REDIS_URL` names one to share instead.
 
-use crate::find::{Missing, programs};
-use crate::place::Place;
-use crate::server::{Demands, Ground, Line, PASSWORD, Recipe, Server};
+use crate::installed::{MissingServer, find_programs};
+use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext};
+use crate::server_url::ServerUrl;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_REDIS_URL") {
-        Ok(url) => Some(Server::given(Box::new(Redis::default()), &url, PORT)),
+        Ok(url) => Some(Server::at_url(Box::new(Redis::default()), &url, PORT)),
         Err(_) => own(Demands::default()),
     };
     SHARED.get_or_init(start).as_ref()
@@ -28,14 +28,14 @@ pub fn shared() -> Option<&'static Server> {
 /// A server for one test, which may stop it.
 #[must_use]
 pub fn own(demands: Demands) -> Option<Server> {
-    let Some(folder) = programs(&["redis-server"], &["/usr/sbin"]) else {
-        let missing = Missing {
+    let Some(folder) = find_programs(&["redis-server"], &["/usr/sbin"]) else {
+        let missing = MissingServer {
             name: "redis",
             program: "redis-server",
             how: "apt-get install redis-server, or set SUTLER_TEST_REDIS_URL",
             may_be: false,
         };
-        missing.tell();
+        missing.report();
         return None;
     };
     let program = folder.join("redis-server");
@@ -48,7 +48,7 @@ struct Redis {
     program: PathBuf,
 }
 
-impl Recipe for Redis {
+impl ServerKind for Redis {
     fn name(&self) -> &'static str {
         "redis"
     }
@@ -57,24 +57,24 @@ impl Recipe for Redis {
         &["redis", "nobody"]
     }
 
-    fn prepare(&self, _ground: &Ground<'_>) {}
+    fn prepare(&self, _ground: &StartContext<'_>) {}
 
-    fn line(&self, ground: &Ground<'_>) -> Line {
-        let home = ground.home;
+    fn command_line(&self, context: &StartContext<'_>) -> CommandLine {
+        let dir = context.dir;
         let mut settings = format!(
             "bind 127.0.0.1\ndir {}\nappendonly yes\nappendfsync no\nrequirepass {PASSWORD}\n",
-            home.folder().display()
+            dir.folder().display()
         );
-        match ground.certificates {
-            None => settings.push_str(&format!("port {}\n", ground.port)),
+        match context.certificates {
+            None => settings.push_str(&format!("port {}\n", context.port)),
             Some(files) => settings.push_str(&format!(
                 "port 0\ntls-port {}\ntls-cert-file {}\ntls-key-file {}\ntls-ca-cert-file {}\n",
-                ground.port, files.certificate, files.key, files.authority
+                context.port, files.certificate, files.key, files.authority
             )),
         }
         // A password in the arguments would be in the list of processes.
-        let arguments = vec![home.private("redis.conf", &settings)];
-        Line {
+        let arguments = vec![dir.private("redis.conf", &settings)];
+        CommandLine {
             program: self.program.clone(),
             arguments,
             variables: Vec::new(),
@@ -82,11 +82,11 @@ impl Recipe for Redis {
         }
     }
 
-    fn answers(&self, ground: &Ground<'_>) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", ground.port)) else {
+    fn answers(&self, context: &StartContext<'_>) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", context.port)) else {
             return false;
         };
-        if ground.certificates.is_some() {
+        if context.certificates.is_some() {
             return true;
         }
         let mut said = [0; 7];
@@ -97,14 +97,14 @@ impl Recipe for Redis {
         asked && &said == b"-NOAUTH"
     }
 
-    fn place(&self, ground: &Ground<'_>) -> Place {
-        let port = ground.port;
+    fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
+        let port = context.port;
         let url = format!("redis://default:{PASSWORD}@127.0.0.1:{port}/0");
-        Place::of(&url, PORT)
+        ServerUrl::of(&url, PORT)
     }
 
     /// All share database 0: users are told apart by the keys that their ACL allows.
-    fn make(&self, at: &Place, _name: &str) -> String {
+    fn create_database(&self, at: &ServerUrl, _name: &str) -> String {
         at.path.clone()
     }
 }

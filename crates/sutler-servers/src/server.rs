@@ -1,13 +1,13 @@
 //! A server that a test uses: started here, or named by a variable.
 //!
-//! What differs between sorts of servers is a [`Recipe`], one file each. Not here: databases, which a
+//! What differs between sorts of servers is a [`ServerKind`], one file each. Not here: databases, which a
 //! recipe makes with the server's own client programs; drivers, which tests bring themselves.
 
 use crate::certificates::Certificates;
-use crate::find::{say, tell_what_ran};
-use crate::home::Home;
-use crate::keeper::Keeper;
-use crate::place::Place;
+use crate::installed::{print_line, record_ran};
+use crate::server_dir::ServerDir;
+use crate::server_guard::ServerGuard;
+use crate::server_url::ServerUrl;
 use crate::wait::{free_port, until};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -44,9 +44,9 @@ pub enum Tls {
 }
 
 /// What a recipe has to work with.
-pub struct Ground<'a> {
+pub struct StartContext<'a> {
     /// Its folder and its user.
-    pub home: &'a Home,
+    pub dir: &'a ServerDir,
     /// Where it listens.
     pub port: u16,
     /// Another one, for servers that need two.
@@ -58,7 +58,7 @@ pub struct Ground<'a> {
 }
 
 /// How a server is started.
-pub struct Line {
+pub struct CommandLine {
     /// What is run.
     pub program: PathBuf,
     /// With which arguments, beside those that the test wants.
@@ -70,39 +70,39 @@ pub struct Line {
 }
 
 /// A sort of server.
-pub trait Recipe: Send + Sync {
+pub trait ServerKind: Send + Sync {
     /// What it is called among the stores.
     fn name(&self) -> &'static str;
     /// Users that the server may run as, where we are root.
     fn users(&self) -> &'static [&'static str];
     /// Makes empty data.
-    fn prepare(&self, ground: &Ground<'_>);
+    fn prepare(&self, context: &StartContext<'_>);
     /// How it is started over its data.
-    fn line(&self, ground: &Ground<'_>) -> Line;
+    fn command_line(&self, context: &StartContext<'_>) -> CommandLine;
     /// Whether it lets somebody in.
-    fn answers(&self, ground: &Ground<'_>) -> bool;
+    fn answers(&self, context: &StartContext<'_>) -> bool;
     /// What is done once, when it answers for the first time.
-    fn settle(&self, _ground: &Ground<'_>) {}
+    fn after_start(&self, _ground: &StartContext<'_>) {}
     /// How its first user gets in.
-    fn place(&self, ground: &Ground<'_>) -> Place;
+    fn server_url(&self, context: &StartContext<'_>) -> ServerUrl;
     /// Makes an empty database, or whatever a store lives in; what its path in a URL is.
-    fn make(&self, at: &Place, name: &str) -> String;
+    fn create_database(&self, at: &ServerUrl, name: &str) -> String;
 }
 
 /// A running server.
 pub struct Server {
-    recipe: Box<dyn Recipe>,
-    place: Place,
-    own: Option<Own>,
+    recipe: Box<dyn ServerKind>,
+    place: ServerUrl,
+    own: Option<OwnProcess>,
 }
 
-struct Own {
+struct OwnProcess {
     demands: Demands,
     certificates: Option<Certificates>,
     ports: (u16, u16),
     // Before the home: it must be over when its folder goes.
-    keeper: Mutex<Option<Keeper>>,
-    home: Home,
+    guard: Mutex<Option<ServerGuard>>,
+    dir: ServerDir,
 }
 
 impl Server {
@@ -111,21 +111,21 @@ impl Server {
     /// # Panics
     /// If it does not start; with its log.
     #[must_use]
-    pub fn start_own(recipe: Box<dyn Recipe>, demands: Demands) -> Self {
-        let home = Home::new(recipe.users());
-        let certificates = (demands.tls != Tls::Off).then(|| Certificates::write(&home));
-        let own = Own {
+    pub fn start_own(recipe: Box<dyn ServerKind>, demands: Demands) -> Self {
+        let dir = ServerDir::new(recipe.users());
+        let certificates = (demands.tls != Tls::Off).then(|| Certificates::write(&dir));
+        let own = OwnProcess {
             demands,
             certificates,
             ports: (free_port(), free_port()),
-            keeper: Mutex::new(None),
-            home,
+            guard: Mutex::new(None),
+            dir,
         };
-        recipe.prepare(&own.ground());
+        recipe.prepare(&own.context());
         own.start(&*recipe);
-        recipe.settle(&own.ground());
+        recipe.after_start(&own.context());
         let server = Self {
-            place: recipe.place(&own.ground()),
+            place: recipe.server_url(&own.context()),
             recipe,
             own: Some(own),
         };
@@ -135,10 +135,10 @@ impl Server {
 
     /// Somebody else's, by its URL.
     #[must_use]
-    pub fn given(recipe: Box<dyn Recipe>, url: &str, port: u16) -> Self {
+    pub fn at_url(recipe: Box<dyn ServerKind>, url: &str, port: u16) -> Self {
         let server = Self {
             recipe,
-            place: Place::of(url, port),
+            place: ServerUrl::of(url, port),
             own: None,
         };
         server.announce();
@@ -153,8 +153,8 @@ impl Server {
         let line = format!("{} {version}", self.recipe.name());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
         if said.insert(line.clone()) {
-            say(&format!("tests run against {line}"));
-            tell_what_ran(&line);
+            print_line(&format!("tests run against {line}"));
+            record_ran(&line);
         }
     }
 
@@ -166,7 +166,7 @@ impl Server {
 
     /// How its first user gets in.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn admin_url(&self) -> &ServerUrl {
         &self.place
     }
 
@@ -183,11 +183,11 @@ impl Server {
 
     /// A new, empty database on it, or whatever a store lives in.
     #[must_use]
-    pub fn fresh(&self) -> Place {
+    pub fn fresh_database(&self) -> ServerUrl {
         static PLACES: AtomicU32 = AtomicU32::new(0);
         let number = PLACES.fetch_add(1, Ordering::Relaxed);
         let name = format!("fresh_{}_{number}", std::process::id());
-        let path = self.recipe.make(&self.place, &name);
+        let path = self.recipe.create_database(&self.place, &name);
         self.place.at(&path)
     }
 
@@ -196,8 +196,8 @@ impl Server {
     /// # Panics
     /// If it does not run.
     pub fn kill(&self) {
-        let keeper = self.own().keeper().take();
-        keeper.expect("it runs").stop();
+        let guard = self.own().guard().take();
+        guard.expect("it runs").stop();
     }
 
     /// Starts it again over the same data, on the same port.
@@ -213,7 +213,7 @@ impl Server {
     /// # Panics
     /// If it does not run.
     pub fn freeze(&self) {
-        self.own().keeper().as_ref().expect("it runs").freeze();
+        self.own().guard().as_ref().expect("it runs").freeze();
     }
 
     /// Lets it go on.
@@ -221,7 +221,7 @@ impl Server {
     /// # Panics
     /// If it does not run.
     pub fn thaw(&self) {
-        self.own().keeper().as_ref().expect("it runs").thaw();
+        self.own().guard().as_ref().expect("it runs").thaw();
     }
 
     /// Has it run only where nobody else needs the processor: as if it were on another machine, as far as whoever
@@ -229,20 +229,24 @@ impl Server {
     ///
     /// # Panics
     /// If it does not run.
-    pub fn step_back(&self) {
-        self.own().keeper().as_ref().expect("it runs").step_back();
+    pub fn lower_priority(&self) {
+        self.own()
+            .guard()
+            .as_ref()
+            .expect("it runs")
+            .lower_priority();
     }
 
     /// All that it wrote so far.
     #[must_use]
     pub fn log(&self) -> String {
-        self.own().home.log()
+        self.own().dir.log()
     }
 
     /// Its folder and its user.
     #[must_use]
-    pub fn home(&self) -> &Home {
-        &self.own().home
+    pub fn dir(&self) -> &ServerDir {
+        &self.own().dir
     }
 
     /// The certificates that were made for it.
@@ -254,15 +258,15 @@ impl Server {
         self.own().certificates.as_ref().expect("TLS was wanted")
     }
 
-    fn own(&self) -> &Own {
+    fn own(&self) -> &OwnProcess {
         self.own.as_ref().expect("a server of the test's own")
     }
 }
 
-impl Own {
-    fn ground(&self) -> Ground<'_> {
-        Ground {
-            home: &self.home,
+impl OwnProcess {
+    fn context(&self) -> StartContext<'_> {
+        StartContext {
+            dir: &self.dir,
             port: self.ports.0,
             second_port: self.ports.1,
             demands: &self.demands,
@@ -270,30 +274,32 @@ impl Own {
         }
     }
 
-    fn keeper(&self) -> MutexGuard<'_, Option<Keeper>> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    fn guard(&self) -> MutexGuard<'_, Option<ServerGuard>> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(&self, recipe: &dyn Recipe) {
-        let ground = self.ground();
-        let mut line = recipe.line(&ground);
+    fn start(&self, recipe: &dyn ServerKind) {
+        let context = self.context();
+        let mut line = recipe.command_line(&context);
         line.arguments.extend_from_slice(&self.demands.arguments);
-        let keeper = self
-            .home
+        let guard = self
+            .dir
             .keep(&line.program, &line.arguments, &line.variables, line.signal);
         until(&format!("an answer of {}", recipe.name()), || {
-            assert!(keeper.lives(), "it ended: {}", self.home.log());
-            recipe.answers(&ground).then_some(())
+            assert!(guard.lives(), "it ended: {}", self.dir.log());
+            recipe.answers(&context).then_some(())
         });
-        *self.keeper() = Some(keeper);
+        *self.guard() = Some(guard);
     }
 
-    fn version(&self, recipe: &dyn Recipe) -> String {
-        let line = recipe.line(&self.ground());
-        let mut asks = self.home.command(&line.program);
+    fn version(&self, recipe: &dyn ServerKind) -> String {
+        let line = recipe.command_line(&self.context());
+        let mut asks = self.dir.command(&line.program);
         let asked = asks.arg("--version").envs(line.variables).output();
         let said = asked.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
-        let version = said.ok().and_then(|it| crate::find::first_version(&it));
+        let version = said
+            .ok()
+            .and_then(|it| crate::installed::first_version(&it));
         version.unwrap_or_else(|| "of an unknown version".to_owned())
     }
 }

@@ -19,8 +19,8 @@ pub(crate) use advance::{give_back, hand_out};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{
-    Commit, CommitId, Expect, Key, OperationId, Start, State, StoreTime, Subject, Version, Which,
-    WorkerId, Write,
+    Commit, CommitId, Expect, Key, OperationId, StaleItem, Start, State, StoreTime, Subject,
+    Version, WorkerId, Write,
 };
 
 /// Most conditions of one transaction; etcd takes 128 unless told otherwise. Beyond, one condition
@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
     /// Nothing: it was applied before.
     Applied,
     /// Something does not hold, as far as this view knows.
-    Stale(Which),
+    Stale(StaleItem),
     /// These operations must be read first.
     Fetch(Vec<OperationId>),
     /// This transaction.
@@ -126,15 +126,15 @@ impl<'a> Desk<'a> {
     }
 
     /// Names the first thing that does not hold before the commit.
-    fn verify(&mut self) -> Result<(), Which> {
+    fn verify(&mut self) -> Result<(), StaleItem> {
         for (n, expect) in self.case.commit.expects().iter().enumerate() {
             if !self.holds(expect) {
-                return Err(Which::Expect(n));
+                return Err(StaleItem::Expect(n));
             }
         }
         for (n, write) in self.case.commit.writes().iter().enumerate() {
             if !self.fits(write) {
-                return Err(Which::Write(n));
+                return Err(StaleItem::Write(n));
             }
         }
         Ok(())

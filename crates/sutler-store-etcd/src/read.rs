@@ -13,7 +13,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use sutler_journal::{
     Change, Changes, CommitId, Cursor, Document, Key, List, Operation, OperationId, OperationList,
-    OperationRow, Page, Polled, Position, Stats, StoreError,
+    OperationRow, Page, PolledOperation, Position, Stats, StoreError,
 };
 
 /// How often something is read again that was taken away while it was read.
@@ -64,7 +64,7 @@ impl EtcdStore {
         &self,
         lane: &Key,
         id: OperationId,
-    ) -> Result<Option<Polled>, StoreError> {
+    ) -> Result<Option<PolledOperation>, StoreError> {
         for _ in 0..READS_MAX {
             let Some((job, revision)) = self.job(id).await? else {
                 return Ok(None);
@@ -80,7 +80,7 @@ impl EtcdStore {
             };
             let contents = self.contents(&[parts], Some(revision)).await?.pop();
             if let Some(contents) = contents.flatten() {
-                return Ok(Some(Polled {
+                return Ok(Some(PolledOperation {
                     state: job.row.state,
                     verb: job.row.verb,
                     detail: contents.detail,

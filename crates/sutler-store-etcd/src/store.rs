@@ -14,9 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List, LogChunk,
-    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
-    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
+    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout, LeaseError, List,
+    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
+    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -146,7 +146,11 @@ impl Store for EtcdStore {
         self.whole(id).await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         self.polled(lane, id).await
     }
 
@@ -159,7 +163,11 @@ impl Store for EtcdStore {
         self.page(list, after, limit).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         self.documents_with_terms(from, limit).await
     }
 
@@ -199,7 +207,7 @@ impl Store for EtcdStore {
         self.counts().await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
         self.look_over().await
     }
 

@@ -7,7 +7,7 @@ use crate::store::EtcdStore;
 use crate::view::View;
 use crate::wire::Range;
 use std::collections::BTreeSet;
-use sutler_journal::{Document, Filed, OperationId, StoreError, Survey, Term};
+use sutler_journal::{Document, IndexedDocument, OperationId, StoreError, StoreInfo, Term};
 
 /// Most keys of logs that are read at a time.
 const KEYS_MAX: usize = 10_000;
@@ -17,7 +17,7 @@ impl EtcdStore {
         &self,
         from: &[u8],
         limit: usize,
-    ) -> Result<Vec<Filed>, StoreError> {
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         for _ in 0..READS_MAX {
             let find = |view: &View| {
                 let keys = view.keys_from(from, limit).into_iter();
@@ -41,7 +41,7 @@ impl EtcdStore {
                     version: read.version,
                     body: read.body,
                 };
-                filed.push(Filed::new(document, terms));
+                filed.push(IndexedDocument::new(document, terms));
             }
             return Ok(filed);
         }
@@ -49,12 +49,12 @@ impl EtcdStore {
     }
 
     /// etcd can tell the size of all that is in it, but not of one store.
-    pub(crate) async fn look_over(&self) -> Result<Survey, StoreError> {
+    pub(crate) async fn look_over(&self) -> Result<StoreInfo, StoreError> {
         let logs = self.operations_with_logs().await?;
         let look = |view: &View| {
             let names = view.names.len();
             let stray = logs.iter().filter(|id| view.operations.get(**id).is_none());
-            Ok(Survey {
+            Ok(StoreInfo {
                 layout: self.layout,
                 documents: view.count() as u64,
                 leases: view.workers.len() as u64,

@@ -16,8 +16,8 @@ use crate::trouble::{DUPLICATE_KEY, Trouble};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use std::collections::BTreeMap;
 use sutler_journal::{
-    Commit, Due, Expect, Fence, Key, Next, OperationId, Start, Subject, Version, Which, WorkerId,
-    Write,
+    Commit, Due, Expect, Fence, Key, Next, OperationId, StaleItem, Start, Subject, Version,
+    WorkerId, Write,
 };
 
 /// One step, and what its result means.
@@ -39,7 +39,7 @@ enum Role {
     /// Makes the record of the commit.
     Record,
     /// Finds what it looks for, or the commit is stale.
-    Must(Which),
+    Must(StaleItem),
     /// May find nothing; then this subject is none, unless another step found it.
     May(usize),
     /// Its result says nothing.
@@ -75,7 +75,7 @@ pub(crate) enum Verdict {
     /// It is there already.
     Repeated,
     /// Something else came first.
-    Stale(Which),
+    Stale(StaleItem),
     /// Something that has no business here.
     Odd(Trouble),
 }
@@ -182,7 +182,7 @@ impl Plan {
         holder: &impl Fn(OperationId, Fence) -> WorkerId,
         commit: &Commit,
     ) -> Result<(), Trouble> {
-        let must = Role::Must(Which::Expect(n));
+        let must = Role::Must(StaleItem::Expect(n));
         let key = match expect {
             Expect::Absent(key) | Expect::Version(key, _) | Expect::Unchanged(key, _) => key,
             Expect::Fence(id, fence) => {
@@ -255,7 +255,7 @@ impl Plan {
         write: &Write,
         commit: &Commit,
     ) -> Result<(), Trouble> {
-        let must = Role::Must(Which::Write(n));
+        let must = Role::Must(StaleItem::Write(n));
         match write {
             Write::Put { key, terms, body } => {
                 one_of_each(terms)?;
@@ -321,7 +321,7 @@ impl Plan {
                 }
                 (Role::May(subject), Found::Count(0)) => missed[subject] = true,
                 (Role::May(subject), Found::Count(_)) => hit[subject] = true,
-                (Role::Must(Which::Write(n)), Found::Count(_)) => hit[self.written[n]] = true,
+                (Role::Must(StaleItem::Write(n)), Found::Count(_)) => hit[self.written[n]] = true,
                 (Role::Record | Role::Must(_) | Role::Whatever, Found::Count(_)) => {}
             }
         }

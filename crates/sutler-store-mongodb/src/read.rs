@@ -8,7 +8,7 @@ use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::{FindOptions, Hint};
 use sutler_journal::{
     Document, Key, List, Operation, OperationFilter, OperationId, OperationList, OperationRow,
-    Page, Polled, Position, Queue, QueueStats, Stats, StoreTime,
+    Page, PolledOperation, Position, Queue, QueueStats, Stats, StoreTime,
 };
 
 /// Most that is asked for in one answer; the server bounds an answer's bytes by itself.
@@ -91,7 +91,7 @@ impl MongoStore {
         &self,
         lane: &Key,
         id: OperationId,
-    ) -> Result<Option<Polled>, Trouble> {
+    ) -> Result<Option<PolledOperation>, Trouble> {
         let filter = doc! { "_id": uuid(id.0), "lane": names::key(lane) };
         let found = self
             .caller

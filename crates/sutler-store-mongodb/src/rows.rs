@@ -11,8 +11,8 @@ use mongodb::bson::{Binary, Bson, Document as Bsons, doc};
 use std::borrow::Cow;
 use std::time::Duration;
 use sutler_journal::{
-    CommitId, Document, Due, Fence, Key, Operation, OperationId, OperationRow, Outcome, Polled,
-    Queue, State, StoreTime, Subject, Term, Version, WorkerId,
+    CommitId, Document, Due, Fence, Key, Operation, OperationId, OperationRow, Outcome,
+    PolledOperation, Queue, State, StoreTime, Subject, Term, Version, WorkerId,
 };
 use uuid::Uuid;
 
@@ -182,8 +182,8 @@ fn read_state(row: &Bsons) -> Result<State, Trouble> {
 pub(crate) const POLLED: [&str; 4] = ["s", "out", "verb", "d"];
 
 /// What a poll reads, as it was read.
-pub(crate) fn read_polled(row: &Bsons) -> Result<Polled, Trouble> {
-    Ok(Polled {
+pub(crate) fn read_polled(row: &Bsons) -> Result<PolledOperation, Trouble> {
+    Ok(PolledOperation {
         state: read_state(row)?,
         verb: Cow::Owned(read_text(row, "verb")?),
         detail: read_bytes(row, "d")?,

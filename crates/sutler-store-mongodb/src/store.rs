@@ -18,9 +18,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List, LogChunk,
-    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
-    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
+    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout, LeaseError, List,
+    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
+    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
 };
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -139,7 +139,11 @@ impl Store for MongoStore {
         Ok(self.whole(id).await?)
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         Ok(self.polled(lane, id).await?)
     }
 
@@ -152,7 +156,11 @@ impl Store for MongoStore {
         Ok(self.page(list, after, limit).await?)
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         Ok(self.with_terms(from, limit).await?)
     }
 
@@ -192,7 +200,7 @@ impl Store for MongoStore {
         Ok(self.counts().await?)
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
         Ok(self.tell().await?)
     }
 

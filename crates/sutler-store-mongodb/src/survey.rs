@@ -6,7 +6,7 @@ use crate::rows::{self, Collection, RUNNING, int, now};
 use crate::store::MongoStore;
 use crate::trouble::Trouble;
 use mongodb::bson::{Bson, Document as Bsons, doc};
-use sutler_journal::{Filed, Survey, Term};
+use sutler_journal::{IndexedDocument, StoreInfo, Term};
 
 impl MongoStore {
     /// Documents with their terms, by key, from these bytes on.
@@ -14,7 +14,7 @@ impl MongoStore {
         &self,
         from: &[u8],
         limit: usize,
-    ) -> Result<Vec<Filed>, Trouble> {
+    ) -> Result<Vec<IndexedDocument>, Trouble> {
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -28,7 +28,7 @@ impl MongoStore {
     }
 
     /// Counts of everything, all of one moment; only the size is of the next.
-    pub(crate) async fn tell(&self) -> Result<Survey, Trouble> {
+    pub(crate) async fn tell(&self) -> Result<StoreInfo, Trouble> {
         let lives = doc! { "$gt": ["$until", now()] };
         let count = |name: &str| doc! { "$count": name };
         let leases = |name: &str, lives: Bsons| {
@@ -86,20 +86,20 @@ fn with(other: Collection, field: &str) -> Bsons {
 }
 
 /// What is counted as nothing is not told at all.
-fn read_survey(found: &[Bsons]) -> Result<Survey, Trouble> {
+fn read_survey(found: &[Bsons]) -> Result<StoreInfo, Trouble> {
     let count = |name: &str| {
         let row = found.iter().find(|it| it.contains_key(name));
         let number = row.map_or(Ok(0), |it| int(it, name))?;
         u64::try_from(number).map_err(|_| Trouble::odd("a count"))
     };
-    Ok(Survey {
+    Ok(StoreInfo {
         documents: count("documents")?,
         leases: count("leases")?,
         leases_over: count("leases_over")?,
         abandoned: count("abandoned")?,
         feed: count("feed")?,
         stray_logs: count("stray_logs")?,
-        ..Survey::default()
+        ..StoreInfo::default()
     })
 }
 
@@ -113,7 +113,7 @@ fn whole_number(value: &Bson) -> Option<u64> {
     }
 }
 
-fn read_filed(row: &Bsons) -> Result<Filed, Trouble> {
+fn read_filed(row: &Bsons) -> Result<IndexedDocument, Trouble> {
     let odd = || Trouble::odd("a term");
     let mut terms = Vec::new();
     if let Ok(found) = row.get_document("t") {
@@ -123,7 +123,7 @@ fn read_filed(row: &Bsons) -> Result<Filed, Trouble> {
             terms.push(Term::read(name, value.ok_or_else(odd)?));
         }
     }
-    Ok(Filed::new(rows::read_document(row)?, terms))
+    Ok(IndexedDocument::new(rows::read_document(row)?, terms))
 }
 
 #[cfg(test)]

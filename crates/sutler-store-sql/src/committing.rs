@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use sutler_journal::{Commit, CommitError, CommitId, StoreError, Which};
+use sutler_journal::{Commit, CommitError, CommitId, StaleItem, StoreError};
 use tokio::time::sleep;
 
 /// How often a commit is tried that another got in the way of.
@@ -162,8 +162,8 @@ pub(crate) fn verdict_of(verdict: i64) -> Result<(), CommitError> {
     let place = |n: i64| usize::try_from(n - 1).unwrap_or_default();
     match verdict {
         0 => Ok(()),
-        n if n > 0 => Err(CommitError::Stale(Which::Expect(place(n)))),
-        n => Err(CommitError::Stale(Which::Write(place(-n)))),
+        n if n > 0 => Err(CommitError::Stale(StaleItem::Expect(place(n)))),
+        n => Err(CommitError::Stale(StaleItem::Write(place(-n)))),
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use crate::staged::Staged;
     use crate::trouble::Trouble;
     use std::sync::Mutex;
-    use sutler_journal::{Commit, CommitError, StoreError, Which};
+    use sutler_journal::{Commit, CommitError, StaleItem, StoreError};
 
     /// Tries whose outcome is written beforehand, and sessions that end or do not.
     struct Script {
@@ -291,7 +291,7 @@ mod tests {
             _ => None,
         };
         assert_eq!(which(0), None);
-        assert_eq!(which(1), Some(Which::Expect(0)));
-        assert_eq!(which(-3), Some(Which::Write(2)));
+        assert_eq!(which(1), Some(StaleItem::Expect(0)));
+        assert_eq!(which(-3), Some(StaleItem::Write(2)));
     }
 }

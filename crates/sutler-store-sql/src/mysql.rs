@@ -29,9 +29,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List, LogChunk,
-    Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue, Renewal,
-    Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
+    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout, LeaseError, List,
+    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
+    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -125,7 +125,11 @@ impl Store for MySqlStore {
         self.shared.operation(id).await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         self.shared.poll(lane, id).await
     }
 
@@ -138,8 +142,12 @@ impl Store for MySqlStore {
         self.shared.list(list, after, limit).await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
-        self.shared.filed(from, limit).await
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        self.shared.scan_documents(from, limit).await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
@@ -178,8 +186,8 @@ impl Store for MySqlStore {
         self.shared.stats().await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
-        self.shared.survey(self.layout).await
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.shared.info(self.layout).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

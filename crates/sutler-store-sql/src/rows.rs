@@ -9,8 +9,8 @@ use crate::trouble::{Trouble, odd};
 use bytes::Bytes;
 use std::borrow::Cow;
 use sutler_journal::{
-    CommitId, Document, Fence, Key, LogChunk, Operation, OperationId, OperationRow, Page, Polled,
-    Position, Queue, QueueStats, Renewal, StoreTime, Version,
+    CommitId, Document, Fence, Key, LogChunk, Operation, OperationId, OperationRow, Page,
+    PolledOperation, Position, Queue, QueueStats, Renewal, StoreTime, Version,
 };
 use uuid::Uuid;
 
@@ -97,8 +97,8 @@ pub(crate) fn page<R: Cells>(found: &[R], by_term: bool, limit: usize) -> Result
     Ok(Page { documents, next })
 }
 
-pub(crate) fn polled(row: &impl Cells) -> Result<Polled, Trouble> {
-    Ok(Polled {
+pub(crate) fn polled(row: &impl Cells) -> Result<PolledOperation, Trouble> {
+    Ok(PolledOperation {
         state: codec::state_of(number(row, 0)?)?,
         verb: Cow::Owned(word(row, 1)?),
         detail: bytes(row, 2)?,

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::iter::Peekable;
 use std::ops::Bound;
 use std::vec::IntoIter;
-use sutler_journal::{Document, Filed, Key, List, Page, Position, StoreError, Term};
+use sutler_journal::{Document, IndexedDocument, Key, List, Page, Position, StoreError, Term};
 
 type Read<T> = Result<T, StoreError>;
 
@@ -94,13 +94,13 @@ pub(crate) fn list(
     }
 }
 
-pub(crate) fn filed(view: &View<'_>, from: &[u8], limit: usize) -> Read<Vec<Filed>> {
+pub(crate) fn filed(view: &View<'_>, from: &[u8], limit: usize) -> Read<Vec<IndexedDocument>> {
     let with_terms = |document, row: &rusqlite::Row<'_>| {
         let terms = codec::terms(rows::blob(row, 3)?).map(|(scope, value)| {
             let scope = rows::text(scope, view.words, view.db)?;
             Ok(Term::read(words::term_of(&scope).to_owned(), value))
         });
-        Ok(Filed::new(document, terms.collect::<Read<_>>()?))
+        Ok(IndexedDocument::new(document, terms.collect::<Read<_>>()?))
     };
     loop {
         if let Some(found) = Walk::From(from).find(view, limit, sql::LISTED_FILED, &with_terms)? {

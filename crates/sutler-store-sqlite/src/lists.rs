@@ -15,7 +15,8 @@ use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
 use sutler_journal::{
     Changes, CommitId, Cursor, Key, Layout, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, Polled, Queue, QueueStats, Stats, StoreError, StoreTime, Survey,
+    OperationList, OperationRow, PolledOperation, Queue, QueueStats, Stats, StoreError, StoreInfo,
+    StoreTime,
 };
 
 type Read<T> = Result<T, StoreError>;
@@ -39,7 +40,7 @@ pub(crate) fn poll(
     words: &Words,
     lane: &Key,
     id: OperationId,
-) -> Read<Option<Polled>> {
+) -> Read<Option<PolledOperation>> {
     let mut statement = db.prepare_cached(sql::OP_POLL).map_err(unreadable)?;
     let id: &[u8] = id.0.as_bytes();
     let mut found = statement.query([id]).map_err(unreadable)?;
@@ -50,7 +51,7 @@ pub(crate) fn poll(
         return Ok(None);
     }
     let verb = row.get(1).map_err(unreadable)?;
-    Ok(Some(Polled {
+    Ok(Some(PolledOperation {
         state: codec::state_of(row.get(0).map_err(unreadable)?)?,
         verb: Cow::Owned(rows::text(verb, words, db)?.to_string()),
         detail: rows::bytes(row, 3)?,
@@ -159,9 +160,9 @@ pub(crate) fn stats(db: &Connection, words: &Words) -> Read<Stats> {
 }
 
 /// What the store is, apart from its layout.
-pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<Survey> {
+pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<StoreInfo> {
     let read = db.query_row(sql::SURVEY, [], |row| {
-        Ok(Survey {
+        Ok(StoreInfo {
             layout: Layout::default(),
             leases: leases.live,
             leases_over: leases.over,

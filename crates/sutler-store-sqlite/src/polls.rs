@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use sutler_journal::{Key, OperationId, Polled};
+use sutler_journal::{Key, OperationId, PolledOperation};
 
 /// Parts with a lock each, so that polls do not wait for each other.
 const PARTS: usize = 16;
@@ -17,7 +17,7 @@ const PART_MAX: usize = 1024;
 /// Longer answers are read each time.
 const DETAIL_BYTES_MAX: usize = 1024;
 
-type Part = HashMap<OperationId, (Key, Polled)>;
+type Part = HashMap<OperationId, (Key, PolledOperation)>;
 
 /// What the writer did to operations in one group.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub(crate) struct Polls {
 
 impl Polls {
     /// The answer, if it is known.
-    pub(crate) fn find(&self, lane: &Key, id: OperationId) -> Option<Polled> {
+    pub(crate) fn find(&self, lane: &Key, id: OperationId) -> Option<PolledOperation> {
         let part = self.part(id);
         let (of, polled) = part.get(&id)?;
         (of == lane).then(|| polled.clone())
@@ -60,7 +60,13 @@ impl Polls {
     }
 
     /// Keeps an answer, unless something was written since the generation.
-    pub(crate) fn keep(&self, lane: &Key, id: OperationId, polled: &Polled, generation: u64) {
+    pub(crate) fn keep(
+        &self,
+        lane: &Key,
+        id: OperationId,
+        polled: &PolledOperation,
+        generation: u64,
+    ) {
         if polled.detail.len() > DETAIL_BYTES_MAX {
             return;
         }
@@ -106,14 +112,14 @@ mod tests {
     use super::{PART_MAX, PARTS, Polls, Touched};
     use bytes::Bytes;
     use std::borrow::Cow;
-    use sutler_journal::{Key, Kind, OperationId, Outcome, Polled, Realm, State};
+    use sutler_journal::{Key, Kind, OperationId, Outcome, PolledOperation, Realm, State};
 
     fn lane(id: &str) -> Key {
         Key::new(&Realm::new("broker").unwrap(), Kind::new("instance"), &[id]).unwrap()
     }
 
-    fn polled(state: State) -> Polled {
-        Polled {
+    fn polled(state: State) -> PolledOperation {
+        PolledOperation {
             state,
             verb: Cow::Borrowed("provision"),
             detail: Bytes::new(),

@@ -22,9 +22,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Clock, Commit, CommitError, Cursor, Document, Filed, Key, Layout, LeaseError, List,
-    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, Polled, Position, Queue,
-    Renewal, Stats, Store, StoreError, StoreTime, Survey, Sweep, WorkerId,
+    Changes, Clock, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout,
+    LeaseError, List, LogChunk, Operation, OperationId, OperationList, OperationRow, Page,
+    PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
+    Sweep, WorkerId,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task;
@@ -238,7 +239,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn poll(&self, lane: &Key, id: OperationId) -> Result<Option<Polled>, StoreError> {
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
         let polls = &self.shared.polls;
         if let Some(known) = polls.find(lane, id) {
             return Ok(Some(known));
@@ -263,7 +268,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         let from = from.to_vec();
         self.read_many(move |view| documents::filed(view, &from, limit))
             .await
@@ -316,11 +325,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn survey(&self) -> Result<Survey, StoreError> {
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
         let leases = self.ask(|desk, now| Ok(desk.leases(now))).await?;
         let read = self.read_many(move |view| lists::survey(view.db, leases));
         let layout = self.layout;
-        Ok(Survey {
+        Ok(StoreInfo {
             layout,
             ..read.await?
         })

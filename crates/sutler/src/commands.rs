@@ -1,4 +1,4 @@
-//! The commands, and how an error of any of them is shown.
+//! The commands, one module each, and the output of their errors.
 
 pub(crate) mod admin;
 pub(crate) mod broker;
@@ -8,18 +8,19 @@ pub(crate) mod config;
 pub(crate) mod hash_password;
 pub(crate) mod store;
 
+use crate::BoxError;
 use std::io::Write as _;
 
-/// What a command ends with.
-pub(crate) type CommandResult = Result<(), Box<dyn std::error::Error>>;
+/// Result of a command.
+pub(crate) type CommandResult = Result<(), BoxError>;
 
-/// Prints an error and its causes for a person.
+/// Prints an error and its causes to standard error.
 pub(crate) fn complain(error: &dyn std::error::Error) {
     let mut text = format!("sutler: {error}");
     let mut cause = error.source();
     while let Some(inner) = cause {
         let line = inner.to_string();
-        // Some errors already say what caused them.
+        // Some errors already include the text of their cause.
         if !text.contains(&line) {
             text.push_str("\n  because: ");
             text.push_str(&line);

@@ -1,41 +1,47 @@
-//! The configuration of a broker: what may be written, where it comes from, what is said about it.
+//! The configuration of a broker: types, sources, checks and output.
 //!
-//! `model.rs` has the types; `load.rs` merges file, environment and flags, purely; `settle.rs` looks
-//! at the files they name. `show.rs` and `reference.rs` print it. Starting a broker with it is the
-//! affair of the executable (`commands/broker.rs`).
+//! `model.rs` and `blocks/` have the types; `merge.rs` merges file, environment and flags (pure); `resolve.rs`
+//! reads the files they name. `show.rs` and `reference.rs` print it. The executable starts a broker with it
+//! (`commands/broker.rs`).
 
-mod changes;
+mod blocks;
 mod check;
 mod environment;
-mod load;
+mod findings;
+mod merge;
 mod model;
 mod reference;
 mod registries;
+mod reload_diff;
+mod resolve;
 mod schema;
 mod secret;
-mod settle;
 mod show;
 mod sources;
 mod spring;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod words;
+mod value_types;
 
-pub use changes::{Held, restart_to_apply, store_server};
-pub use load::{Draft, Flag, Input, draft};
+pub use blocks::{
+    AccessConfig, AuditConfig, AuthMode, BearerConfig, ClientAuth, LimitsConfig, LogConfig,
+    LogFormat, MetricsConfig, ResolveError, StoreConfig, StoreServer, StoreUrl, TimeoutsConfig,
+    TlsConfig, UserConfig,
+};
+pub use merge::{ConfigInput, FlagValue, MergedConfig, merge};
 pub use model::{
-    Access, Admin, Audit, AuthMode, Bearer, BundleCompat, BundleSecret, Bundles, CatalogSource,
-    CleanupTimes, ClientAuth, Compat, Config, DeletedPollAnswer, Engine, Format, ImageLogin,
-    Inline, Limits, Log, Metrics, MissingVersionAnswer, Platform, Records, Refresh, RegistryAuth,
-    RegistryBlock, RegistryKind, RunLimits, RunNetwork, SecretKey, StoreServer, StoreSource,
-    StoreUrl, Tags, Timeouts, Tls, User,
+    AdminConfig, BrokerConfig, BundleCompat, BundleSecret, BundlesConfig, CatalogConfig,
+    CleanupConfig, CompatConfig, ContainerEngineConfig, DeletedPollAnswer, ImageLogin, ImageTags,
+    InlineCatalog, MissingVersionAnswer, PlatformAccess, RefreshConfig, RegistryAuth,
+    RegistryConfig, RegistryKind, ResourceConfig, RunLimits, RunNetwork, SecretKey,
 };
 pub use reference::reference;
 pub use registries::open_registry;
+pub use reload_diff::{ReloadInput, restart_to_apply};
+pub use resolve::{ResolvedConfig, load};
 pub use schema::schema;
-pub use secret::{HIDDEN, Secret, Variables};
-pub use settle::{Loaded, load};
+pub use secret::{EnvLookup, HIDDEN, SecretSource};
 pub use show::show;
-pub use sources::{ConfigFault, ConfigFaults, Origin, Sources};
-pub use words::{Address, File, Size, Span, Url, When};
+pub use sources::{ConfigDiagnostic, ConfigError, ConfigSources, ValueOrigin};
+pub use value_types::{ByteSize, CronText, DurationText, FilePath, HostPort, HttpUrl};

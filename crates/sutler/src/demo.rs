@@ -1,7 +1,7 @@
-//! The built-in demo service: makes nothing, slowly, and remembers that it did.
+//! The built-in demo service: creates nothing, after a delay, and keeps state about it.
 //!
-//! It shows what a hook can do: progress, steps that are not repeated after a crash, state, an error
-//! with a sentence for the caller. Parameters: `delay_ms` (at most a minute), `fail` (a sentence),
+//! It shows the features of a hook: progress, steps that are not repeated after a crash, state, an error
+//! with a description for the caller. Parameters: `delay_ms` (at most a minute), `fail` (a sentence),
 //! `panic` (true or false).
 
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use sutler_broker::{
 };
 use sutler_osb::Parameters;
 
-/// Longest wait a caller may ask for.
+/// Maximum delay.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct Demo;
@@ -82,7 +82,7 @@ impl UntypedService for Demo {
     }
 }
 
-/// Waits, unless it is cancelled, and fails if it is asked to.
+/// Waits until the delay is over or the operation is cancelled, and fails if the parameters say so.
 async fn pretend(cx: &Cx, parameters: &Parameters) -> Result<()> {
     let delay = parameters
         .0
@@ -97,7 +97,7 @@ async fn pretend(cx: &Cx, parameters: &Parameters) -> Result<()> {
         }
     }
     if parameters.0.get("panic") == Some(&Value::Bool(true)) {
-        // As careless as an author may be: what holds secrets does not print them.
+        // Deliberately careless: types that hold secrets do not print them.
         panic!("the demo was asked to panic, by {parameters:?}");
     }
     match parameters.0.get("fail").and_then(Value::as_str) {

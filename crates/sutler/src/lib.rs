@@ -1,16 +1,18 @@
-//! What the executable reads: the configuration of a broker, as types.
+//! The configuration of the executable, as types.
 //!
-//! A library only so that tools can reach it; it promises nothing to others. Start with [`Config`] and
-//! [`load`].
+//! A library for the tools of this workspace only, without a stable API. Start with [`BrokerConfig`] and [`load`].
 
 mod config;
 
 pub use config::{
-    Access, Address, Admin, Audit, AuthMode, Bearer, BundleCompat, BundleSecret, Bundles,
-    CatalogSource, CleanupTimes, ClientAuth, Compat, Config, ConfigFault, ConfigFaults,
-    DeletedPollAnswer, Draft, Engine, File, Flag, Format, HIDDEN, Held, ImageLogin, Inline, Input,
-    Limits, Loaded, Log, Metrics, MissingVersionAnswer, Origin, Platform, Records, Refresh,
-    RegistryAuth, RegistryBlock, RegistryKind, RunLimits, RunNetwork, Secret, SecretKey, Size,
-    Sources, Span, StoreServer, StoreSource, StoreUrl, Tags, Timeouts, Tls, Url, User, Variables,
-    When, draft, load, open_registry, reference, restart_to_apply, schema, show, store_server,
+    AccessConfig, AdminConfig, AuditConfig, AuthMode, BearerConfig, BrokerConfig, BundleCompat,
+    BundleSecret, BundlesConfig, ByteSize, CatalogConfig, CleanupConfig, ClientAuth, CompatConfig,
+    ConfigDiagnostic, ConfigError, ConfigInput, ConfigSources, ContainerEngineConfig, CronText,
+    DeletedPollAnswer, DurationText, EnvLookup, FilePath, FlagValue, HIDDEN, HostPort, HttpUrl,
+    ImageLogin, ImageTags, InlineCatalog, LimitsConfig, LogConfig, LogFormat, MergedConfig,
+    MetricsConfig, MissingVersionAnswer, PlatformAccess, RefreshConfig, RegistryAuth,
+    RegistryConfig, RegistryKind, ReloadInput, ResolveError, ResolvedConfig, ResourceConfig,
+    RunLimits, RunNetwork, SecretKey, SecretSource, StoreConfig, StoreServer, StoreUrl,
+    TimeoutsConfig, TlsConfig, UserConfig, ValueOrigin, load, merge, open_registry, reference,
+    restart_to_apply, schema, show,
 };

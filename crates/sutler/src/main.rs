@@ -10,7 +10,10 @@ mod telemetry;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Service brokers for platforms: nothing happens that is not first written down.
+/// An error of a command, shown to the user by [`commands::complain`].
+type BoxError = Box<dyn std::error::Error>;
+
+/// Service brokers for platforms. Every change is committed to a store before it is carried out.
 #[derive(Parser)]
 #[command(name = "sutler", version, about, max_term_width = 100)]
 struct Cli {
@@ -27,32 +30,32 @@ enum Command {
     Config(commands::config::ConfigCommand),
     /// Read a password and print its hash, for `password_hash` of a configuration
     HashPassword,
-    /// Look into a running broker, and put right what is stuck
+    /// Inspect a running broker, and repair stuck operations
     Admin(commands::admin::AdminArgs),
-    /// Prove a broker conformant, or show where it is not
+    /// Check whether a broker conforms to the specification
     Check(commands::check::CheckArgs),
-    /// Write, check and pack bundles: services without writing a broker
+    /// Write, check and pack bundles: services without a broker of your own
     Bundle(commands::bundle::BundleArgs),
-    /// See which bundles registries have, and ask them now
+    /// List the bundles of registries, and refresh them
     Registry(commands::admin::registry::RegistryArgs),
-    /// Look after the store itself: migrate, count, check, copy into another one
+    /// Maintain the store: migrate, count, check, copy into another store
     #[command(subcommand)]
     Store(commands::store::StoreCommand),
 }
 
 fn main() -> ExitCode {
-    // A supervisor of a run: hundreds may wait at once, so nothing else is set up for one.
+    // A supervisor of a run. Hundreds may wait at once, so it starts without a runtime.
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     match words.as_slice() {
         [word, rest @ ..] if word == sutler_runner::SUPERVISOR => {
             sutler_runner::run_supervisor(rest)
         }
-        _ => carry_out(Cli::parse()),
+        _ => run_command(Cli::parse()),
     }
 }
 
 #[tokio::main]
-async fn carry_out(Cli { command }: Cli) -> ExitCode {
+async fn run_command(Cli { command }: Cli) -> ExitCode {
     let result = match command {
         Command::Broker(args) => commands::broker::run(args).await,
         Command::Config(command) => commands::config::run(command),

@@ -1,48 +1,90 @@
-//! Opens the store that a URL names. Which stores this program knows was chosen when it was built:
-//! each make of server is a cargo feature.
+//! Opens stores: [`open`] the configured one with its keys, [`open_url`] any store by its URL.
+//!
+//! Each kind of server is a cargo feature. The configuration of a store is in the library
+//! (`config/blocks/store.rs`), the stores are crates of their own.
 
+use crate::BoxError;
+use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use sutler::{StoreServer, StoreUrl};
-use sutler_journal::{MemoryStore, Store};
+use sutler::{StoreConfig, StoreServer, StoreUrl};
+use sutler_broker::Backup;
+use sutler_journal::{KeyRing, MemoryStore, Store};
 use sutler_store_sqlite::SqliteStore;
 
-type Fault = Box<dyn std::error::Error>;
+/// A store that outlives the process, with its keys.
+pub(crate) struct PersistentStore {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) keys: KeyRing,
+    /// Copies of the database while it is in use, and the folder they are written to; SQLite only.
+    pub(crate) backup: Option<(Arc<dyn Backup>, PathBuf)>,
+}
 
-/// A store at work.
-pub(crate) enum Opened {
-    /// A file of SQLite, which can be copied while it is used.
+/// Opens the configured store and its keys; `None` if nothing outlives the process.
+pub(crate) async fn open(config: &StoreConfig) -> Result<Option<PersistentStore>, BoxError> {
+    let Some(keys) = config.key_path()? else {
+        return Ok(None);
+    };
+    let (store, backup): (Arc<dyn Store>, _) = match open_url(&config.url).await? {
+        OpenedStore::Sqlite(store, path) => {
+            let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+            let backup: Arc<dyn Backup> = Arc::new(SqliteBackup(store.clone()));
+            (store, Some((backup, folder)))
+        }
+        OpenedStore::Other(store) => (store, None),
+    };
+    is_whole(store.as_ref()).await?;
+    Ok(Some(PersistentStore {
+        store,
+        keys: KeyRing::file(keys)?,
+        backup,
+    }))
+}
+
+/// Copies of an SQLite database, for operators.
+struct SqliteBackup(Arc<SqliteStore>);
+
+#[async_trait]
+impl Backup for SqliteBackup {
+    async fn copy_to(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.0.backup(path, |_| {}).await?)
+    }
+}
+
+/// An open store, by what can be done with it.
+pub(crate) enum OpenedStore {
+    /// An SQLite file, which can be copied while it is in use.
     Sqlite(Arc<SqliteStore>, PathBuf),
-    /// Any other.
+    /// Any other store.
     Other(Arc<dyn Store>),
 }
 
-/// Opens a store.
-pub(crate) async fn open(url: &StoreUrl) -> Result<Opened, Fault> {
+/// Opens the store of a URL.
+pub(crate) async fn open_url(url: &StoreUrl) -> Result<OpenedStore, BoxError> {
     match url {
-        StoreUrl::Memory => Ok(Opened::Other(Arc::new(MemoryStore::new()))),
+        StoreUrl::Memory => Ok(OpenedStore::Other(Arc::new(MemoryStore::new()))),
         StoreUrl::Sqlite(path) => {
             let store = SqliteStore::open(path).await?;
-            Ok(Opened::Sqlite(Arc::new(store), path.clone()))
+            Ok(OpenedStore::Sqlite(Arc::new(store), path.clone()))
         }
         StoreUrl::Server(secret) => {
             let url = secret.reveal(&|name| std::env::var(name).ok());
             let url = url.map_err(|reason| format!("the store's URL {reason}"))?;
-            Ok(Opened::Other(server(&url).await?))
+            Ok(OpenedStore::Other(server(&url).await?))
         }
     }
 }
 
-/// Refuses a store that another one is still copied into.
-pub(crate) async fn is_whole(store: &dyn Store) -> Result<(), Fault> {
+/// Refuses a store that is the target of an unfinished copy.
+async fn is_whole(store: &dyn Store) -> Result<(), BoxError> {
     match sutler_journal::copy::is_unfinished(store).await? {
         false => Ok(()),
         true => Err("a copy into this store is not finished: finish it with `sutler store copy --finish`, or use the store that it is copied from".into()),
     }
 }
 
-async fn server(url: &SecretString) -> Result<Arc<dyn Store>, Fault> {
+async fn server(url: &SecretString) -> Result<Arc<dyn Store>, BoxError> {
     let server = StoreServer::of(url.expose_secret());
     if let Some(left_out) = server.and_then(left_out) {
         return Err(left_out.into());
@@ -64,7 +106,7 @@ async fn server(url: &SecretString) -> Result<Arc<dyn Store>, Fault> {
     }
 }
 
-/// What to do about a store that was left out when this program was built.
+/// Error text for a server whose feature is not built in.
 fn left_out(server: StoreServer) -> Option<String> {
     let (name, feature, is_there) = match server {
         StoreServer::Postgres => ("PostgreSQL", "postgres", cfg!(feature = "postgres")),

@@ -1,6 +1,7 @@
 //! The baselines: what any broker on hyper and SQLite would have to do, and nothing more.
 
 use crate::broker::{CATALOG_BYTES, catalog_bytes};
+use crate::load::BoxError;
 use crate::subject::{PASSWORD, Subject, USER};
 use base64::Engine as _;
 use bytes::Bytes;
@@ -27,10 +28,10 @@ use sutler_journal::{
 use sutler_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 
-type Served = Result<(), Box<dyn std::error::Error>>;
+type ServeResult = Result<(), BoxError>;
 
 /// Hyper and fixed bytes.
-pub(crate) async fn bare(subject: Subject, port: u16) -> Served {
+pub(crate) async fn bare(subject: Subject, port: u16) -> ServeResult {
     let (status, body) = match subject {
         Subject::BareCatalog => (StatusCode::OK, catalog_bytes()),
         Subject::BarePoll => (
@@ -59,7 +60,7 @@ thread_local! {
 const SELECT: &str = "SELECT state, verb, lane_key, detail FROM op WHERE id = ?1";
 
 /// Hyper, the same authentication, the same SELECT on the same file.
-pub(crate) async fn skeleton_poll(port: u16, dir: &Path) -> Served {
+pub(crate) async fn skeleton_poll(port: u16, dir: &Path) -> ServeResult {
     let path = Arc::new(dir.join("broker.db"));
     listen(port, move |request: Request<Incoming>| {
         let path = path.clone();
@@ -95,7 +96,7 @@ pub(crate) async fn skeleton_poll(port: u16, dir: &Path) -> Served {
 }
 
 /// Hyper, the same authentication, the same two group commits as a provision.
-pub(crate) async fn skeleton_provision(port: u16, dir: &Path) -> Served {
+pub(crate) async fn skeleton_provision(port: u16, dir: &Path) -> ServeResult {
     let store: Arc<dyn Store> =
         Arc::new(SqliteStore::open(dir.join("skeleton-provision.db")).await?);
     let worker = WorkerId::fresh();
@@ -181,7 +182,7 @@ fn answer(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     response
 }
 
-async fn listen<F, W>(port: u16, serve: F) -> Served
+async fn listen<F, W>(port: u16, serve: F) -> ServeResult
 where
     F: Fn(Request<Incoming>) -> W + Clone + Send + Sync + 'static,
     W: Future<Output = Response<Full<Bytes>>> + Send + 'static,

@@ -1,5 +1,6 @@
 //! The broker under measurement: a real one, with hooks that do nothing.
 
+use crate::load::BoxError;
 use crate::subject::{PASSWORD, USER};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -34,17 +35,17 @@ pub(crate) fn catalog_bytes() -> Bytes {
 
 /// How long a provision takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Pace {
+pub(crate) enum ResponseMode {
     AtOnce,
     Never,
 }
 
-struct Trivial(Pace);
+struct TrivialService(ResponseMode);
 
 #[async_trait]
-impl UntypedService for Trivial {
+impl UntypedService for TrivialService {
     async fn provision(&self, _cx: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
-        if let Pace::Never = self.0 {
+        if let ResponseMode::Never = self.0 {
             std::future::pending::<()>().await;
         }
         Ok(Provisioned::new(AuthorState(serde_json::json!({}))))
@@ -58,12 +59,12 @@ impl UntypedService for Trivial {
 /// A broker on the database of a directory.
 pub(crate) async fn start(
     dir: &Path,
-    pace: Pace,
-) -> std::result::Result<Running, Box<dyn std::error::Error>> {
+    pace: ResponseMode,
+) -> std::result::Result<Running, BoxError> {
     let store = SqliteStore::open(dir.join("broker.db")).await?;
     let keys = KeyRing::file(dir.join("broker.key"))?;
     let broker = Broker::new(CatalogFile::parse(CATALOG, None)?)
-        .untyped_service(SERVICE, Arc::new(Trivial(pace)))
+        .untyped_service(SERVICE, Arc::new(TrivialService(pace)))
         .store(store, keys)
         // One user sends all there is.
         .settings(|settings| {
@@ -78,8 +79,8 @@ pub(crate) async fn start(
 pub(crate) async fn serve(
     port: u16,
     dir: &Path,
-    pace: Pace,
-) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    pace: ResponseMode,
+) -> std::result::Result<(), BoxError> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let running = start(dir, pace).await?;
     running.serve(listener, std::future::pending()).await;

@@ -1,15 +1,16 @@
 //! Runs of bundles as processes: the broker's own share of the work, how soon an action is started, and
 //! what a run costs that only waits.
 //!
-//! The broker under measurement is [`serve`]; the bundles are written by `bundles/yard.rs`.
+//! The broker under measurement is [`serve`]; the bundles are written by `bundles/fixture.rs`.
 
-mod yard;
+mod fixture;
 
-use crate::load::{Failed, Line};
+use crate::load::{BoxError, KeptConnection};
 use crate::report::{bound, median, say};
 use crate::subject::{PASSWORD, Server, Subject, USER};
-use crate::{machine, pairs};
+use crate::{http_pairs, machine};
 use clap::Args;
+use fixture::{BARE, BenchBundle, BundleFixture, HELLO, STAMP, WAITS};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,9 +24,6 @@ use sutler_runner::{ProcessRunner, ProcessSettings};
 use sutler_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use yard::{BARE, HELLO, Offered, STAMP, WAITS, Yard};
-
-type Fault = Box<dyn std::error::Error>;
 
 /// How often an operation is polled.
 const POLL_EVERY: Duration = Duration::from_millis(500);
@@ -47,7 +45,7 @@ pub(crate) struct BundleArgs {
 }
 
 /// Serves the bundles of a directory.
-pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), Fault> {
+pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let work = dir.join("work");
     let shelf = Arc::new(VersionStore::open(&work)?);
@@ -90,25 +88,25 @@ pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(crate) async fn measure(args: BundleArgs) -> Result<(), Fault> {
+pub(crate) async fn measure(args: BundleArgs) -> Result<(), BoxError> {
     std::fs::create_dir_all(&args.dir)?;
     machine::describe(&args.dir)?;
     small_supervisor()?;
     say("\n-- bundles as processes --");
-    let yard = Yard::new(&pairs::fresh_dir(&args.dir.join("bundles"))?)?;
-    let server = Server::start(Subject::Bundles, yard.dir()).await?;
-    starts(&yard, &server, args.starts).await?;
-    for offered in [HELLO, BARE] {
-        shares(&yard, &server, &offered, args.provisions).await?;
+    let fixture = BundleFixture::new(&http_pairs::fresh_dir(&args.dir.join("bundles"))?)?;
+    let server = Server::start(Subject::Bundles, fixture.dir()).await?;
+    starts(&fixture, &server, args.starts).await?;
+    for bundle in [HELLO, BARE] {
+        shares(&fixture, &server, &bundle, args.provisions).await?;
     }
     drop(server);
-    let yard = Yard::new(&pairs::fresh_dir(&args.dir.join("bundles"))?)?;
-    let server = Server::start(Subject::Bundles, yard.dir()).await?;
-    waits(&yard, &server, args.provisions).await
+    let fixture = BundleFixture::new(&http_pairs::fresh_dir(&args.dir.join("bundles"))?)?;
+    let server = Server::start(Subject::Bundles, fixture.dir()).await?;
+    waits(&fixture, &server, args.provisions).await
 }
 
 /// What waits in hundreds should be small; without it the large executable does the same.
-fn small_supervisor() -> Result<(), Fault> {
+fn small_supervisor() -> Result<(), BoxError> {
     let small = std::env::current_exe()?.with_file_name("sutler-supervisor");
     match small.is_file() {
         true => Ok(()),
@@ -120,9 +118,9 @@ fn small_supervisor() -> Result<(), Fault> {
 }
 
 /// From the acceptance of an operation to its action, one after the other on a broker that does nothing else.
-async fn starts(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault> {
+async fn starts(fixture: &BundleFixture, server: &Server, count: usize) -> Result<(), BoxError> {
     let (mut from_request, mut from_answer) = (Vec::new(), Vec::new());
-    let mut line = Line::to(server.port).await.map_err(told)?;
+    let mut line = KeptConnection::to(server.port).await.map_err(told)?;
     for nth in 0..=count {
         let sent = now_ms();
         let operation = accept(&mut line, &STAMP, &format!("s{nth}"))
@@ -137,7 +135,7 @@ async fn starts(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault>
         )
         .await
         .map_err(told)?;
-        let stamp = yard.stamp(&operation)?;
+        let stamp = fixture.stamp(&operation)?;
         // The first warms everything up.
         if nth > 0 {
             from_request.push(stamp - sent);
@@ -171,14 +169,19 @@ async fn starts(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault>
 }
 
 /// The broker's own processor time beside that of everything it started.
-async fn shares(yard: &Yard, server: &Server, of: &Offered, count: usize) -> Result<(), Fault> {
+async fn shares(
+    fixture: &BundleFixture,
+    server: &Server,
+    of: &BenchBundle,
+    count: usize,
+) -> Result<(), BoxError> {
     let before = (server.cpu_micros(), server.cpu_micros_of_children());
     let began = std::time::Instant::now();
     let mut provisions = JoinSet::new();
     for nth in 0..count {
         let (port, of) = (server.port, *of);
         provisions.spawn(async move {
-            let mut line = Line::to(port).await?;
+            let mut line = KeptConnection::to(port).await?;
             let id = format!("{}{nth}", of.name);
             let operation = accept(&mut line, &of, &id).await?;
             done(&mut line, &id, &operation, POLL_EVERY).await
@@ -188,7 +191,7 @@ async fn shares(yard: &Yard, server: &Server, of: &Offered, count: usize) -> Res
         ended?.map_err(told)?;
     }
     let took = began.elapsed().as_secs_f64();
-    yard.until_no_run_is_left(PATIENCE).await?;
+    fixture.until_no_run_is_left(PATIENCE).await?;
     let own = server.cpu_micros() - before.0;
     let children = server.cpu_micros_of_children() - before.1;
     let each = |micros: f64| micros / 1e3 / count as f64;
@@ -204,8 +207,8 @@ async fn shares(yard: &Yard, server: &Server, of: &Offered, count: usize) -> Res
 }
 
 /// What a run costs that waits: its supervisor, and what the broker grows by.
-async fn waits(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault> {
-    let mut line = Line::to(server.port).await.map_err(told)?;
+async fn waits(fixture: &BundleFixture, server: &Server, count: usize) -> Result<(), BoxError> {
+    let mut line = KeptConnection::to(server.port).await.map_err(told)?;
     for nth in 0..5 {
         let id = format!("warm{nth}");
         let operation = accept(&mut line, &BARE, &id).await.map_err(told)?;
@@ -220,16 +223,16 @@ async fn waits(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault> 
         let operation = accept(&mut line, &WAITS, &id).await.map_err(told)?;
         operations.push((id, operation));
     }
-    yard.until_waiting(count, PATIENCE).await?;
-    let supervisors = yard::private_kb_of_supervisors(server.id());
+    fixture.until_waiting(count, PATIENCE).await?;
+    let supervisors = fixture::private_kb_of_supervisors(server.id());
     let grown = (server.resident_mb() * 1024.0 - before) / count as f64;
-    yard.let_go()?;
+    fixture.let_go()?;
     for (id, operation) in &operations {
         done(&mut line, id, operation, POLL_EVERY)
             .await
             .map_err(told)?;
     }
-    yard.until_no_run_is_left(PATIENCE).await?;
+    fixture.until_no_run_is_left(PATIENCE).await?;
     if supervisors.len() != count {
         return Err(format!("{} supervisors were seen of {count}", supervisors.len()).into());
     }
@@ -241,7 +244,7 @@ async fn waits(yard: &Yard, server: &Server, count: usize) -> Result<(), Fault> 
     Ok(())
 }
 
-fn told(fault: Failed) -> Fault {
+fn told(fault: BoxError) -> BoxError {
     fault.to_string().into()
 }
 
@@ -251,7 +254,7 @@ fn now_ms() -> f64 {
 }
 
 /// Has an instance accepted; the operation.
-async fn accept(line: &mut Line, of: &Offered, id: &str) -> Result<String, Failed> {
+async fn accept(line: &mut KeptConnection, of: &BenchBundle, id: &str) -> Result<String, BoxError> {
     let body = format!(
         "{{\"service_id\":\"{}\",\"plan_id\":\"{}\",\"organization_guid\":\"o\",\"space_guid\":\"s\"}}",
         of.service, of.plan
@@ -266,7 +269,12 @@ async fn accept(line: &mut Line, of: &Offered, id: &str) -> Result<String, Faile
 }
 
 /// Polls until it has succeeded.
-async fn done(line: &mut Line, id: &str, operation: &str, every: Duration) -> Result<(), Failed> {
+async fn done(
+    line: &mut KeptConnection,
+    id: &str,
+    operation: &str,
+    every: Duration,
+) -> Result<(), BoxError> {
     let start = format!("GET /v2/service_instances/{id}/last_operation?operation={operation}");
     let began = std::time::Instant::now();
     while began.elapsed() < PATIENCE {

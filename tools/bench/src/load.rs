@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,7 +46,7 @@ pub(crate) struct LoadArgs {
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured {
+pub(crate) struct LoadResult {
     pub(crate) per_second: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -59,7 +59,7 @@ pub(crate) fn spawn(
     seconds: f64,
     connections: usize,
     list: Option<&std::path::Path>,
-) -> Result<Measured, Box<dyn std::error::Error>> {
+) -> Result<LoadResult, BoxError> {
     let word = kind
         .to_possible_value()
         .map(|it| it.get_name().to_owned())
@@ -85,7 +85,7 @@ pub(crate) fn spawn(
         .filter_map(|word| word.parse().ok())
         .collect();
     match numbers[..] {
-        [per_second, p50_us, p99_us] => Ok(Measured {
+        [per_second, p50_us, p99_us] => Ok(LoadResult {
             per_second,
             p50_us,
             p99_us,
@@ -94,7 +94,7 @@ pub(crate) fn spawn(
     }
 }
 
-pub(crate) async fn run(args: LoadArgs) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn run(args: LoadArgs) -> Result<(), BoxError> {
     let targets = Arc::new(targets(&args)?);
     let began = Instant::now();
     let stop = began + Duration::from_secs_f64(args.seconds);
@@ -133,7 +133,7 @@ pub(crate) async fn run(args: LoadArgs) -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-fn targets(args: &LoadArgs) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+fn targets(args: &LoadArgs) -> Result<Vec<String>, BoxError> {
     match (&args.list, args.kind) {
         (Some(list), Kind::Poll) => {
             let text = std::fs::read_to_string(list)?;
@@ -153,7 +153,7 @@ async fn client(
     targets: &[String],
     stop: Instant,
     most: usize,
-) -> Result<(Vec<u32>, String), Failed> {
+) -> Result<(Vec<u32>, String), BoxError> {
     let mut stream = TcpStream::connect(("127.0.0.1", args.port)).await?;
     stream.set_nodelay(true)?;
     let (mut times, mut lines) = (Vec::new(), String::new());
@@ -211,7 +211,7 @@ fn request(kind: Kind, id: &str, targets: &[String], turn: usize) -> String {
 async fn read_answer(
     stream: &mut TcpStream,
     buffer: &mut Vec<u8>,
-) -> Result<(u16, String), Failed> {
+) -> Result<(u16, String), BoxError> {
     buffer.clear();
     loop {
         if stream.read_buf(buffer).await? == 0 {
@@ -242,13 +242,13 @@ async fn read_answer(
 }
 
 /// A connection that is kept.
-pub(crate) struct Line {
+pub(crate) struct KeptConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-impl Line {
-    pub(crate) async fn to(port: u16) -> Result<Self, Failed> {
+impl KeptConnection {
+    pub(crate) async fn to(port: u16) -> Result<Self, BoxError> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.set_nodelay(true)?;
         let buffer = Vec::with_capacity(4096);
@@ -256,7 +256,7 @@ impl Line {
     }
 
     /// Asks for something; `start` is method and path.
-    pub(crate) async fn ask(&mut self, start: &str, body: &str) -> Result<(u16, String), Failed> {
+    pub(crate) async fn ask(&mut self, start: &str, body: &str) -> Result<(u16, String), BoxError> {
         let login = base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{PASSWORD}"));
         let length = body.len();
         let request = format!(

@@ -1,12 +1,13 @@
 //! What the figures were measured on: file system, and the time of one fdatasync.
 
+use crate::load::BoxError;
 use crate::report::{median, say};
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
 /// Prints it, and refuses a file system that forgets.
-pub(crate) fn describe(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn describe(dir: &Path) -> Result<(), BoxError> {
     let output = std::process::Command::new("stat")
         .args(["-f", "-c", "%T"])
         .arg(dir)

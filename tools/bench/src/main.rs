@@ -7,17 +7,18 @@
 mod baseline;
 mod broker;
 mod bundles;
-mod growth;
+mod http_pairs;
 mod load;
-mod loops;
 mod machine;
-mod pairs;
 mod registries;
 mod report;
-mod starts;
+mod start_time;
+mod store_growth;
+mod store_loops;
 mod subject;
 
 use clap::{Parser, Subcommand};
+use load::BoxError;
 use std::path::PathBuf;
 
 /// Measures the broker against bare hyper, skeletons and a bare group-commit loop.
@@ -70,7 +71,7 @@ enum Command {
     Load(load::LoadArgs),
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), BoxError> {
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Serve(args)) => runtime(2)?.block_on(subject::serve(args)),
@@ -89,21 +90,21 @@ fn runtime(threads: usize) -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-async fn measure(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
+async fn measure(args: RunArgs) -> Result<(), BoxError> {
     std::fs::create_dir_all(&args.dir)?;
     machine::describe(&args.dir)?;
     let wanted = |part: &str| part.contains(&args.only);
     if wanted("store") {
-        loops::measure(&args).await?;
+        store_loops::measure(&args).await?;
     }
     if wanted("http") {
-        pairs::measure(&args).await?;
+        http_pairs::measure(&args).await?;
     }
     if wanted("starts") {
-        starts::measure(&args).await?;
+        start_time::measure(&args).await?;
     }
     if wanted("growth") && args.instances > 0 {
-        growth::measure(&args).await?;
+        store_growth::measure(&args).await?;
     }
     Ok(())
 }

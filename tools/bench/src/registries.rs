@@ -1,29 +1,28 @@
 //! What a refresh of a large registry costs, with store and catalog: a real `sutler broker` on SQLite, beside a
 //! bare loop of the same questions in the same run.
 //!
-//! Twice: images in Debian's docker-registry (`registries/fair.rs`), where every digest has to be asked for, and
-//! an index whose list says all versions (`registries/index.rs`). The broker is the executable beside this one
-//! (`registries/broker.rs`). What its users notice is the time of `GET /v2/catalog` (`registries/watch.rs`), while
+//! Twice: images in Debian's docker-registry (`registries/test_registry.rs`), where every digest has to be asked for, and
+//! an index whose list says all versions (`registries/index_server.rs`). The broker is the executable beside this one
+//! (`registries/broker.rs`). What its users notice is the time of `GET /v2/catalog` (`registries/catalog_latency.rs`), while
 //! a refresh runs and while none does, in turns; where a registry is asked also while somebody else asks it the
 //! same, because on a small machine the registry's own work is noticed, too.
 
 mod broker;
-mod fair;
-mod index;
-mod watch;
+mod catalog_latency;
+mod index_server;
+mod test_registry;
 
+use crate::http_pairs::fresh_dir;
 use crate::machine;
-use crate::pairs::fresh_dir;
 use crate::report::{bound, median, say};
 use broker::Broker;
-use fair::Fair;
-use index::Index;
-use std::error::Error;
+use catalog_latency::{CatalogTimes, CatalogWatch};
+use index_server::IndexServer;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use watch::{Times, Watch};
+use test_registry::LargeRegistry;
 
-type Fault = Box<dyn Error>;
+use crate::load::BoxError;
 
 /// The goal: a refresh with nothing changed, as a multiple of the bare loop.
 const GOAL: f64 = 1.3;
@@ -70,14 +69,14 @@ pub(crate) struct BareArgs {
 }
 
 /// (internal) Asks a registry for everything once, in a process of its own.
-pub(crate) async fn bare(args: BareArgs) -> Result<(), Fault> {
-    let took = fair::bare_loop(&args.url, args.images).await?;
+pub(crate) async fn bare(args: BareArgs) -> Result<(), BoxError> {
+    let took = test_registry::bare_loop(&args.url, args.images).await?;
     say(&took.as_secs_f64().to_string());
     Ok(())
 }
 
 /// Measures, and prints what came of it.
-pub(crate) async fn measure(args: RegistryArgs) -> Result<(), Fault> {
+pub(crate) async fn measure(args: RegistryArgs) -> Result<(), BoxError> {
     std::fs::create_dir_all(&args.dir)?;
     machine::describe(&args.dir)?;
     if "images".contains(&args.only) {
@@ -89,12 +88,12 @@ pub(crate) async fn measure(args: RegistryArgs) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn images(args: &RegistryArgs) -> Result<(), Fault> {
+async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
     let count = args.images;
     say(&format!("\n-- {count} images in a registry --"));
     let dir = fresh_dir(&args.dir.join("images"))?;
-    let fair = Fair::open(count, args.beside)?;
-    let url = fair.url();
+    let registry = LargeRegistry::open(count, args.beside)?;
+    let url = registry.url();
     let block = |url: &str| format!("{{type: oci, name: large, url: '{url}'}}");
     let broker = first(&dir, &block(&url), args).await?;
     say(&format!(
@@ -116,16 +115,16 @@ async fn images(args: &RegistryArgs) -> Result<(), Fault> {
     ));
     broker.settled().await?;
     let (mut loops, mut refreshes, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let mut times = Times::default();
+    let mut times = CatalogTimes::default();
     for round in 0..=args.rounds {
-        let bare = fair::bare_loop(&url, count).await?;
+        let bare = test_registry::bare_loop(&url, count).await?;
         let took = broker.refresh().await?;
         // The first round warms everything up.
         if round > 0 {
             loops.push(bare.as_secs_f64());
             refreshes.push(took.as_secs_f64());
             ratios.push(took.as_secs_f64() / bare.as_secs_f64());
-            noticed(&broker, &fair, count, took, &mut times).await?;
+            noticed(&broker, &registry, count, took, &mut times).await?;
         }
     }
     say(&format!(
@@ -140,7 +139,7 @@ async fn images(args: &RegistryArgs) -> Result<(), Fault> {
         "×",
     );
     tell(&times);
-    fair.change(0..args.changed)?;
+    registry.change(0..args.changed)?;
     let took = broker.refresh().await?;
     say(&format!(
         "refresh, {} changed: {:.2} s",
@@ -154,31 +153,35 @@ async fn images(args: &RegistryArgs) -> Result<(), Fault> {
         "MB",
     );
     drop(broker);
-    counts(&dir, &fair, args).await
+    counts(&dir, &registry, args).await
 }
 
 /// How many questions are asked, by a front that counts them and takes its time.
-async fn counts(dir: &std::path::Path, fair: &Fair, args: &RegistryArgs) -> Result<(), Fault> {
-    let front = fair.front();
+async fn counts(
+    dir: &std::path::Path,
+    registry: &LargeRegistry,
+    args: &RegistryArgs,
+) -> Result<(), BoxError> {
+    let front = registry.front();
     let block = format!("{{type: oci, name: large, url: '{}'}}", front.url());
     let broker = Broker::start(dir, &block).await?;
     broker.settled().await?;
-    drop(front.asked());
+    drop(front.requests());
     let manifests = |asked: &[String], method: &str| {
         let is = |it: &&String| it.starts_with(method) && it.contains("/manifests/");
         asked.iter().filter(is).count()
     };
     broker.refresh().await?;
-    let asked = front.asked();
+    let asked = front.requests();
     let (heads, gets) = (manifests(&asked, "HEAD"), manifests(&asked, "GET"));
     say(&format!(
         "nothing changed: {} questions, {heads} of them HEAD",
         asked.len()
     ));
     bound("manifests read, nothing changed", gets as f64, 0.0, "");
-    fair.change(args.changed..2 * args.changed)?;
+    registry.change(args.changed..2 * args.changed)?;
     broker.refresh().await?;
-    let gets = manifests(&front.asked(), "GET");
+    let gets = manifests(&front.requests(), "GET");
     bound(
         "manifests read, some changed",
         gets as f64,
@@ -188,26 +191,26 @@ async fn counts(dir: &std::path::Path, fair: &Fair, args: &RegistryArgs) -> Resu
     Ok(())
 }
 
-async fn of_index(args: &RegistryArgs) -> Result<(), Fault> {
+async fn of_index(args: &RegistryArgs) -> Result<(), BoxError> {
     let count = args.images;
     say(&format!("\n-- {count} bundles in an index --"));
     let dir = fresh_dir(&args.dir.join("index"))?;
-    let index = Index::open(count)?;
+    let index = IndexServer::open(count)?;
     let block = format!("{{type: index, name: large, url: '{}'}}", index.url());
     drop(first(&dir, &block, args).await?);
     let broker = Broker::start(&dir, &block).await?;
     broker.settled().await?;
     index.asked();
     let mut seconds = Vec::new();
-    let mut times = Times::default();
+    let mut times = CatalogTimes::default();
     for _ in 0..args.rounds {
-        let watch = Watch::begin(broker.port);
+        let watch = CatalogWatch::begin(broker.port);
         for _ in 0..INDEX_REFRESHES {
             seconds.push(broker.refresh().await?.as_secs_f64());
         }
         times.refreshing.extend(watch.end());
         let quiet = seconds.iter().rev().take(INDEX_REFRESHES).sum::<f64>();
-        let watch = Watch::begin(broker.port);
+        let watch = CatalogWatch::begin(broker.port);
         tokio::time::sleep(Duration::from_secs_f64(quiet)).await;
         times.quiet.extend(watch.end());
     }
@@ -248,7 +251,11 @@ async fn of_index(args: &RegistryArgs) -> Result<(), Fault> {
 }
 
 /// A broker that has read everything for the first time.
-async fn first(dir: &std::path::Path, block: &str, args: &RegistryArgs) -> Result<Broker, Fault> {
+async fn first(
+    dir: &std::path::Path,
+    block: &str,
+    args: &RegistryArgs,
+) -> Result<Broker, BoxError> {
     let began = Instant::now();
     let broker = Broker::start(dir, block).await?;
     broker.until_offered(args.images).await?;
@@ -263,26 +270,29 @@ async fn first(dir: &std::path::Path, block: &str, args: &RegistryArgs) -> Resul
 /// with one.
 async fn noticed(
     broker: &Broker,
-    fair: &Fair,
+    registry: &LargeRegistry,
     count: usize,
     took: Duration,
-    times: &mut Times,
-) -> Result<(), Fault> {
-    let watch = Watch::begin(broker.port);
+    times: &mut CatalogTimes,
+) -> Result<(), BoxError> {
+    let watch = CatalogWatch::begin(broker.port);
     tokio::time::sleep(took).await;
     times.quiet.extend(watch.end());
-    let watch = Watch::begin(broker.port);
-    fair.bare_loop_elsewhere(count).await?;
+    let watch = CatalogWatch::begin(broker.port);
+    registry.bare_loop_elsewhere(count).await?;
     times.beside.extend(watch.end());
-    let watch = Watch::begin(broker.port);
+    let watch = CatalogWatch::begin(broker.port);
     broker.refresh().await?;
     times.refreshing.extend(watch.end());
     Ok(())
 }
 
-fn tell(times: &Times) {
+fn tell(times: &CatalogTimes) {
     let of = |what: &str, times: &[f64]| {
-        let (p50, p99) = (watch::share(times, 0.5), watch::share(times, 0.99));
+        let (p50, p99) = (
+            catalog_latency::share(times, 0.5),
+            catalog_latency::share(times, 0.99),
+        );
         let count = times.len();
         say(&format!(
             "catalog, {what}: p50 {p50:.2} ms, p99 {p99:.2} ms ({count} times)"

@@ -1,5 +1,6 @@
 //! What is measured, each in a process of its own: bare hyper, the skeletons, the broker.
 
+use crate::load::BoxError;
 use crate::{baseline, broker, bundles};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub(crate) struct ServeArgs {
     dir: PathBuf,
 }
 
-pub(crate) async fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn serve(args: ServeArgs) -> Result<(), BoxError> {
     let ServeArgs { subject, port, dir } = args;
     match subject {
         Subject::BareCatalog | Subject::BarePoll | Subject::BareProvision => {
@@ -50,8 +51,8 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Err
         }
         Subject::SkeletonPoll => baseline::skeleton_poll(port, &dir).await,
         Subject::SkeletonProvision => baseline::skeleton_provision(port, &dir).await,
-        Subject::Broker => broker::serve(port, &dir, broker::Pace::AtOnce).await,
-        Subject::StuckBroker => broker::serve(port, &dir, broker::Pace::Never).await,
+        Subject::Broker => broker::serve(port, &dir, broker::ResponseMode::AtOnce).await,
+        Subject::StuckBroker => broker::serve(port, &dir, broker::ResponseMode::Never).await,
         Subject::Bundles => bundles::serve(port, &dir).await,
     }
 }
@@ -66,10 +67,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a subject and waits for its first answer.
-    pub(crate) async fn start(
-        subject: Subject,
-        dir: &Path,
-    ) -> Result<Self, Box<dyn std::error::Error>> {
+    pub(crate) async fn start(subject: Subject, dir: &Path) -> Result<Self, BoxError> {
         let port = free_port()?;
         let name = subject
             .to_possible_value()

@@ -3,7 +3,7 @@
 use crate::effects::EffectsReport;
 use crate::platform::Platform;
 use crate::victim::steps_of;
-use crate::violation::{Checked, Violation};
+use crate::violation::{CheckResult, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use sutler_journal::{
@@ -18,7 +18,7 @@ const SCHEDULED: &str = "cleanup";
 
 /// What was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Audited {
+pub struct AuditReport {
     /// Operations in the store, without scheduled work.
     pub operations: u64,
     /// How many of them a 202 had named.
@@ -34,7 +34,11 @@ pub struct Audited {
 ///
 /// # Errors
 /// The first that does not hold.
-pub async fn audit(db: &Path, platforms: &[Platform], effects: &EffectsReport) -> Checked<Audited> {
+pub async fn audit(
+    db: &Path,
+    platforms: &[Platform],
+    effects: &EffectsReport,
+) -> CheckResult<AuditReport> {
     let opened = SqliteStore::open(db).await;
     let store = opened.map_err(|error| Violation::new(format!("the store: {error}")))?;
     let unread = |error: StoreError| Violation::new(format!("the store: {error}"));
@@ -46,7 +50,7 @@ pub async fn audit(db: &Path, platforms: &[Platform], effects: &EffectsReport) -
     }
     let rows = all_operations(&store).await.map_err(unread)?;
     store.close().await;
-    let mut report = Audited::default();
+    let mut report = AuditReport::default();
     let mut ids = BTreeSet::new();
     let mut by_lane: BTreeMap<(String, String), u64> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.verb != SCHEDULED) {

@@ -2,34 +2,34 @@
 //! server is restarted; and whether everything was as it should be.
 //!
 //! `run.rs` is one round from beginning to end: it starts replicas (`replica.rs`), each with its own way
-//! to the server (`way.rs`), has clients ask (`client.rs`) and things broken (`nemesis.rs`), and reads
-//! what is left (`left.rs`).
-//! Pure parts: `schedule.rs` says what is broken when; `history.rs` is what clients saw; `model.rs`,
-//! `facts.rs` and `linear.rs` judge whether it can have been so; `executions.rs`, `world.rs` and
-//! `account.rs` judge what was done and what is left.
+//! to the server (`cuttable_link.rs`), has clients ask (`client.rs`) and things broken (`fault_injector.rs`), and reads
+//! what is left (`final_state.rs`).
+//! Pure parts: `fault_plan.rs` says what is broken when; `history.rs` is what clients saw; `sequential_model.rs`,
+//! `operation_ends.rs` and `linearizability.rs` judge whether it can have been so; `executions.rs`, `external_world.rs` and
+//! `check_leftovers.rs` judge what was done and what is left.
 
-mod account;
 mod client;
+mod cuttable_link;
 mod executions;
-mod facts;
+mod external_world;
+mod fault_injector;
+mod fault_plan;
+mod final_state;
 mod history;
-mod left;
-mod linear;
-mod make;
-mod model;
-mod nemesis;
+mod leftovers;
+mod linearizability;
+mod operation_ends;
 mod replica;
 mod run;
-mod schedule;
-mod way;
-mod world;
+mod sequential_model;
+mod server_kind;
 
-pub use account::{Left, account, lane_of};
-pub use executions::{Executions, Pause, judge};
-pub use facts::{Facts, Names, Row};
-pub use history::{Asked, BINDINGS, Call, Progress, Seen, Spec};
-pub use linear::{Found, explain};
-pub use make::Make;
+pub use executions::{Executions, Pause, check_executions};
+pub use external_world::ExternalWorld;
+pub use fault_plan::{Cut, Fault, FaultPlan, PlannedFault};
+pub use history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};
+pub use leftovers::{FinalState, check_leftovers, lane_of};
+pub use linearizability::{SearchEnd, explain};
+pub use operation_ends::{EndedOperation, Names, OperationEnds};
 pub use run::{Chaos, ChaosReport, unleash};
-pub use schedule::{Blow, Cut, Plan, Planned};
-pub use world::World;
+pub use server_kind::ServerKind;

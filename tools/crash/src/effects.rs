@@ -1,7 +1,7 @@
 //! Judges the victim's ledger: no memoised step is repeated, no operation ends twice.
 
-use crate::victim::{Entry, steps_of};
-use crate::violation::{Checked, Violation};
+use crate::victim::{EffectEntry, steps_of};
+use crate::violation::{CheckResult, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub struct EffectsReport {
 }
 
 #[derive(Debug, Default)]
-struct Story {
+struct OperationStory {
     verb: String,
     /// The last step done, and in which start of the victim.
     last: Option<(u32, u64)>,
@@ -36,16 +36,16 @@ struct Story {
 ///
 /// # Errors
 /// The first broken promise, with its operation.
-pub fn check_effects(path: &Path, concurrent: u64) -> Checked<EffectsReport> {
+pub fn check_effects(path: &Path, concurrent: u64) -> CheckResult<EffectsReport> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Violation::new(format!("no ledger: {error}")))?;
-    let mut stories: BTreeMap<String, Story> = BTreeMap::new();
+    let mut stories: BTreeMap<String, OperationStory> = BTreeMap::new();
     let mut repeated_after: BTreeMap<u64, u64> = BTreeMap::new();
     let mut report = EffectsReport::default();
     for line in text.lines() {
-        let entry: Entry = line.parse().map_err(|it| Violation::new(format!("{it}")))?;
+        let entry: EffectEntry = line.parse().map_err(|it| Violation::new(format!("{it}")))?;
         match entry {
-            Entry::Effect {
+            EffectEntry::Effect {
                 operation,
                 verb,
                 step,
@@ -61,13 +61,13 @@ pub fn check_effects(path: &Path, concurrent: u64) -> Checked<EffectsReport> {
                     *repeated_after.entry(after).or_default() += 1;
                 }
             }
-            Entry::Memo { operation, boot } => {
+            EffectEntry::Memo { operation, boot } => {
                 let story = stories.entry(operation).or_default();
                 if let Some((step, _)) = story.last.filter(|(_, of)| *of == boot) {
                     story.memoised.insert(step);
                 }
             }
-            Entry::Done { operation, .. } => {
+            EffectEntry::Done { operation, .. } => {
                 let story = stories.entry(operation.clone()).or_default();
                 story.end().map_err(|it| it.at(&operation))?;
                 report.done.insert(operation);
@@ -84,9 +84,9 @@ pub fn check_effects(path: &Path, concurrent: u64) -> Checked<EffectsReport> {
     Ok(report)
 }
 
-impl Story {
+impl OperationStory {
     /// Another effect; if it is a repeat, after the death of which start.
-    fn effect(&mut self, step: u32, boot: u64) -> Checked<Option<u64>> {
+    fn effect(&mut self, step: u32, boot: u64) -> CheckResult<Option<u64>> {
         let broken = |what: &str| Err(Violation::new(format!("{} step {step}: {what}", self.verb)));
         if self.ended {
             return broken("done after the operation's end");
@@ -105,7 +105,7 @@ impl Story {
         }
     }
 
-    fn end(&mut self) -> Checked<()> {
+    fn end(&mut self) -> CheckResult<()> {
         if std::mem::replace(&mut self.ended, true) {
             return Err(Violation::new("it ended twice"));
         }
@@ -121,9 +121,9 @@ impl Story {
 #[cfg(test)]
 mod tests {
     use super::{EffectsReport, check_effects};
-    use crate::violation::Checked;
+    use crate::violation::CheckResult;
 
-    fn check(lines: &str) -> Checked<EffectsReport> {
+    fn check(lines: &str) -> CheckResult<EffectsReport> {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), lines).expect("written");
         check_effects(file.path(), 1)

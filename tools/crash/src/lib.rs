@@ -5,31 +5,29 @@
 //! Two halves, in two processes. The *victim* (`victim.rs`) is a small broker over a SQLite store that
 //! logs every effect and every memo. The rest plays the platform: `process.rs` starts and kills the
 //! victim, `platform.rs` sends requests and remembers what was acknowledged, `effects.rs` and
-//! `audit.rs` judge the logs and the store afterwards, `rounds.rs` and `points.rs` say when to kill.
+//! `audit.rs` judge the logs and the store afterwards, `random_kills.rs` and `kill_points.rs` say when to kill.
 //! `trace.rs` reads system-call traces. Run it long with `cargo run -p sutler-crash -- --kills 5000`.
 
 mod audit;
 pub mod chaos;
-mod dice;
 mod effects;
-mod knowledge;
+mod expected_state;
+mod http_client;
+mod kill_points;
 mod platform;
-mod points;
 mod process;
-mod rounds;
+mod random_kills;
 mod trace;
 pub mod victim;
 mod violation;
-mod wire;
 
-pub use audit::{Audited, audit};
-pub use dice::Dice;
+pub use audit::{AuditReport, audit};
 pub use effects::{EffectsReport, check_effects};
-pub use knowledge::Known;
-pub use platform::{Act, Home, Pace, Platform, SCRIPT, Target};
-pub use points::{PointsReport, kill_at_every_point, live_through};
+pub use expected_state::ExpectedState;
+pub use http_client::{HttpClient, HttpResponse, Lost};
+pub use kill_points::{KillPointsReport, kill_at_every_point, live_through};
+pub use platform::{Platform, PlatformAction, RequestMode, SCRIPT, Target, TargetReceiver};
 pub use process::{Launch, VictimProcess};
-pub use rounds::{Rounds, RoundsReport, kill_at_random};
-pub use trace::{Left, TRACER, TraceReport, ends_with_kill_of, read_trace};
-pub use violation::{Checked, Violation};
-pub use wire::{Answer, Lost, Wire};
+pub use random_kills::{RandomKills, RandomKillsReport, kill_at_random};
+pub use trace::{SentAnswer, TRACER, TraceReport, ends_with_kill_of, read_trace};
+pub use violation::{CheckResult, Violation};

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_crash::chaos::{Chaos, Make, unleash};
+use sutler_crash::chaos::{Chaos, ServerKind, unleash};
 use sutler_crash::victim::{self, Flaw, ReplicaArgs, VictimArgs};
-use sutler_crash::{Rounds, kill_at_every_point, kill_at_random};
+use sutler_crash::{RandomKills, kill_at_every_point, kill_at_random};
 
 #[derive(Parser)]
 #[command(about, args_conflicts_with_subcommands = true)]
@@ -47,8 +47,8 @@ enum Part {
 #[derive(Args)]
 struct ChaosArgs {
     /// Over which store.
-    #[arg(long, value_enum, default_value_t = Make::Postgres)]
-    store: Make,
+    #[arg(long, value_enum, default_value_t = ServerKind::Postgres)]
+    store: ServerKind,
     /// How long, in rounds of a minute.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
@@ -91,7 +91,7 @@ async fn long_run(cli: Cli) -> Result<(), Box<dyn std::error::Error>> {
     let program = std::env::current_exe()?;
     let points = kill_at_every_point(&program, &dir.join("points"), 2).await?;
     writeln!(out, "at every commit point: {points}")?;
-    let rounds = Rounds {
+    let rounds = RandomKills {
         program,
         dir: dir.join("rounds"),
         kills: cli.kills.saturating_sub(points.kills),

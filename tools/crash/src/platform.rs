@@ -6,9 +6,9 @@
 
 mod verify;
 
-use crate::knowledge::{Known, Settled};
-use crate::violation::{Checked, Violation};
-use crate::wire::{Answer, Lost, Wire};
+use crate::expected_state::{AcknowledgedState, ExpectedState};
+use crate::http_client::{HttpClient, HttpResponse, Lost};
+use crate::violation::{CheckResult, Violation};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -37,11 +37,11 @@ pub struct Target {
 }
 
 /// Tells platforms where the present victim serves.
-pub type Home = watch::Receiver<Option<Target>>;
+pub type TargetReceiver = watch::Receiver<Option<Target>>;
 
 /// With or without `accepts_incomplete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum RequestMode {
     /// The answer is the result.
     Sync,
     /// 202, then polls.
@@ -50,7 +50,7 @@ pub enum Pace {
 
 /// One change in a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum PlatformAction {
     /// PUT of the instance.
     Provision,
     /// PATCH to this size.
@@ -64,16 +64,16 @@ pub enum Act {
 }
 
 /// A whole life: one binding is deleted by itself, the other goes with its instance.
-pub const SCRIPT: [(Act, Pace); 6] = [
-    (Act::Provision, Pace::Async),
-    (Act::Bind("own"), Pace::Sync),
-    (Act::Update(7), Pace::Async),
-    (Act::Bind("left"), Pace::Async),
-    (Act::Unbind("own"), Pace::Sync),
-    (Act::Deprovision, Pace::Async),
+pub const SCRIPT: [(PlatformAction, RequestMode); 6] = [
+    (PlatformAction::Provision, RequestMode::Async),
+    (PlatformAction::Bind("own"), RequestMode::Sync),
+    (PlatformAction::Update(7), RequestMode::Async),
+    (PlatformAction::Bind("left"), RequestMode::Async),
+    (PlatformAction::Unbind("own"), RequestMode::Sync),
+    (PlatformAction::Deprovision, RequestMode::Async),
 ];
 
-impl Act {
+impl PlatformAction {
     /// The broker's word for it.
     pub fn verb(self) -> &'static str {
         match self {
@@ -123,13 +123,13 @@ impl From<Violation> for Stop {
 /// A platform with one instance.
 #[derive(Debug)]
 pub struct Platform {
-    home: Home,
+    home: TargetReceiver,
     generation: u64,
-    wire: Wire,
+    client: HttpClient,
     /// The instance's id.
     pub instance: String,
-    known: Known,
-    bindings: BTreeMap<&'static str, Known>,
+    known: ExpectedState,
+    bindings: BTreeMap<&'static str, ExpectedState>,
     size: u32,
     since: Instant,
     /// Operations that a 202 named, with their verbs.
@@ -147,14 +147,14 @@ impl Platform {
     ///
     /// # Errors
     /// None serves in time.
-    pub async fn new(mut home: Home, instance: String) -> Checked<Self> {
+    pub async fn new(mut home: TargetReceiver, instance: String) -> CheckResult<Self> {
         let target = next_target(&mut home, 0).await?;
         Ok(Self {
             home,
             generation: target.generation,
-            wire: Wire::to(target.address),
+            client: HttpClient::to(target.address),
             instance,
-            known: Known::default(),
+            known: ExpectedState::default(),
             bindings: BTreeMap::new(),
             size: 1,
             since: Instant::now(),
@@ -169,16 +169,16 @@ impl Platform {
     ///
     /// # Errors
     /// A promise was broken.
-    pub async fn perform(&mut self, act: Act, pace: Pace) -> Checked<()> {
+    pub async fn perform(&mut self, act: PlatformAction, mode: RequestMode) -> CheckResult<()> {
         self.known_of(act).ask(act.verb());
-        if let Act::Update(size) = act {
+        if let PlatformAction::Update(size) = act {
             self.size = size;
         }
         let mut deaths = 0;
         self.since = Instant::now();
         loop {
-            let place = format!("{} {} {pace:?}", act.verb(), self.instance);
-            match self.try_perform(act, pace, deaths > 0).await {
+            let place = format!("{} {} {mode:?}", act.verb(), self.instance);
+            match self.try_perform(act, mode, deaths > 0).await {
                 Ok(()) => break,
                 Err(Stop::Broken(violation)) => return Err(violation.at(&place)),
                 Err(Stop::Dead) => {
@@ -193,20 +193,27 @@ impl Platform {
         Ok(())
     }
 
-    async fn try_perform(&mut self, act: Act, pace: Pace, doubted: bool) -> Result<(), Stop> {
+    async fn try_perform(
+        &mut self,
+        act: PlatformAction,
+        mode: RequestMode,
+        doubted: bool,
+    ) -> Result<(), Stop> {
         if let Some(operation) = self.known_of(act).operation().map(str::to_owned) {
             return self.await_end(act, &operation).await;
         }
-        let answer = self.ask(act, pace).await?;
-        match (answer.status, pace) {
-            (202, Pace::Async) => {
+        let answer = self.ask(act, mode).await?;
+        match (answer.status, mode) {
+            (202, RequestMode::Async) => {
                 let operation = self.named(act, &answer)?;
                 self.await_end(act, &operation).await
             }
-            (200, Pace::Sync) if matches!(act, Act::Update(_)) || act.deletes() => {
+            (200, RequestMode::Sync)
+                if matches!(act, PlatformAction::Update(_)) || act.deletes() =>
+            {
                 self.settle(act, &answer).await
             }
-            (201, Pace::Sync) if !act.deletes() => self.settle(act, &answer).await,
+            (201, RequestMode::Sync) if !act.deletes() => self.settle(act, &answer).await,
             (200, _) if doubted && !act.deletes() => self.settle(act, &answer).await,
             (410, _) if doubted && act.deletes() => self.settle(act, &answer).await,
             _ => Err(unexpected("a change", &answer).into()),
@@ -214,7 +221,7 @@ impl Platform {
     }
 
     /// Remembers the operation that a 202 names; it must be the same every time.
-    fn named(&mut self, act: Act, answer: &Answer) -> Checked<String> {
+    fn named(&mut self, act: PlatformAction, answer: &HttpResponse) -> CheckResult<String> {
         let operation = answer
             .operation()
             .ok_or_else(|| unexpected("a 202", answer))?
@@ -241,7 +248,7 @@ impl Platform {
         }
     }
 
-    async fn await_end(&mut self, act: Act, operation: &str) -> Result<(), Stop> {
+    async fn await_end(&mut self, act: PlatformAction, operation: &str) -> Result<(), Stop> {
         loop {
             let answer = self.poll(act, operation).await?;
             match answer.state() {
@@ -255,10 +262,12 @@ impl Platform {
     }
 
     /// A change was acknowledged as finished: what it made is there, what it deleted is not.
-    async fn settle(&mut self, act: Act, answer: &Answer) -> Result<(), Stop> {
+    async fn settle(&mut self, act: PlatformAction, answer: &HttpResponse) -> Result<(), Stop> {
         let settled = match act {
-            Act::Provision | Act::Update(_) => Settled::There(self.parameters()),
-            Act::Bind(_) => {
+            PlatformAction::Provision | PlatformAction::Update(_) => {
+                AcknowledgedState::There(self.parameters())
+            }
+            PlatformAction::Bind(_) => {
                 let fetched = self.fetch(act.binding()).await?;
                 let credentials = fetched.body["credentials"].clone();
                 let given = &answer.body["credentials"];
@@ -266,20 +275,20 @@ impl Platform {
                 if fetched.status != 200 || !same || credentials.is_null() {
                     return Err(unexpected("a fetch after a bind", &fetched).into());
                 }
-                Settled::There(credentials)
+                AcknowledgedState::There(credentials)
             }
-            Act::Unbind(_) | Act::Deprovision => Settled::Gone,
+            PlatformAction::Unbind(_) | PlatformAction::Deprovision => AcknowledgedState::Gone,
         };
-        if act == Act::Deprovision {
+        if act == PlatformAction::Deprovision {
             let left = self.bindings.values_mut();
-            left.filter(|it| it.settled != Settled::Gone)
-                .for_each(|it| it.settle(Settled::Gone));
+            left.filter(|it| it.settled != AcknowledgedState::Gone)
+                .for_each(|it| it.settle(AcknowledgedState::Gone));
         }
         self.known_of(act).settle(settled);
         self.verify_one(act.binding()).await
     }
 
-    fn known_of(&mut self, act: Act) -> &mut Known {
+    fn known_of(&mut self, act: PlatformAction) -> &mut ExpectedState {
         match act.binding() {
             Some(name) => self.bindings.entry(name).or_default(),
             None => &mut self.known,
@@ -291,12 +300,12 @@ impl Platform {
     }
 
     /// Waits for the next victim and holds it to all that is known.
-    async fn rejoin(&mut self) -> Checked<()> {
+    async fn rejoin(&mut self) -> CheckResult<()> {
         loop {
             self.deaths += 1;
             let target = next_target(&mut self.home, self.generation).await?;
             self.generation = target.generation;
-            self.wire = Wire::to(target.address);
+            self.client = HttpClient::to(target.address);
             self.since = Instant::now();
             match self.verify().await {
                 Ok(()) => return Ok(()),
@@ -306,31 +315,33 @@ impl Platform {
         }
     }
 
-    async fn ask(&mut self, act: Act, pace: Pace) -> Result<Answer, Stop> {
+    async fn ask(&mut self, act: PlatformAction, mode: RequestMode) -> Result<HttpResponse, Stop> {
         *self.sent.entry(act.verb()).or_default() += 1;
         let path = self.path(act.binding());
-        let incomplete = pace == Pace::Async;
+        let incomplete = mode == RequestMode::Async;
         let query = format!("service_id={SERVICE}&plan_id={PLAN}&accepts_incomplete={incomplete}");
         let body = match act {
-            Act::Provision => json!({
+            PlatformAction::Provision => json!({
                 "service_id": SERVICE, "plan_id": PLAN, "organization_guid": "o",
                 "space_guid": "s", "parameters": self.parameters(),
             }),
-            Act::Update(_) => json!({ "service_id": SERVICE, "parameters": self.parameters() }),
-            Act::Bind(_) => json!({ "service_id": SERVICE, "plan_id": PLAN }),
-            Act::Unbind(_) | Act::Deprovision => Value::Null,
+            PlatformAction::Update(_) => {
+                json!({ "service_id": SERVICE, "parameters": self.parameters() })
+            }
+            PlatformAction::Bind(_) => json!({ "service_id": SERVICE, "plan_id": PLAN }),
+            PlatformAction::Unbind(_) | PlatformAction::Deprovision => Value::Null,
         };
         self.send(act.method(), &format!("{path}?{query}"), &body)
             .await
     }
 
-    async fn poll(&mut self, act: Act, operation: &str) -> Result<Answer, Stop> {
+    async fn poll(&mut self, act: PlatformAction, operation: &str) -> Result<HttpResponse, Stop> {
         let path = self.path(act.binding());
         let path = format!("{path}/last_operation?operation={operation}");
         self.send(Method::GET, &path, &Value::Null).await
     }
 
-    async fn fetch(&mut self, binding: Option<&str>) -> Result<Answer, Stop> {
+    async fn fetch(&mut self, binding: Option<&str>) -> Result<HttpResponse, Stop> {
         let path = self.path(binding);
         self.send(Method::GET, &path, &Value::Null).await
     }
@@ -343,10 +354,15 @@ impl Platform {
         }
     }
 
-    async fn send(&mut self, method: Method, path: &str, body: &Value) -> Result<Answer, Stop> {
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<HttpResponse, Stop> {
         let answer = tokio::select! {
             biased;
-            answer = self.wire.send(method, path, body) => answer,
+            answer = self.client.send(method, path, body) => answer,
             () = superseded(self.home.clone(), self.generation) => Err(Lost::Line),
         };
         match answer {
@@ -359,7 +375,7 @@ impl Platform {
     }
 }
 
-fn unexpected(what: &str, answer: &Answer) -> Violation {
+fn unexpected(what: &str, answer: &HttpResponse) -> Violation {
     Violation::new(format!(
         "{what} was answered {} {}",
         answer.status, answer.body
@@ -368,7 +384,7 @@ fn unexpected(what: &str, answer: &Answer) -> Violation {
 
 /// Ends some time after the victim has a successor: whoever has the port now is not the one that
 /// was asked. What the dead one had still sent has long arrived by then.
-async fn superseded(mut home: Home, generation: u64) {
+async fn superseded(mut home: TargetReceiver, generation: u64) {
     let newer = home.wait_for(|it| it.is_some_and(|target| target.generation > generation));
     if newer.await.is_err() {
         std::future::pending::<()>().await;
@@ -376,7 +392,7 @@ async fn superseded(mut home: Home, generation: u64) {
     tokio::time::sleep(LAST_WORDS_WITHIN).await;
 }
 
-async fn next_target(home: &mut Home, after: u64) -> Checked<Target> {
+async fn next_target(home: &mut TargetReceiver, after: u64) -> CheckResult<Target> {
     let newer = home.wait_for(|it| it.is_some_and(|target| target.generation > after));
     match timeout(RESTART_WITHIN, newer).await {
         Ok(Ok(target)) => target.ok_or_else(|| Violation::new("no victim")),

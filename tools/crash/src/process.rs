@@ -1,7 +1,7 @@
 //! Starts, kills and stops victims.
 
 use crate::victim::Moment;
-use crate::violation::{Checked, Violation};
+use crate::violation::{CheckResult, Violation};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ impl Launch {
     ///
     /// # Errors
     /// It could not be started, or it ended in any other way.
-    pub async fn start(&mut self) -> Checked<Option<VictimProcess>> {
+    pub async fn start(&mut self) -> CheckResult<Option<VictimProcess>> {
         self.boot += 1;
         let begun = Instant::now();
         let failed = |error: std::io::Error| Violation::new(format!("no victim: {error}"));
@@ -131,7 +131,7 @@ impl Launch {
     ///
     /// # Errors
     /// It did not.
-    pub async fn start_whole(&mut self) -> Checked<VictimProcess> {
+    pub async fn start_whole(&mut self) -> CheckResult<VictimProcess> {
         let started = self.start().await?;
         started.ok_or_else(|| Violation::new("the victim died before it was ready"))
     }
@@ -157,7 +157,7 @@ impl VictimProcess {
     ///
     /// # Errors
     /// It had already ended in another way than by SIGKILL.
-    pub async fn kill(mut self) -> Checked<()> {
+    pub async fn kill(mut self) -> CheckResult<()> {
         let _ = self.child.start_kill();
         self.died().await
     }
@@ -166,7 +166,7 @@ impl VictimProcess {
     ///
     /// # Errors
     /// It ended in another way than by SIGKILL.
-    pub async fn await_death(mut self, patience: Duration) -> Checked<()> {
+    pub async fn await_death(mut self, patience: Duration) -> CheckResult<()> {
         if timeout(patience, self.child.wait()).await.is_err() {
             let _ = self.child.start_kill();
         }
@@ -177,11 +177,11 @@ impl VictimProcess {
     ///
     /// # Errors
     /// It ended in another way than by SIGKILL.
-    pub async fn death(&mut self) -> Checked<()> {
+    pub async fn death(&mut self) -> CheckResult<()> {
         self.died().await
     }
 
-    async fn died(&mut self) -> Checked<()> {
+    async fn died(&mut self) -> CheckResult<()> {
         let failed = |error: std::io::Error| Violation::new(format!("no end: {error}"));
         let status = self.child.wait().await.map_err(failed)?;
         if killed(&status) {
@@ -196,7 +196,7 @@ impl VictimProcess {
     ///
     /// # Errors
     /// It does not end in time, or not with 0.
-    pub async fn stop(mut self) -> Checked<()> {
+    pub async fn stop(mut self) -> CheckResult<()> {
         let pid = self
             .child
             .id()

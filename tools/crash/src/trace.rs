@@ -19,7 +19,7 @@ pub const TRACER: [&str; 7] = [
 
 /// One answer that left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct SentAnswer {
     /// Its status.
     pub status: u16,
     /// Writes to the log that became durable since the answer before.
@@ -32,13 +32,13 @@ pub struct Left {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceReport {
     /// Every answer, in order.
-    pub answers: Vec<Left>,
+    pub answers: Vec<SentAnswer>,
 }
 
 impl TraceReport {
     /// Answers that left too early: before a sync, or without any.
-    pub fn early(&self) -> Vec<&Left> {
-        let early = |it: &&Left| it.not_durable > 0 || it.durable == 0;
+    pub fn early(&self) -> Vec<&SentAnswer> {
+        let early = |it: &&SentAnswer| it.not_durable > 0 || it.durable == 0;
         self.answers.iter().filter(early).collect()
     }
 }
@@ -129,7 +129,7 @@ impl Reader {
         {
             let not_durable = self.written.len() + self.writing.len();
             let durable = std::mem::take(&mut self.durable);
-            self.report.answers.push(Left {
+            self.report.answers.push(SentAnswer {
                 status,
                 durable,
                 not_durable,
@@ -171,7 +171,7 @@ fn status_of(arguments: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Left, ends_with_kill_of, read_trace};
+    use super::{SentAnswer, ends_with_kill_of, read_trace};
 
     const WRITE: &str = "7 pwrite64(13</d/v.db-wal>, \"\"..., 24, 0) = 24\n";
     const SYNC: &str = "7 fdatasync(13</d/v.db-wal>) = 0\n";
@@ -199,7 +199,7 @@ mod tests {
         let report = read_trace(&[WRITE, WRITE, SYNC, ANSWER].concat());
         assert_eq!(
             report.answers,
-            [Left {
+            [SentAnswer {
                 status: 201,
                 durable: 2,
                 not_durable: 0

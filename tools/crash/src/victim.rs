@@ -2,25 +2,26 @@
 //! replicas over a server.
 //!
 //! It prints `ready ADDRESS` when it serves. Its hooks (`victim/service.rs`) log effects, its store
-//! (`victim/witness.rs`) logs what became durable and knows the moments at which to die. The log is
-//! `victim/ledger.rs`, or `victim/deeds.rs` where replicas share it. It checks nothing: that is done
+//! (`victim/store.rs`) logs what became durable and knows the moments at which to die. The log is
+//! `victim/effect_log.rs`, or `victim/replica_log.rs` where replicas share it. It checks nothing: that is done
 //! from outside.
 
-mod book;
-mod deeds;
-mod ledger;
+mod effect_log;
+mod event_log;
+mod instrumented_store;
 mod replica;
+mod replica_log;
 mod service;
-mod witness;
 
-pub use deeds::{Deed, Who, now_us};
-pub use ledger::{Entry, Ledger, ParseError};
+pub use effect_log::{EffectEntry, EffectLog, ParseError};
 pub use replica::{Flaw, ReplicaArgs, STORE_VARIABLE, open_store, run_replica};
+pub use replica_log::{ReplicaBoot, ReplicaEvent, now_us};
 pub use service::steps_of;
 
-use book::Book;
 use clap::{Args, ValueEnum};
-use service::Clockwork;
+use event_log::EventLog;
+use instrumented_store::{InstrumentedStore, KillTrigger};
+use service::ClockworkService;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,6 @@ use sutler_broker::{Broker, CatalogFile};
 use sutler_journal::KeyRing;
 use sutler_store_sqlite::{SqliteSettings, SqliteStore};
 use tokio::net::TcpListener;
-use witness::{Trigger, Witness};
 
 /// What it offers.
 const CATALOG: &str = include_str!("victim/catalog.yaml");
@@ -106,8 +106,8 @@ impl Moment {
 /// It cannot start.
 pub async fn run(args: VictimArgs) -> Result<(), Box<dyn std::error::Error>> {
     start_logging();
-    let book = Arc::new(Book::Alone(Ledger::open(&args.ledger, args.boot)?));
-    let trigger = Trigger::new(args.kill_at, args.moment);
+    let event_log = Arc::new(EventLog::Alone(EffectLog::open(&args.ledger, args.boot)?));
+    let trigger = KillTrigger::new(args.kill_at, args.moment);
     let mut faults = trigger.faults();
     if args.answer_before_sync {
         faults = faults.answering_before_sync();
@@ -117,15 +117,15 @@ pub async fn run(args: VictimArgs) -> Result<(), Box<dyn std::error::Error>> {
         ..SqliteSettings::default()
     };
     let store = SqliteStore::open_with(&args.db, settings).await?;
-    let witness = Witness::new(Arc::new(store), trigger, book.clone());
-    let clockwork = Clockwork {
-        book,
+    let store = InstrumentedStore::new(Arc::new(store), trigger, event_log.clone());
+    let clockwork = ClockworkService {
+        event_log,
         step: Duration::from_millis(args.step_ms),
         large: 1,
         gate: args.gate,
     };
     let keys = KeyRing::file(args.db.with_extension("key"))?;
-    let broker = recipe(clockwork)?.store(witness, keys);
+    let broker = recipe(clockwork)?.store(store, keys);
     serve(broker).await
 }
 
@@ -136,7 +136,7 @@ fn start_logging() {
         .init();
 }
 
-fn recipe(clockwork: Clockwork) -> Result<Broker, Box<dyn std::error::Error>> {
+fn recipe(clockwork: ClockworkService) -> Result<Broker, Box<dyn std::error::Error>> {
     Ok(Broker::new(CatalogFile::parse(CATALOG, None)?)
         .service("clockwork", clockwork)
         .settings(|settings| settings.limits.rate_per_caller = None)

@@ -19,4 +19,4 @@ impl Violation {
 }
 
 /// Holds unless a promise was broken.
-pub type Checked<T> = Result<T, Violation>;
+pub type CheckResult<T> = Result<T, Violation>;

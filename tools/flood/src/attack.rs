@@ -3,7 +3,7 @@
 //! Each attacker opens what it was told to, says so on its standard output, and goes on until it is
 //! killed or its time is over. What the server closes is opened again.
 
-use crate::Ended;
+use crate::ToolResult;
 use crate::broker::GREEDY;
 use crate::http::{connect, exchange, provision, request};
 use clap::{Args, ValueEnum};
@@ -51,7 +51,7 @@ pub(crate) struct AttackArgs {
     count: usize,
 }
 
-pub(crate) async fn run(args: AttackArgs) -> Ended {
+pub(crate) async fn run(args: AttackArgs) -> ToolResult {
     if !args.to.ip().is_loopback() {
         return Err("only this machine is attacked: give an address of 127.0.0.1".into());
     }

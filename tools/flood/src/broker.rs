@@ -1,6 +1,6 @@
 //! The broker that is attacked: a real one on SQLite, with default limits and hooks that do nothing.
 
-use crate::Ended;
+use crate::ToolResult;
 use async_trait::async_trait;
 use clap::Args;
 use std::path::PathBuf;
@@ -47,10 +47,10 @@ pub(crate) fn user(n: usize) -> String {
     format!("user-{n}")
 }
 
-struct Nothing;
+struct NoopService;
 
 #[async_trait]
-impl UntypedService for Nothing {
+impl UntypedService for NoopService {
     async fn provision(&self, _: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
         Ok(Provisioned::new(AuthorState(serde_json::json!({}))))
     }
@@ -60,7 +60,7 @@ impl UntypedService for Nothing {
     }
 }
 
-pub(crate) async fn serve(args: ServeArgs) -> Ended {
+pub(crate) async fn serve(args: ServeArgs) -> ToolResult {
     let store = SqliteStore::open(args.dir.join("broker.db")).await?;
     let keys = KeyRing::file(args.dir.join("broker.key"))?;
     let names = (0..USERS).map(user).chain([GREEDY.to_owned()]);
@@ -70,7 +70,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Ended {
         users = users.with_password(&name, &password)?;
     }
     let running = Broker::new(CatalogFile::parse(CATALOG, None)?)
-        .untyped_service(SERVICE, Arc::new(Nothing))
+        .untyped_service(SERVICE, Arc::new(NoopService))
         .store(store, keys)
         .auth(Auth::users(users)?)
         .start()

@@ -55,4 +55,4 @@ async fn main() -> ExitCode {
 }
 
 /// What a part ends with.
-type Ended = Result<(), Box<dyn std::error::Error>>;
+type ToolResult = Result<(), Box<dyn std::error::Error>>;

@@ -11,13 +11,13 @@ pub(crate) fn say(line: &str) {
 }
 
 /// A part of this run in a process of its own; ended when dropped.
-pub(crate) struct Part {
+pub(crate) struct ChildProcess {
     child: Child,
     /// The first line it said.
     pub said: String,
 }
 
-impl Part {
+impl ChildProcess {
     /// Starts this executable again, and waits for the first line it says.
     pub(crate) fn start(arguments: &[&str]) -> std::io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
@@ -52,7 +52,7 @@ fn peak_of(status: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-impl Drop for Part {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,19 +1,19 @@
 //! The table, and the verdicts.
 
-use crate::users::Noticed;
+use crate::users::UserLatency;
 use std::time::Duration;
 
 /// What was measured of one attack.
 pub(crate) struct Row {
     pub name: String,
-    pub calm: Noticed,
-    pub attacked: Noticed,
+    pub calm: UserLatency,
+    pub attacked: UserLatency,
 }
 
 impl Row {
     /// The users' p99 under attack, as a multiple of the one before.
     pub(crate) fn ratio(&self) -> f64 {
-        let seconds = |it: &Noticed| it.percentile(99).as_secs_f64();
+        let seconds = |it: &UserLatency| it.percentile(99).as_secs_f64();
         seconds(&self.attacked) / seconds(&self.calm).max(f64::EPSILON)
     }
 

@@ -1,10 +1,10 @@
 //! One run: a broker, its users, and each attack in turn.
 
-use crate::Ended;
+use crate::ToolResult;
 use crate::attack::Kind;
-use crate::process::{Part, say};
+use crate::process::{ChildProcess, say};
 use crate::report::{Row, head, verdict};
-use crate::users::{Noticed, work};
+use crate::users::{UserLatency, work};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -67,10 +67,10 @@ fn attacks(args: &RunArgs) -> Vec<(String, Vec<(Kind, usize)>)> {
     ]
 }
 
-pub(crate) async fn run(args: RunArgs) -> Ended {
+pub(crate) async fn run(args: RunArgs) -> ToolResult {
     let folder = tempfile::tempdir()?;
     let path = folder.path().display().to_string();
-    let server = Part::start(&["serve", "--dir", &path])?;
+    let server = ChildProcess::start(&["serve", "--dir", &path])?;
     let to: SocketAddr = server.said.parse()?;
     let lasting = Duration::from_secs(args.seconds);
     // Everything is warm, and every table has its size, before anything is counted.
@@ -110,7 +110,7 @@ async fn under_attack(
     kinds: &[(Kind, usize)],
     lasting: Duration,
     round: usize,
-) -> Result<Noticed, Box<dyn std::error::Error>> {
+) -> Result<UserLatency, Box<dyn std::error::Error>> {
     let mut attackers = Vec::new();
     for (kind, count) in kinds {
         let kind = kind.to_possible_value().ok_or("a kind has a name")?;
@@ -124,7 +124,7 @@ async fn under_attack(
             "--count",
             &count,
         ];
-        let attacker = Part::start(&arguments)?;
+        let attacker = ChildProcess::start(&arguments)?;
         if attacker.said != "open" {
             return Err(format!("an attacker did not begin: {}", attacker.said).into());
         }
@@ -134,7 +134,7 @@ async fn under_attack(
 }
 
 /// Waits until the attackers' connections are gone: how many descriptors there are then.
-async fn settle(server: &Part, before: usize) -> std::io::Result<usize> {
+async fn settle(server: &ChildProcess, before: usize) -> std::io::Result<usize> {
     let until = Instant::now() + SETTLE_WITHIN;
     loop {
         let now = server.descriptors()?;
@@ -145,7 +145,13 @@ async fn settle(server: &Part, before: usize) -> std::io::Result<usize> {
     }
 }
 
-async fn judge(args: &RunArgs, server: &Part, before: usize, rows: &[Row], failed: usize) -> Ended {
+async fn judge(
+    args: &RunArgs,
+    server: &ChildProcess,
+    before: usize,
+    rows: &[Row],
+    failed: usize,
+) -> ToolResult {
     let after = settle(server, before).await?;
     let peak = server.peak_memory()?;
     let connections = (args.held + 2 * args.slow + args.flood) as u64;

@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the users noticed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Noticed {
+pub(crate) struct UserLatency {
     /// How long answers took, sorted.
     took: Vec<Duration>,
     /// Requests that were refused, cut off, or not answered.
     pub unanswered: usize,
 }
 
-impl Noticed {
+impl UserLatency {
     fn of(mut took: Vec<Duration>, unanswered: usize) -> Self {
         took.sort_unstable();
         Self { took, unanswered }
@@ -42,7 +42,7 @@ impl Noticed {
 }
 
 /// All users at work for a time. `round` keeps their instances apart from earlier ones.
-pub(crate) async fn work(to: SocketAddr, lasting: Duration, round: usize) -> Noticed {
+pub(crate) async fn work(to: SocketAddr, lasting: Duration, round: usize) -> UserLatency {
     let tasks: Vec<_> = (0..USERS)
         .map(|n| tokio::spawn(one(to, n, lasting, round)))
         .collect();
@@ -52,7 +52,7 @@ pub(crate) async fn work(to: SocketAddr, lasting: Duration, round: usize) -> Not
         took.extend(its);
         unanswered += failed;
     }
-    Noticed::of(took, unanswered)
+    UserLatency::of(took, unanswered)
 }
 
 async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<Duration>, usize) {
@@ -95,15 +95,15 @@ async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::Noticed;
+    use super::UserLatency;
     use std::time::Duration;
 
     #[test]
     fn percentiles_are_taken_from_the_sorted_times() {
         let times = (1..=100).rev().map(Duration::from_millis).collect();
-        let noticed = Noticed::of(times, 0);
+        let noticed = UserLatency::of(times, 0);
         assert_eq!(noticed.percentile(50), Duration::from_millis(51));
         assert_eq!(noticed.percentile(99), Duration::from_millis(100));
-        assert_eq!(Noticed::default().percentile(99), Duration::ZERO);
+        assert_eq!(UserLatency::default().percentile(99), Duration::ZERO);
     }
 }

@@ -8,7 +8,6 @@
 //! What must hold for each parser is in `targets/`; the seeds and all regressions, in `corpus/`.
 //! Run it with `cargo run -p sutler-fuzz --profile bench -- --seconds 30`; read `targets.rs` next.
 
-mod chance;
 mod corpus;
 mod mutate;
 mod panics;

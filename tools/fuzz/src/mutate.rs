@@ -5,7 +5,7 @@
 
 mod json;
 
-use crate::chance::Chance;
+use sutler_servers::SeededRng;
 
 /// Longest input, in bytes. Longer ones only take time; `hostile.rs` of the broker has those.
 const INPUT_BYTES_MAX: usize = 16 * 1024;
@@ -90,17 +90,17 @@ pub(crate) fn mutated(
     other: &[u8],
     syntax: Syntax,
     words: &[&str],
-    chance: &mut Chance,
+    rng: &mut SeededRng,
 ) -> Vec<u8> {
     let mut bytes = input.to_vec();
     let mut steps = 1;
-    while steps < 8 && chance.one_in(2) {
+    while steps < 8 && rng.one_in(2) {
         steps += 1;
     }
     for _ in 0..steps {
-        let structural = syntax == Syntax::Json && !chance.one_in(4);
+        let structural = syntax == Syntax::Json && !rng.one_in(4);
         let changed = if structural {
-            json::mutated(&bytes, other, words, chance)
+            json::mutated(&bytes, other, words, rng)
         } else {
             None
         };
@@ -108,96 +108,96 @@ pub(crate) fn mutated(
             Some(changed) if changed.len() <= INPUT_BYTES_MAX => bytes = changed,
             // Steps would multiply: what is large enough stays as it is.
             Some(_) => (),
-            None if syntax == Syntax::Lines && chance.one_in(2) => {
-                bytes = on_lines(&bytes, other, chance);
+            None if syntax == Syntax::Lines && rng.one_in(2) => {
+                bytes = on_lines(&bytes, other, rng);
             }
-            None => on_bytes(&mut bytes, other, words, chance),
+            None => on_bytes(&mut bytes, other, words, rng),
         }
     }
     bytes.truncate(INPUT_BYTES_MAX);
     bytes
 }
 
-fn on_bytes(bytes: &mut Vec<u8>, other: &[u8], words: &[&str], chance: &mut Chance) {
+fn on_bytes(bytes: &mut Vec<u8>, other: &[u8], words: &[&str], rng: &mut SeededRng) {
     let length = bytes.len();
-    let at = chance.range(length);
-    match chance.below(12) {
-        0 if length > 0 => bytes[at.start.min(length - 1)] ^= 1 << chance.below(8),
+    let at = rng.range(length);
+    match rng.index(12) {
+        0 if length > 0 => bytes[at.start.min(length - 1)] ^= 1 << rng.index(8),
         1 if length > 0 => {
-            bytes[at.start.min(length - 1)] = u8::try_from(chance.below(256)).unwrap_or(0);
+            bytes[at.start.min(length - 1)] = u8::try_from(rng.index(256)).unwrap_or(0);
         }
-        2 => replace(bytes, at.start..at.start, chance.pick::<&[u8]>(&ODDITIES)),
-        3 => replace(bytes, at, chance.pick::<&[u8]>(&ODDITIES)),
+        2 => replace(bytes, at.start..at.start, rng.pick::<&[u8]>(&ODDITIES)),
+        3 => replace(bytes, at, rng.pick::<&[u8]>(&ODDITIES)),
         4 => replace(bytes, at, b""),
         5 => {
-            let piece = bytes[at.clone()].repeat(1 + chance.below(3));
+            let piece = bytes[at.clone()].repeat(1 + rng.index(3));
             replace(bytes, at.end..at.end, &piece);
         }
         6 => {
             let most = INPUT_BYTES_MAX / at.len().max(1);
-            let piece = bytes[at.clone()].repeat((*chance.pick(&[16, 130, 600, 3000])).min(most));
+            let piece = bytes[at.clone()].repeat((*rng.pick(&[16, 130, 600, 3000])).min(most));
             replace(bytes, at, &piece);
         }
-        7 if chance.one_in(2) => bytes.truncate(at.start),
+        7 if rng.one_in(2) => bytes.truncate(at.start),
         7 => replace(bytes, 0..at.start, b""),
         8 => {
-            let piece = other[chance.range(other.len())].to_vec();
+            let piece = other[rng.range(other.len())].to_vec();
             replace(bytes, at, &piece);
         }
-        9 => on_number(bytes, chance),
+        9 => on_number(bytes, rng),
         10 | 11 if !words.is_empty() => {
-            let at = if chance.one_in(2) {
+            let at = if rng.one_in(2) {
                 at.start..at.start
             } else {
                 at
             };
-            replace(bytes, at, chance.pick(words).as_bytes());
+            replace(bytes, at, rng.pick(words).as_bytes());
         }
-        _ => replace(bytes, at, chance.pick(&NUMBERS).as_bytes()),
+        _ => replace(bytes, at, rng.pick(&NUMBERS).as_bytes()),
     }
 }
 
 /// Replaces a run of digits by another number.
-fn on_number(bytes: &mut Vec<u8>, chance: &mut Chance) {
+fn on_number(bytes: &mut Vec<u8>, rng: &mut SeededRng) {
     let starts: Vec<usize> = (0..bytes.len())
         .filter(|&at| bytes[at].is_ascii_digit() && (at == 0 || !bytes[at - 1].is_ascii_digit()))
         .collect();
     if starts.is_empty() {
         return;
     }
-    let start = *chance.pick(&starts);
+    let start = *rng.pick(&starts);
     let digits = bytes[start..]
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
         .count();
-    let number = match chance.below(3) {
-        0 => chance.below(100).to_string(),
-        _ => (*chance.pick(&NUMBERS)).to_owned(),
+    let number = match rng.index(3) {
+        0 => rng.index(100).to_string(),
+        _ => (*rng.pick(&NUMBERS)).to_owned(),
     };
     replace(bytes, start..start + digits, number.as_bytes());
 }
 
 /// Drops, doubles, moves, indents or borrows a line.
-fn on_lines(bytes: &[u8], other: &[u8], chance: &mut Chance) -> Vec<u8> {
+fn on_lines(bytes: &[u8], other: &[u8], rng: &mut SeededRng) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = bytes
         .split(|byte| *byte == b'\n')
         .map(<[u8]>::to_vec)
         .collect();
-    let at = chance.below(lines.len());
-    match chance.below(6) {
+    let at = rng.index(lines.len());
+    match rng.index(6) {
         0 => {
             lines.remove(at);
         }
         1 => lines.insert(at, lines[at].clone()),
         2 => {
-            let to = chance.below(lines.len());
+            let to = rng.index(lines.len());
             lines.swap(at, to);
         }
         3 => lines[at].splice(0..0, *b"  ").for_each(drop),
         4 if lines[at].starts_with(b"  ") => lines[at].drain(..2).for_each(drop),
         _ => {
             let others: Vec<&[u8]> = other.split(|byte| *byte == b'\n').collect();
-            lines.insert(at, chance.pick(&others).to_vec());
+            lines.insert(at, rng.pick(&others).to_vec());
         }
     }
     lines.join(&b'\n')

@@ -3,7 +3,6 @@
 //! An input whose answer was not seen before joins the pool and is mutated further. An input that
 //! breaks a property is made smaller, as long as it breaks the same one, and kept in the corpus.
 
-use crate::chance::Chance;
 use crate::corpus;
 use crate::mutate::mutated;
 use crate::panics;
@@ -12,6 +11,7 @@ use crate::targets::{Check, Target, Verdict};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use sutler_servers::SeededRng;
 
 /// Most inputs in the pool; beyond that, new ones take the place of old ones.
 const POOL_MAX: usize = 4_096;
@@ -104,7 +104,7 @@ fn fuzz(target: &Target, seed: u64, limits: &Limits) -> std::io::Result<Report> 
         },
     };
     let started = Instant::now();
-    let mut chance = Chance::new(seed);
+    let mut rng = SeededRng::new(seed);
     for input in seeds {
         session.attempt(&input)?;
         session.pool.push(input);
@@ -114,9 +114,9 @@ fn fuzz(target: &Target, seed: u64, limits: &Limits) -> std::io::Result<Report> 
         && session.report.failures.len() < FAILURES_MAX
         && started.elapsed() < limits.time
     {
-        let input = session.next(&mut chance);
+        let input = session.next(&mut rng);
         if session.attempt(&input)? {
-            session.add(input, &mut chance);
+            session.add(input, &mut rng);
         }
     }
     session.report.answers = session.answers.len();
@@ -125,21 +125,21 @@ fn fuzz(target: &Target, seed: u64, limits: &Limits) -> std::io::Result<Report> 
 
 impl Session<'_> {
     /// A new input from the pool; from its newest part every second time.
-    fn next(&self, chance: &mut Chance) -> Vec<u8> {
+    fn next(&self, rng: &mut SeededRng) -> Vec<u8> {
         let newest = self.pool.len().saturating_sub(32);
-        let from = if chance.one_in(2) { newest } else { 0 };
-        let input = &self.pool[from + chance.below(self.pool.len() - from)];
-        let other = chance.pick(&self.pool);
-        mutated(input, other, self.target.syntax, self.target.words, chance)
+        let from = if rng.one_in(2) { newest } else { 0 };
+        let input = &self.pool[from + rng.index(self.pool.len() - from)];
+        let other = rng.pick(&self.pool);
+        mutated(input, other, self.target.syntax, self.target.words, rng)
     }
 
-    fn add(&mut self, input: Vec<u8>, chance: &mut Chance) {
+    fn add(&mut self, input: Vec<u8>, rng: &mut SeededRng) {
         if self.pool.len() < POOL_MAX {
             self.pool.push(input);
         } else {
             // Not a seed: those are few, and in front.
             let kept = self.report.corpus;
-            let at = kept + chance.below(self.pool.len() - kept);
+            let at = kept + rng.index(self.pool.len() - kept);
             self.pool[at] = input;
         }
     }

@@ -1,18 +1,18 @@
 //! Every parser of outside bytes, by name, with what its inputs look like.
 //!
-//! What must hold is in the files below: what brokers answer in `answers.rs`, bodies in `bodies.rs`, headers, ids and other short texts in
+//! What must hold is in the files below: what brokers answer in `broker_responses.rs`, bodies in `bodies.rs`, headers, ids and other short texts in
 //! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, manifests in `manifests.rs`, what registries answer in `registries.rs`, what
-//! stores keep in `kept.rs`, whole requests in `requests.rs`, tokens and
+//! stores keep in `stored_bytes.rs`, whole requests in `requests.rs`, tokens and
 //! their keys in `tokens.rs`. A new parser gets a line here and a folder in `corpus/`.
 
-mod answers;
 mod bodies;
+mod broker_responses;
 mod catalogs;
 mod configs;
-mod kept;
 mod manifests;
 mod registries;
 mod requests;
+mod stored_bytes;
 mod texts;
 mod tokens;
 
@@ -28,9 +28,9 @@ pub trait Check {
 }
 
 /// A parser that remembers nothing.
-struct Plain(fn(&[u8]) -> Verdict);
+struct PlainCheck(fn(&[u8]) -> Verdict);
 
-impl Check for Plain {
+impl Check for PlainCheck {
     fn check(&mut self, input: &[u8]) -> Verdict {
         (self.0)(input)
     }
@@ -54,7 +54,7 @@ macro_rules! plain {
             name: $name,
             syntax: Syntax::$syntax,
             words: $words,
-            check: || Box::new(Plain($check)),
+            check: || Box::new(PlainCheck($check)),
         }
     };
 }
@@ -160,12 +160,17 @@ pub const TARGETS: &[Target] = &[
         registries::HEADER_WORDS,
         registries::header
     ),
-    plain!("answer", Lines, answers::WORDS, answers::answer),
+    plain!(
+        "answer",
+        Lines,
+        broker_responses::WORDS,
+        broker_responses::answer
+    ),
     plain!(
         "retry_after",
         Text,
-        answers::RETRY_WORDS,
-        answers::retry_after
+        broker_responses::RETRY_WORDS,
+        broker_responses::retry_after
     ),
     plain!("schema", Json, catalogs::SCHEMA_WORDS, catalogs::schema),
     plain!("schedule", Text, texts::SCHEDULE_WORDS, texts::schedule),
@@ -192,13 +197,18 @@ pub const TARGETS: &[Target] = &[
         &["urn:uuid:", "{", "}", "-"],
         texts::operation_id
     ),
-    plain!("key_ring", Lines, kept::RING_WORDS, kept::key_ring),
-    plain!("sealed", Bytes, &["2026", "2025"], kept::sealed),
+    plain!(
+        "key_ring",
+        Lines,
+        stored_bytes::RING_WORDS,
+        stored_bytes::key_ring
+    ),
+    plain!("sealed", Bytes, &["2026", "2025"], stored_bytes::sealed),
     plain!(
         "key_bytes",
         Bytes,
         &["\0", "broker", "instance"],
-        kept::key_bytes
+        stored_bytes::key_bytes
     ),
     Target {
         name: "path",

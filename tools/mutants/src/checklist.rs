@@ -1,6 +1,6 @@
 //! The MUST lines of the checklist that bind a broker, and which of them have no mutation.
 
-use crate::Fault;
+use crate::BoxError;
 use crate::mutation::Mutation;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,10 @@ use sutler_spec_map::{Level, Line, checklist};
 const CHECKLIST: &str = "tools/spec-map/checklist.txt";
 
 /// The MUST lines that nothing breaks.
-pub(crate) fn without_mutation(root: &Path, mutations: &[Mutation]) -> Result<Vec<String>, Fault> {
+pub(crate) fn without_mutation(
+    root: &Path,
+    mutations: &[Mutation],
+) -> Result<Vec<String>, BoxError> {
     let text = std::fs::read_to_string(root.join(CHECKLIST))
         .map_err(|error| format!("{CHECKLIST} cannot be read: {error}"))?;
     let broken: BTreeSet<&str> = mutations.iter().map(Mutation::line).collect();

@@ -5,7 +5,7 @@
 //! by its name, so one build serves them all. Then the tests run once without a mutant, and once
 //! with each.
 //!
-//! Only tests that hold some line take part. A mutant is *killed* if a test that holds its line (`/// Holds: B-083.`) is red, and *exact* if no
+//! Only tests that hold some line take part. A mutant is *killed* if a test that holds its line (`/// TestCoverage: B-083.`) is red, and *exact* if no
 //! other test is. Two kinds of tests hold more than their own words say. The tests that hold the
 //! rules to a table (`… as_the_table_says`) hold every line that their table cites. The tests that
 //! play random lives (`whatever_happens_…`) hold the invariants of all lines at once: they kill only
@@ -14,14 +14,14 @@
 //! lines are expected.
 //!
 //! Not here: looking for mutations by itself, and lines that are not MUST. Read `mutation.rs` for the
-//! file, `tree.rs` for the copy, `trial.rs` for the runs, `verdict.rs` for what they mean.
+//! file, `mutated_copy.rs` for the copy, `test_runs.rs` for the runs, `verdict.rs` for what they mean.
 
-mod binaries;
 mod checklist;
-mod holds;
+mod mutated_copy;
 mod mutation;
-mod tree;
-mod trial;
+mod test_binaries;
+mod test_coverage;
+mod test_runs;
 mod verdict;
 
 use clap::Parser;
@@ -34,7 +34,7 @@ use std::time::Instant;
 const MUTATIONS: &str = "tools/mutants/mutations.txt";
 
 /// What went wrong, in a sentence.
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Applies every mutation of `mutations.txt` and reports the ones that no test notices.
 #[derive(Parser)]
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
 }
 
 /// Whether every MUST line has a mutation and none survives.
-fn run(options: &Options) -> Result<bool, Fault> {
+fn run(options: &Options) -> Result<bool, BoxError> {
     let begun = Instant::now();
     let root = workspace()?;
     let mutations = chosen(mutation::read(&root.join(MUTATIONS))?, options);
@@ -80,14 +80,14 @@ fn run(options: &Options) -> Result<bool, Fault> {
     } else {
         Vec::new()
     };
-    let sites = tree::sites(&root, &mutations)?;
+    let sites = mutated_copy::sites(&root, &mutations)?;
     if options.list {
         verdict::list(&mutations, &without);
         return Ok(without.is_empty());
     }
     let place = root.join("target/mutants");
-    let tree = tree::plant(&root, &place.join("tree"), &sites)?;
-    let binaries = binaries::build(&tree, &place.join("build"))?;
+    let tree = mutated_copy::plant(&root, &place.join("tree"), &sites)?;
+    let binaries = test_binaries::build(&tree, &place.join("build"))?;
     eprintln!(
         "built {} test binaries in {} s",
         binaries.len(),
@@ -96,9 +96,9 @@ fn run(options: &Options) -> Result<bool, Fault> {
     if options.build {
         return Ok(true);
     }
-    let mut holds = holds::read(&tree, &binaries)?;
+    let mut holds = test_coverage::read(&tree, &binaries)?;
     let green = Instant::now();
-    let red = trial::without_a_mutant(&binaries, &holds)?;
+    let red = test_runs::without_a_mutant(&binaries, &holds)?;
     red.iter()
         .for_each(|test| eprintln!("red without a mutant: {test}"));
     if !red.is_empty() && !options.despite_red {
@@ -106,7 +106,7 @@ fn run(options: &Options) -> Result<bool, Fault> {
     }
     holds.forget(&red);
     eprintln!("ran without a mutant in {} s", green.elapsed().as_secs());
-    let verdicts = trial::all(&mutations, &binaries, &holds, options.fast)?;
+    let verdicts = test_runs::all(&mutations, &binaries, &holds, options.fast)?;
     let good = verdict::report(&verdicts, &without, options.verbose);
     eprintln!(
         "{} mutants in {} s",
@@ -130,7 +130,7 @@ fn chosen(mutations: Vec<Mutation>, options: &Options) -> Vec<Mutation> {
 }
 
 /// The workspace, here or above.
-fn workspace() -> Result<PathBuf, Fault> {
+fn workspace() -> Result<PathBuf, BoxError> {
     let here = std::env::current_dir()?;
     let found = here
         .ancestors()

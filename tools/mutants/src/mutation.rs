@@ -11,9 +11,9 @@
 //!   # 202 without being asked for
 //! ```
 //!
-//! A line may have several mutations: `B-083/join`. Where they stand in the source: `tree.rs`.
+//! A line may have several mutations: `B-083/join`. Where they stand in the source: `mutated_copy.rs`.
 
-use crate::Fault;
+use crate::BoxError;
 use std::path::{Path, PathBuf};
 
 /// One small thing broken.
@@ -42,13 +42,13 @@ impl Mutation {
 }
 
 /// Reads the file; names must be unique and in order.
-pub(crate) fn read(path: &Path) -> Result<Vec<Mutation>, Fault> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Mutation>, BoxError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     parse(&text)
 }
 
-fn parse(text: &str) -> Result<Vec<Mutation>, Fault> {
+fn parse(text: &str) -> Result<Vec<Mutation>, BoxError> {
     let mut mutations: Vec<Mutation> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let at = |sentence: &str| format!("mutations.txt:{}: {sentence}", index + 1);
@@ -84,7 +84,7 @@ fn parse(text: &str) -> Result<Vec<Mutation>, Fault> {
     Ok(mutations)
 }
 
-fn check(mutations: &[Mutation]) -> Result<(), Fault> {
+fn check(mutations: &[Mutation]) -> Result<(), BoxError> {
     for one in mutations {
         if [&one.original, &one.mutated, &one.breaks]
             .iter()

@@ -4,7 +4,7 @@ use crate::mutation::Mutation;
 
 /// A test that a mutant turned red.
 #[derive(Clone, Debug)]
-pub(crate) struct Red {
+pub(crate) struct FailedTest {
     pub test: String,
     /// It holds the mutant's line.
     pub holds: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Verdict {
     pub holders: usize,
     /// Whether tests of other lines ran, too.
     pub all_ran: bool,
-    pub red: Vec<Red>,
+    pub red: Vec<FailedTest>,
 }
 
 impl Verdict {
@@ -31,7 +31,7 @@ impl Verdict {
 
     /// Red tests of other lines.
     fn strangers(&self) -> impl Iterator<Item = &str> {
-        let strange = |red: &&Red| !red.holds && !red.random;
+        let strange = |red: &&FailedTest| !red.holds && !red.random;
         self.red.iter().filter(strange).map(|red| red.test.as_str())
     }
 

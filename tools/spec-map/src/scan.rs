@@ -48,7 +48,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-/// `crates/sutler-broker/tests/it/pace.rs` is `sutler-broker::it::pace`.
+/// `crates/sutler-broker/tests/it/provision.rs` is `sutler-broker::it::provision`.
 fn module(path: &Path) -> String {
     let path = path.with_extension("");
     let parts = path.iter().filter_map(|part| part.to_str()).skip(1);
@@ -166,7 +166,10 @@ mod tests {
     #[test]
     fn a_file_is_named_as_its_module() {
         let name = |path: &str| module(Path::new(path));
-        assert_eq!(name("crates/a-b/tests/it/pace.rs"), "a-b::it::pace");
+        assert_eq!(
+            name("crates/a-b/tests/it/provision.rs"),
+            "a-b::it::provision"
+        );
         assert_eq!(name("crates/a-b/src/lib.rs"), "a-b");
         assert_eq!(name("tools/t/src/x/y.rs"), "t::x::y");
         assert_eq!(name("crates/a-b/src/x/tests/y.rs"), "a-b::x::tests::y");

@@ -9,7 +9,7 @@ use crate::records::{RecordError, Records};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use sutler_journal::{Key, Kind, OperationId, Outcome, Place};
+use sutler_journal::{Key, Kind, OperationId, Outcome, SealContext};
 
 /// What audit entries are kept under.
 pub(crate) const AUDIT: Kind = Kind::new("audit");
@@ -177,14 +177,14 @@ impl Entry {
     /// Where it is kept, and its sealed content.
     pub(crate) fn sealed(&self, records: &Records) -> (Key, Bytes) {
         let key = records.key(AUDIT, &self.id);
-        let body = records.seal(Place::Document(&key), self);
+        let body = records.seal(SealContext::Document(&key), self);
         (key, body)
     }
 
     /// Reads one back.
     pub(crate) fn open(records: &Records, key: &Key, body: &[u8]) -> Result<Self, RecordError> {
         records
-            .open(Place::Document(key), body)
+            .open(SealContext::Document(key), body)
             .map(|(entry, _)| entry)
     }
 

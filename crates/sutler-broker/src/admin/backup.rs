@@ -4,7 +4,6 @@
 //! whatever happens, no copy is left behind. How a store copies itself is the store's business.
 
 use super::answer::Fault;
-use super::stream::{Pieces, streamed};
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sutler_journal::OperationId;
+use sutler_server::{ChunkSender, streamed_response};
 
 /// Bytes sent at a time.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -47,13 +47,13 @@ impl Copied {
         if let Err(error) = removed {
             tracing::warn!(%error, "a copy of the database was left behind; remove it");
         }
-        let (response, pieces) = streamed("application/vnd.sqlite3");
+        let (response, pieces) = streamed_response("application/vnd.sqlite3");
         tokio::task::spawn_blocking(move || send(file, &pieces));
         Ok(response)
     }
 }
 
-fn send(mut file: File, pieces: &Pieces) {
+fn send(mut file: File, pieces: &ChunkSender) {
     loop {
         let mut piece = vec![0; PIECE_BYTES];
         let read = file.read(&mut piece).map(|count| {

@@ -5,14 +5,14 @@
 
 use super::audit::AUDIT;
 use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
-use super::stream::Pieces;
 use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::records::{BINDING, INSTANCE, Kept, PLAN, RecordError};
 use bytes::Bytes;
 use std::io;
-use sutler_journal::{Document, Key, List, OperationId, Place, StoreError};
+use sutler_journal::{Document, Key, List, OperationId, SealContext, StoreError};
+use sutler_server::ChunkSender;
 
 /// Documents read at a time.
 const CHUNK: usize = 50;
@@ -40,7 +40,7 @@ impl From<StoreError> for Stopped {
 }
 
 /// Writes it all; a line that is missing at the end says that it is not all.
-pub(crate) async fn write(desk: Desk, pieces: Pieces) {
+pub(crate) async fn write(desk: Desk, pieces: ChunkSender) {
     if let Err(Stopped::Broken(error)) = write_all(&desk, &pieces).await {
         tracing::error!(
             error = &error as &dyn std::error::Error,
@@ -52,7 +52,7 @@ pub(crate) async fn write(desk: Desk, pieces: Pieces) {
     }
 }
 
-async fn write_all(desk: &Desk, pieces: &Pieces) -> Result<(), Stopped> {
+async fn write_all(desk: &Desk, pieces: &ChunkSender) -> Result<(), Stopped> {
     let records = &desk.stock.records;
     let realm = records.realm.as_str().to_owned();
     line(pieces, &Line::Head { form: FORM, realm }).await?;
@@ -111,7 +111,7 @@ async fn whole(desk: &Desk, listed: Document) -> Result<Option<DocumentLine>, St
 }
 
 fn pins(desk: &Desk, document: &Document) -> Result<Vec<OperationId>, RecordError> {
-    let (records, place) = (&desk.stock.records, Place::Document(&document.key));
+    let (records, place) = (&desk.stock.records, SealContext::Document(&document.key));
     if document.key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, &document.body)?;
         return Ok(Kept::pins(&at));
@@ -123,7 +123,7 @@ fn pins(desk: &Desk, document: &Document) -> Result<Vec<OperationId>, RecordErro
     Ok(Vec::new())
 }
 
-async fn line(pieces: &Pieces, line: &Line) -> Result<(), Stopped> {
+async fn line(pieces: &ChunkSender, line: &Line) -> Result<(), Stopped> {
     let mut text = serde_json::to_vec(line).expect("our own types serialise");
     text.push(b'\n');
     let sent = pieces.send(Ok(text.into())).await;

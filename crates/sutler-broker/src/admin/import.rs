@@ -14,7 +14,9 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use serde::Serialize;
 use std::time::Duration;
-use sutler_journal::{Commit, CommitError, Document, Key, Operation, Place, Term, Write, settle};
+use sutler_journal::{
+    Commit, CommitError, Document, Key, Operation, SealContext, Term, Write, commit_until_known,
+};
 
 /// Longest line: a whole commit in base64, and more.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -147,7 +149,7 @@ impl Reader {
         let commit = operations.into_iter().fold(commit, |commit, it| {
             commit.write(Write::Import(Box::new(it)))
         });
-        match settle(records.store.as_ref(), &commit).await {
+        match commit_until_known(records.store.as_ref(), &commit).await {
             Ok(()) => {
                 self.done.documents += 1;
                 self.done.operations += count;
@@ -172,7 +174,7 @@ impl Reader {
 
 /// What a document is listed by; `None` for kinds that are not exported.
 fn terms(records: &Records, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>>, RecordError> {
-    let place = Place::Document(key);
+    let place = SealContext::Document(key);
     if key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, body)?;
         return Ok(Some(Kept::terms(&at, key)));

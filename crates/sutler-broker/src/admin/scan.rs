@@ -6,7 +6,7 @@
 use super::answer::Fault;
 use crate::desk::Desk;
 use crate::records::Kept;
-use sutler_journal::{Key, List, Place, Position};
+use sutler_journal::{Key, List, Position, SealContext};
 
 /// Documents read for one page, at most.
 pub(crate) const SCAN_MAX: usize = 2_000;
@@ -37,7 +37,7 @@ pub(crate) async fn scan<S: Kept, T>(
         let page = records.store.list(list, at.as_ref(), chunk).await?;
         read += page.documents.len();
         for document in page.documents {
-            let place = Place::Document(&document.key);
+            let place = SealContext::Document(&document.key);
             let (state, _) = records.open::<S>(place, &document.body)?;
             items.extend(pass(&document.key, &state));
         }

@@ -310,7 +310,7 @@ pub(crate) async fn stats(desk: &Desk) -> Result<StatsView, StoreError> {
     };
     Ok(StatsView {
         draining: desk.engine.is_paused(),
-        running_here: desk.engine.running(),
+        running_here: desk.engine.operations_running(),
         accepted: stats.accepted,
         live: stats.live,
         terminal: stats.terminal,

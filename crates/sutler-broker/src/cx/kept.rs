@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
 use crate::records::Saved;
-use sutler_journal::{Commit, Lost, Unwritten};
+use sutler_journal::{Commit, CommitRejected, Lost};
 use sutler_osb::{Context, Parameters};
 
 impl Cx {
@@ -62,8 +62,8 @@ impl Cx {
                 .map_err(|Lost| Error::lost())?
             {
                 Ok(()) => return Ok(()),
-                Err(Unwritten::Stale(_)) => {}
-                Err(Unwritten::TooLarge(_)) => return Err(Saved::TooLarge.into_error()),
+                Err(CommitRejected::Stale(_)) => {}
+                Err(CommitRejected::TooLarge(_)) => return Err(Saved::TooLarge.into_error()),
             }
         }
     }

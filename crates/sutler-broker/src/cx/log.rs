@@ -7,7 +7,7 @@
 use super::Cx;
 use crate::error::{Error, Result};
 use crate::records::Records;
-use sutler_journal::{Fence, Lost, OperationId, Place, Store, StoreError};
+use sutler_journal::{Fence, Lost, OperationId, SealContext, Store, StoreError};
 
 /// Longest text of one piece, in bytes; with its head and its seal it fits a chunk of any store.
 const PIECE_BYTES_MAX: usize = 32 * 1024;
@@ -60,7 +60,7 @@ impl Records {
         let chunks = self.store.read_log(id, from, limit).await?;
         let next = chunks.last().map_or(from, |chunk| chunk.number + 1);
         let opened = chunks.iter().filter_map(|chunk| {
-            let (plain, _) = self.keys.open(Place::Log(id), &chunk.text).ok()?;
+            let (plain, _) = self.keys.open(SealContext::Log(id), &chunk.text).ok()?;
             Piece::of_bytes(&plain)
         });
         Ok((opened.collect(), next))
@@ -72,7 +72,7 @@ impl Records {
         id: OperationId,
         piece: &Piece,
     ) -> std::result::Result<(), StoreError> {
-        let sealed = self.keys.seal(Place::Log(id), &piece.to_bytes());
+        let sealed = self.keys.seal(SealContext::Log(id), &piece.to_bytes());
         store.append_log(id, sealed).await
     }
 }
@@ -85,7 +85,7 @@ impl Cx {
     /// # Errors
     /// The claim was lost.
     pub async fn log(&self, from: u64, text: &str) -> Result<()> {
-        let store = self.run.store().await.map_err(|Lost| Error::lost())?;
+        let store = self.run.checked_store().map_err(|Lost| Error::lost())?;
         let mut logged = self.logged.lock().await;
         let known = match *logged {
             Some(known) => known,

@@ -5,7 +5,6 @@ use super::{Applied, Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Asynchrony, Decision, Pace, Reply, Verb};
-use crate::observe;
 use crate::records::Kept;
 use crate::refusal::Refusal;
 use crate::service::Policy;
@@ -57,14 +56,16 @@ impl Desk {
             Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
             Reply::Joined(id) => (id, joiner_waits(asker, policy), false),
         };
-        observe::concerns(id);
+        if let Some(context) = &asker.context {
+            context.set_operation(id.0);
+        }
         if !waits {
             return Ok(Changed::Running(id, state));
         }
         let known = match self.wait_for(key, id, result, verb).await? {
             Waited::Succeeded(known) => known,
             Waited::Overdue if mine => {
-                let stopped = self.give_up::<S>(key, id).await?;
+                let stopped = self.give_up::<S>(key, id, asker).await?;
                 // What could not be stopped may have ended between the last look and now: its
                 // caller must hear that, and not that nothing came of it.
                 match self.result_of(key, id, verb).await? {
@@ -87,8 +88,13 @@ impl Desk {
 
     /// The caller is told it failed: what it asked for must not come true later. Says whether there
     /// was anything to stop.
-    async fn give_up<S: Awaited>(&self, key: &Key, late: OperationId) -> Result<bool, Problem> {
-        let draft = draft(&"overdue", &Asker::default());
+    async fn give_up<S: Awaited>(
+        &self,
+        key: &Key,
+        late: OperationId,
+        asker: &Asker,
+    ) -> Result<bool, Problem> {
+        let draft = draft(&"overdue", &Asker::broker(asker.context.clone()));
         for _ in 0..TRIES {
             let was = self.stock.records.load::<S>(key).await?;
             let decision = was.state.clone().overdue(late, OperationId::fresh())?;

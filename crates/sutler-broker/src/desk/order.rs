@@ -10,10 +10,13 @@ use crate::lifecycle::instance::{self, Change, Instance, parent};
 use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
 use crate::records::{BINDING, Kept, Loaded, OF, RecordError, Request};
+use std::sync::Arc;
 use sutler_journal::{
-    Commit, Key, List, Operation, OperationId, Outcome, State, StoreError, Version, settle,
+    Commit, Key, List, Operation, OperationId, Outcome, State, StoreError, Version,
+    commit_until_known,
 };
 use sutler_osb::{BindingId, InstanceId};
+use sutler_server::RequestContext;
 
 /// Bindings of a purged instance that are read at a time.
 const PAGE: usize = 50;
@@ -60,6 +63,8 @@ impl Command {
 pub(crate) struct Given {
     pub command: Command,
     pub by: By,
+    /// The request that gave it.
+    pub context: Arc<RequestContext>,
 }
 
 /// What came of an order.
@@ -189,7 +194,8 @@ impl Desk {
             self.file(&entry).await?;
             return Ok(Some(entry));
         }
-        let mut draft = draft(&given.command.word(), &Asker::default());
+        let asker = Asker::broker(Some(given.context.clone()));
+        let mut draft = draft(&given.command.word(), &asker);
         if let Some(request) = request {
             draft.request = request;
         }
@@ -308,7 +314,7 @@ impl Desk {
         let records = &self.stock.records;
         let (key, body) = entry.sealed(records);
         let commit = Commit::new().insert(key, Vec::new(), body);
-        settle(records.store.as_ref(), &commit)
+        commit_until_known(records.store.as_ref(), &commit)
             .await
             .map_err(|error| Problem::Unavailable(error.into()))?;
         entry.tell(records.realm.as_str());

@@ -7,7 +7,7 @@ use crate::lifecycle::instance::Instance;
 use crate::records::Kept;
 use crate::refusal::{Refusal, Resource};
 use crate::settings::DeletedPoll;
-use sutler_journal::{Key, OperationId, Outcome, Polled, State};
+use sutler_journal::{Key, OperationId, Outcome, PolledOperation, State};
 use sutler_osb::{BindingId, InstanceId, LastOperationResponse, OperationState, OperationToken};
 
 /// What a poll is answered with.
@@ -92,7 +92,7 @@ impl Desk {
     fn known(
         &self,
         id: OperationId,
-        polled: &Polled,
+        polled: &PolledOperation,
         resource: Resource,
     ) -> Result<LastOperation, Problem> {
         let verb = Verb::of(&polled.verb);

@@ -7,7 +7,7 @@ use crate::handover::Concluded;
 use crate::lifecycle::Verb;
 use crate::records::{Detail, Kept};
 use std::time::Duration;
-use sutler_journal::{Key, OperationId, Outcome, Polled, State};
+use sutler_journal::{Key, OperationId, Outcome, PolledOperation, State};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -94,7 +94,8 @@ impl Desk {
         verb: Verb,
     ) -> Result<Option<Result<(), Problem>>, Problem> {
         let records = &self.stock.records;
-        let Some(Polled { state, detail, .. }) = records.store.poll(lane, id).await? else {
+        let Some(PolledOperation { state, detail, .. }) = records.store.poll(lane, id).await?
+        else {
             // Swept before we looked: it had succeeded or failed long ago.
             return Ok(Some(Err(Problem::Failed {
                 verb,

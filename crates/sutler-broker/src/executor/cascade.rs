@@ -6,11 +6,11 @@
 use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
 use crate::lifecycle::{Ask, Asynchrony, Effect};
-use crate::observe;
+use crate::operation_log;
 use crate::records::{BINDING, BUSY, Detail, Loaded, OF, Request, Steps, asked};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, Due, Key, List, Lost, NewOperation, OperationId, Page, Place, Run, Start, Write,
+    Commit, Due, Key, List, Lost, NewOperation, OperationId, Page, Run, SealContext, Start, Write,
 };
 
 /// When to look again at bindings that still run; their ends usually wake us sooner.
@@ -117,7 +117,7 @@ impl BrokerExecutor {
                             Start::Ready(Due::Now)
                         },
                         detail: records.seal_detail(id, &Detail::default()),
-                        request: records.seal(Place::Request(id), &request),
+                        request: records.seal(SealContext::Request(id), &request),
                     })
                 }
                 Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),
@@ -130,7 +130,7 @@ impl BrokerExecutor {
         let commit = commit.advance(run.id(), sutler_journal::Next::Same, None, Some(progress));
         // Somebody was first with this binding: the next look finds out.
         if run.commit(commit).await?.is_ok() {
-            observe::accepted(key, &decision.effects, &request);
+            operation_log::accepted(key, &decision.effects, &request, None);
         }
         Ok(())
     }

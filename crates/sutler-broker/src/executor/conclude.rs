@@ -8,11 +8,12 @@ use crate::handover::{Concluded, Conclusion};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Decision, Effect, End, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::records::{BINDING, Detail, Kept};
 use crate::refusal::Refusal;
 use sutler_journal::{
-    Commit, Ended, Key, Lost, Next, OperationId, Outcome, Run, TooLarge, Unwritten, Write,
+    Commit, CommitRejected, CommitSizeError, Key, Lost, Next, OperationId, Outcome, Run, RunResult,
+    Write,
 };
 
 /// A resource whose operations end.
@@ -107,8 +108,10 @@ impl BrokerExecutor {
                     result.map(|result| result.send(concluded));
                     return Ok(());
                 }
-                Err(Unwritten::Stale(_)) => {}
-                Err(Unwritten::TooLarge(why)) => (end, detail) = (End::Failed, too_large(run, why)),
+                Err(CommitRejected::Stale(_)) => {}
+                Err(CommitRejected::TooLarge(why)) => {
+                    (end, detail) = (End::Failed, too_large(run, why))
+                }
             }
         }
     }
@@ -119,7 +122,7 @@ impl BrokerExecutor {
             return;
         };
         let request = audits().then(|| self.0.records.open_request(run.operation()));
-        observe::ended(run, verb, outcome, request.and_then(Result::ok).as_ref());
+        operation_log::ended(run, verb, outcome, request.and_then(Result::ok).as_ref());
     }
 
     /// Whoever wants the instance alone may be waiting for this binding.
@@ -168,7 +171,7 @@ impl BrokerExecutor {
     }
 
     /// Ends an operation whose resource does not know it: purged, or imported half.
-    pub(super) async fn end_orphaned(&self, run: &Run) -> Result<Ended, Lost> {
+    pub(super) async fn end_orphaned(&self, run: &Run) -> Result<RunResult, Lost> {
         let message = "The resource of this operation is gone.".to_owned();
         let detail = Detail {
             description: Some(message),
@@ -180,12 +183,12 @@ impl BrokerExecutor {
             .write(Write::Unpin(run.id()));
         run.commit(commit).await?.map_err(|_| Lost)?;
         self.tell_end(run, Outcome::Cancelled);
-        Ok(Ended::Finished)
+        Ok(RunResult::Finished)
     }
 }
 
 /// No store would take the result: the operation fails, rather than being tried for ever.
-fn too_large(run: &Run, why: TooLarge) -> Detail {
+fn too_large(run: &Run, why: CommitSizeError) -> Detail {
     tracing::error!(operation.id = %run.id(), error = %why, "the result cannot be kept");
     let message = "The result of the operation is too large to be kept.";
     Detail {

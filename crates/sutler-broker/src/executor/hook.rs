@@ -6,7 +6,7 @@ use crate::error::{Error, Result as HookResult};
 use crate::lifecycle::binding::{self, Binding, Bond};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, End, Verb};
-use crate::observe;
+use crate::operation_log;
 use crate::records::Detail;
 use crate::service::{Bound, Predecessor, Provisioned, Update};
 use crate::stock::Stock;
@@ -113,7 +113,7 @@ async fn guarded<T>(
         return Ok(Err(overdue(job.policy.deadline)));
     }
     let deadline = tokio::time::sleep(left);
-    let mut hook = std::pin::pin!(catch_panic(hook.instrument(observe::hook_span(run))));
+    let mut hook = std::pin::pin!(catch_panic(hook.instrument(operation_log::hook_span(run))));
     let mut deadline = std::pin::pin!(deadline);
     loop {
         tokio::select! {

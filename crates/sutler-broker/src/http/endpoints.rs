@@ -3,7 +3,6 @@
 use super::error::{Answer, json};
 use super::route::{Endpoint, Ids};
 use super::{Http, Reply, Understood};
-use crate::content::Content;
 use crate::desk::{Changed, LastOperation, Problem};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
@@ -17,6 +16,7 @@ use sutler_osb::{
     AsyncBindResponse, BindingId, DeleteResponse, InstanceId, OperationToken, ProvisionResponse,
     UpdateResponse, from_json,
 };
+use sutler_server::ChunkedBody;
 
 impl Http {
     pub(super) async fn serve(
@@ -85,7 +85,7 @@ impl Http {
                 .any(|tag| tag == "*" || tag == offer.etag)
         });
         let content = if known {
-            Content::default()
+            ChunkedBody::default()
         } else {
             offer.content.clone()
         };

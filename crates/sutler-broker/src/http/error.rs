@@ -3,81 +3,64 @@
 //! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
 
 use super::Reply;
-use crate::auth::{Rejection, scope_challenge};
-use crate::content::Content;
 use crate::desk::Problem;
 use crate::error::{Error, Kind};
 use crate::lifecycle::Verb;
 use crate::records::Detail;
 use crate::refusal::Refusal;
-use crate::server::{Full as Crowded, TooMuch};
 use crate::settings::MissingVersion;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use hyper::{Response, StatusCode};
-use serde::Serialize;
+use hyper::StatusCode;
 use std::time::Duration;
 use sutler_osb::{ApiVersion, ErrorBody, ErrorCode};
+use sutler_server::{BodyError, CallerLimitExceeded, ErrorResponse, QueueFull, Rejection};
+
+pub(super) use sutler_server::json_response as json;
 
 /// What callers read when something is wrong that is not theirs to mend.
 const INTERNAL: &str = "The service broker could not do this. Its operator can see why.";
 
-/// Any answer that is not a success.
-pub(super) struct Answer(Box<Parts>);
+/// The noun that names this server in error responses.
+const SERVER: &str = "service broker";
 
-struct Parts {
-    status: StatusCode,
-    body: ErrorBody,
-    headers: Vec<(HeaderName, HeaderValue)>,
-}
+/// Any answer that is not a success.
+pub(super) struct Answer(ErrorResponse);
 
 impl Answer {
-    fn new(status: StatusCode, body: ErrorBody) -> Self {
-        Self(Box::new(Parts {
-            status,
-            body,
-            headers: Vec::new(),
-        }))
+    fn new(status: StatusCode, body: &ErrorBody) -> Self {
+        Self(ErrorResponse::new(status, body))
     }
 
-    fn with(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.0.headers.push((name, HeaderValue::from_static(value)));
-        self
+    fn described(status: StatusCode, sentence: &str) -> Self {
+        Self::new(status, &ErrorBody::described(sentence))
     }
 
-    fn challenging(mut self, challenges: impl IntoIterator<Item = HeaderValue>) -> Self {
-        let challenges = challenges.into_iter().map(|it| (WWW_AUTHENTICATE, it));
-        self.0.headers.extend(challenges);
-        self
-    }
-
-    /// Rounded up: whoever comes back then is not sent away again.
-    fn again_after(mut self, wait: Duration) -> Self {
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        let value = HeaderValue::from(seconds.max(1));
-        self.0.headers.push((RETRY_AFTER, value));
-        self
+    fn again_after(self, seconds: u64) -> Self {
+        Self(self.0.retry_after(Duration::from_secs(seconds)))
     }
 
     pub(super) fn invalid(sentence: String) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, ErrorBody::described(sentence))
+        Self::described(StatusCode::BAD_REQUEST, &sentence)
     }
 
     pub(super) fn no_such_path() -> Self {
         let sentence = "There is nothing at this path; the Open Service Broker API begins at /v2/.";
-        Self::new(StatusCode::NOT_FOUND, ErrorBody::described(sentence))
+        Self::described(StatusCode::NOT_FOUND, sentence)
     }
 
     pub(super) fn absent(sentence: String) -> Self {
-        Self::new(StatusCode::NOT_FOUND, ErrorBody::described(sentence))
+        Self::described(StatusCode::NOT_FOUND, &sentence)
     }
 
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
-        let sentence = format!("This path takes {allowed}.");
-        Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            ErrorBody::described(sentence),
-        )
-        .with(ALLOW, allowed)
+        Self(ErrorResponse::method_not_allowed(allowed))
+    }
+
+    pub(super) fn uri_too_long(limit: usize) -> Self {
+        Self(ErrorResponse::uri_too_long(limit))
+    }
+
+    pub(super) fn too_many_headers(limit: usize) -> Self {
+        Self(ErrorResponse::too_many_headers(limit))
     }
 
     pub(super) fn version_missing(setting: MissingVersion) -> Self {
@@ -89,7 +72,7 @@ impl Answer {
             MissingVersion::BadRequest => StatusCode::BAD_REQUEST,
             MissingVersion::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         };
-        Self::new(status, ErrorBody::described(sentence))
+        Self::described(status, &sentence)
     }
 
     pub(super) fn version_not_served() -> Self {
@@ -97,103 +80,38 @@ impl Answer {
             "This service broker serves version {} of the Open Service Broker API; send that, or another 2.x, as X-Broker-API-Version.",
             ApiVersion::CURRENT
         );
-        Self::new(
-            StatusCode::PRECONDITION_FAILED,
-            ErrorBody::described(sentence),
-        )
-    }
-
-    /// A 408 says that the request was not received, so nothing needs to be cleaned up (P-143).
-    pub(super) fn body_too_slow() -> Self {
-        let sentence = "The body did not arrive in time; repeat the request.";
-        Self::new(StatusCode::REQUEST_TIMEOUT, ErrorBody::described(sentence))
-    }
-
-    pub(super) fn uri_too_long(limit: usize) -> Self {
-        let sentence = format!("The path and query are longer than {limit} bytes; send less.");
-        Self::new(StatusCode::URI_TOO_LONG, ErrorBody::described(sentence))
-    }
-
-    pub(super) fn too_many_headers(limit: usize) -> Self {
-        let sentence = format!("There are more than {limit} headers; send fewer.");
-        Self::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            ErrorBody::described(sentence),
-        )
+        Self::described(StatusCode::PRECONDITION_FAILED, &sentence)
     }
 
     /// An operator has said so; what is there can still be read and polled.
     pub(super) fn draining() -> Self {
         let sentence = "This service broker takes no changes at present; repeat the request later.";
         let body = ErrorBody::described(sentence);
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "30")
-    }
-
-    pub(super) fn body_too_large(limit: usize) -> Self {
-        let sentence = format!("The body is larger than {limit} bytes.");
-        Self::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            ErrorBody::described(sentence),
-        )
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).again_after(30)
     }
 }
 
 impl From<Rejection> for Answer {
     fn from(rejection: Rejection) -> Self {
-        match rejection {
-            Rejection::Unproven(ways, token) => {
-                let body = ErrorBody::described(ways.sentence());
-                Self::new(StatusCode::UNAUTHORIZED, body).challenging(ways.challenges(token))
-            }
-            Rejection::LacksScope(scopes) => {
-                let sentence = format!("The token must grant: {scopes}. Ask its issuer for that.");
-                let answer = Self::new(StatusCode::FORBIDDEN, ErrorBody::described(sentence));
-                answer.challenging(scope_challenge(&scopes))
-            }
-            Rejection::IssuerUnavailable => {
-                let sentence = "The issuer of the token cannot be asked for its keys now; repeat the request later.";
-                let body = ErrorBody::described(sentence);
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "5")
-            }
-            Rejection::TooManyGuesses { again } => {
-                let sentence = "Too many wrong passwords were sent for this user; wait as long as Retry-After says, then send the right one.";
-                let body = ErrorBody::described(sentence);
-                Self::new(StatusCode::TOO_MANY_REQUESTS, body).again_after(again)
-            }
-            Rejection::Busy => {
-                let sentence = "Too many passwords wait to be checked; repeat the request later.";
-                let body = ErrorBody::described(sentence);
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "1")
-            }
-        }
+        Self(ErrorResponse::rejected(rejection, SERVER))
     }
 }
 
-impl From<Crowded> for Answer {
-    fn from(_: Crowded) -> Self {
-        let sentence = "The service broker has too much to do now; repeat the request later.";
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ErrorBody::described(sentence),
-        )
-        .with(RETRY_AFTER, "1")
+impl From<QueueFull> for Answer {
+    fn from(_: QueueFull) -> Self {
+        Self(ErrorResponse::overloaded(SERVER))
     }
 }
 
-impl From<TooMuch> for Answer {
-    fn from(much: TooMuch) -> Self {
-        let sentence = match much {
-            TooMuch::AtATime => {
-                "You have too many requests under way; wait for answers, then repeat the request."
-            }
-            TooMuch::ASecond(_) => "You send too many requests; repeat this one a little later.",
-        };
-        // Whatever the rate, one request may come a second later.
-        Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            ErrorBody::described(sentence),
-        )
-        .with(RETRY_AFTER, "1")
+impl From<CallerLimitExceeded> for Answer {
+    fn from(exceeded: CallerLimitExceeded) -> Self {
+        Self(ErrorResponse::caller_limited(exceeded))
+    }
+}
+
+impl From<BodyError> for Answer {
+    fn from(error: BodyError) -> Self {
+        Self(ErrorResponse::body(error, SERVER))
     }
 }
 
@@ -227,7 +145,7 @@ impl From<Refusal> for Answer {
             Some(code) => ErrorBody::coded(code, sentence),
             None => ErrorBody::described(sentence),
         };
-        Self::new(status, body)
+        Self::new(status, &body)
     }
 }
 
@@ -248,20 +166,13 @@ impl From<Problem> for Answer {
                         "It did not end in time and goes on; repeat the request to learn its result."
                     }
                 };
-                Self::new(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    ErrorBody::described(sentence),
-                )
+                Self::described(StatusCode::INTERNAL_SERVER_ERROR, sentence)
             }
             Problem::Unavailable(cause) => {
                 tracing::error!(error = %chain(cause.as_ref()), "a request could not be served");
                 let sentence =
                     "The service broker cannot reach its records now; repeat the request later.";
-                Self::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    ErrorBody::described(sentence),
-                )
-                .with(RETRY_AFTER, "5")
+                Self::described(StatusCode::SERVICE_UNAVAILABLE, sentence).again_after(5)
             }
         }
     }
@@ -275,12 +186,12 @@ impl From<Error> for Answer {
             Kind::Transient => {
                 tracing::warn!(?error, "a request could not be served for now");
                 let body = ErrorBody::described(error.message);
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, body).with(RETRY_AFTER, "5")
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).again_after(5)
             }
             Kind::Failed | Kind::Lost => {
                 tracing::error!(?error, "a request could not be served");
                 let body = ErrorBody::described(error.message);
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, body)
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, &body)
             }
         }
     }
@@ -293,7 +204,7 @@ fn failed(verb: Verb, detail: Detail) -> Answer {
     body.update_repeatable = detail.update_repeatable;
     Answer::new(
         StatusCode::INTERNAL_SERVER_ERROR,
-        body.scoped_to(Some(verb)),
+        &body.scoped_to(Some(verb)),
     )
 }
 
@@ -312,26 +223,11 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 pub(super) fn panicked() -> Reply {
     tracing::error!("a request handler panicked; the message is on standard error");
     let body = ErrorBody::described(INTERNAL);
-    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, body).into()
+    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, &body).into()
 }
 
 impl From<Answer> for Reply {
     fn from(answer: Answer) -> Self {
-        let mut reply = json(answer.0.status, &answer.0.body);
-        for (name, value) in answer.0.headers {
-            reply.headers_mut().append(name, value);
-        }
-        reply
+        answer.0.into()
     }
-}
-
-/// B-040: every body is JSON and says so.
-pub(super) fn json<T: Serialize>(status: StatusCode, body: &T) -> Reply {
-    let bytes = serde_json::to_vec(body).expect("our own bodies serialise");
-    let mut reply = Response::new(Content::of(bytes));
-    *reply.status_mut() = status;
-    reply
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    reply
 }

@@ -5,14 +5,10 @@
 
 use super::error::{Answer, json};
 use super::route::{self, Routed};
-use super::{Http, Reply, read};
-use crate::auth::Caller;
+use super::route_labels::MORE;
+use super::{Http, Reply};
 use crate::broker::Running;
-use crate::content::Content;
 use crate::error::Result;
-use crate::measure::{self, Limited, Route};
-use crate::observe;
-use crate::server::Sort;
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::header::CONTENT_TYPE;
@@ -21,6 +17,8 @@ use hyper::{Response, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
 use sutler_osb::ServiceId;
+use sutler_server::metrics::{self, LimitKind};
+use sutler_server::{Caller, ChunkedBody, RequestClass, RequestContext, read_body};
 
 /// Most segments of such a path.
 const SEGMENTS_MAX: usize = 8;
@@ -105,25 +103,27 @@ impl Http {
         found: Found,
         parts: Parts,
         body: B,
+        context: &RequestContext,
     ) -> std::result::Result<Reply, Answer>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.check_size(&parts)?;
-        observe::routed(Route::More);
-        let (caller, at_work) = self.admit(&parts).await?;
+        context.set_route(&MORE);
+        let (caller, permit) = self.admit(&parts, context).await?;
         let mut methods = found.methods.split(", ");
         if !methods.any(|it| it == parts.method.as_str()) {
             return Err(Answer::method_not_allowed(found.methods));
         }
         if self.desk.engine.is_paused() {
-            measure::limited(Limited::Draining);
+            metrics::limited(LimitKind::Draining);
             return Err(Answer::draining());
         }
-        let mut room = self.turnstile.room(&at_work);
-        let bytes = read::whole(body, &self.desk.stock.settings, &mut room).await?;
-        let _place = self.turnstile.enter(Sort::Change).await?;
+        let mut budget = self.admission.body_budget(&permit);
+        let limits = self.desk.stock.settings.body_limits();
+        let bytes = read_body(body, limits, &mut budget).await?;
+        let _slot = self.admission.acquire_slot(RequestClass::Change).await?;
         let content_type = parts.headers.get(CONTENT_TYPE);
         let content_type = content_type.and_then(|it| Some(it.to_str().ok()?.to_owned()));
         let request = MoreRequest {
@@ -137,7 +137,7 @@ impl Http {
         Ok(match answered.map_err(Answer::from)? {
             MoreAnswer::Json(body) => json(StatusCode::OK, &body),
             MoreAnswer::Empty => {
-                let mut reply = Response::new(Content::default());
+                let mut reply = Response::new(ChunkedBody::default());
                 *reply.status_mut() = StatusCode::NO_CONTENT;
                 reply
             }

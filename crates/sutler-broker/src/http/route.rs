@@ -3,9 +3,9 @@
 //! Ids may contain anything once decoded, a slash too, so segments are split before they are decoded
 //! (B-020). Doubled slashes in front, as from a broker URL that ends in one, do no harm.
 
-use crate::server::Sort;
 use hyper::Method;
 use sutler_osb::{BindingId, InstanceId};
+use sutler_server::RequestClass;
 
 /// The paths as a router matches them: all below `/v2`, so that what is not there, an empty id for
 /// instance, is answered with a sentence too; also behind a URL that ends in a slash.
@@ -38,16 +38,16 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Whether it may change something.
-    pub(super) fn sort(self) -> Sort {
+    pub(super) fn class(self) -> RequestClass {
         match self {
             Self::Provision | Self::Update | Self::Deprovision | Self::Bind | Self::Unbind => {
-                Sort::Change
+                RequestClass::Change
             }
             Self::Catalog
             | Self::FetchInstance
             | Self::PollInstance
             | Self::FetchBinding
-            | Self::PollBinding => Sort::Read,
+            | Self::PollBinding => RequestClass::Read,
         }
     }
 

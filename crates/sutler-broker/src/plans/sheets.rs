@@ -5,10 +5,10 @@
 //! before it: whatever sheet comes before, the bytes stay. Knows bytes only: which offerings there are is decided
 //! in `plans/swap.rs`.
 
-use crate::content::Content;
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use sutler_server::ChunkedBody;
 
 /// Most bytes of a sheet. An offering that is longer has one to itself.
 const SHEET_BYTES: usize = 64 * 1024;
@@ -44,7 +44,7 @@ impl Sheets {
     }
 
     /// The answer. What is short is one piece.
-    pub(super) fn content(&self) -> Content {
+    pub(super) fn content(&self) -> ChunkedBody {
         let mut parts = vec![Bytes::from_static(OPENING)];
         for (nth, sheet) in self.sheets.iter().enumerate() {
             // Nothing is before the first offering, so it needs no comma.
@@ -53,8 +53,8 @@ impl Sheets {
         }
         parts.push(Bytes::from_static(ENDING));
         match parts.iter().map(Bytes::len).sum::<usize>() {
-            ..=SHEET_BYTES => Content::of(parts.concat()),
-            _ => Content::of_parts(parts),
+            ..=SHEET_BYTES => ChunkedBody::of(parts.concat()),
+            _ => ChunkedBody::of_parts(parts),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::records::{PLAN, Records};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
-use sutler_journal::{Commit, CommitError, Key, List, Place};
+use sutler_journal::{Commit, CommitError, Key, List, SealContext};
 use sutler_osb::Catalog;
 
 /// From so many new plans on it is listed which copies there are, instead of asking for each.
@@ -172,7 +172,7 @@ async fn keep_copies(
             false => offer.pinned(nth, nth_plan),
         };
         if let Some(pinned) = pinned {
-            let body = records.seal(Place::Document(&key), &pinned);
+            let body = records.seal(SealContext::Document(&key), &pinned);
             batch.bytes += body.len();
             batch.digests.insert(digest);
             batch.copies.push((key, body));

@@ -4,7 +4,6 @@ use super::sheets::Pad;
 use super::swap::{Assembled, Slot, assemble};
 use super::{Cache, OTHERS, Offer, Offering, Services, offering};
 use crate::broker::BuildError;
-use crate::content::Content;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::lifecycle::AuthorState;
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use sutler_journal::{Commit, Key, Kind, Realm, Version};
 use sutler_osb::{Parameters, PlanId, ServiceId, ServiceSpec};
+use sutler_server::ChunkedBody;
 
 static PAD: LazyLock<Pad> = LazyLock::new(Pad::default);
 
@@ -75,7 +75,7 @@ fn first(slots: Vec<Slot>) -> Offer {
     next(&Offer::default(), slots)
 }
 
-async fn answer(content: &Content) -> String {
+async fn answer(content: &ChunkedBody) -> String {
     let collected = content.clone().collect().await;
     let bytes = collected.expect("it never fails").to_bytes();
     String::from_utf8(bytes.to_vec()).expect("it is JSON")

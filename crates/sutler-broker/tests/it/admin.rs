@@ -1,15 +1,15 @@
 //! Administration through its own prefix: who may come in, and what the rest of these tests share.
 //!
-//! Every order in every state is in `admin/orders.rs`, what orders do to the world in
-//! `admin/effects.rs`, lists in `admin/lists.rs`.
+//! Every order in every state is in `admin/action_matrix.rs`, what orders do to the world in
+//! `admin/action_effects.rs`, lists in `admin/lists.rs`.
 
-mod effects;
+mod action_effects;
+mod action_matrix;
 mod lists;
-mod orders;
 mod transfer;
 
-use crate::kit::request::{Ask, Reply};
-use crate::kit::{Kit, on_each_store_with};
+use crate::fixture::request::{Ask, Reply};
+use crate::fixture::{Fixture, on_each_store_with};
 use serde_json::json;
 use sutler_broker::{Admin, Broker};
 
@@ -20,24 +20,24 @@ fn administered(broker: Broker) -> Broker {
     broker.admin(Admin::at("/admin").basic_auth("root", "t0ps3cret"))
 }
 
-async fn on_each(test: impl AsyncFn(&Kit)) {
+async fn on_each(test: impl AsyncFn(&Fixture)) {
     on_each_store_with(administered, test).await;
 }
 
 /// A read of administration.
-fn get(kit: &Kit, path: &str) -> Ask {
+fn get(kit: &Fixture, path: &str) -> Ask {
     kit.ask("GET", format!("/admin/v1/{path}"))
         .header("Authorization", OPERATOR)
 }
 
 /// An order, with a reason.
-fn order(kit: &Kit, path: &str) -> Ask {
+fn order(kit: &Fixture, path: &str) -> Ask {
     kit.ask("POST", format!("/admin/v1/{path}"))
         .header("Authorization", OPERATOR)
         .fields(json!({ "reason": "because" }))
 }
 
-async fn audit_of(kit: &Kit, instance: &str) -> Vec<serde_json::Value> {
+async fn audit_of(kit: &Fixture, instance: &str) -> Vec<serde_json::Value> {
     let reply: Reply = get(kit, "audit").query("instance", instance).send().await;
     let reply = reply.is(200);
     reply.json["items"].as_array().cloned().unwrap_or_default()
@@ -62,7 +62,7 @@ async fn operators_and_platforms_have_credentials_of_their_own() {
 
 #[tokio::test]
 async fn a_broker_without_administration_has_no_such_path() {
-    crate::kit::on_each_store(async |kit| {
+    crate::fixture::on_each_store(async |kit| {
         get(kit, "instances").send().await.is(404);
     })
     .await;

@@ -5,9 +5,11 @@ mod provider;
 mod tokens;
 mod users;
 
-use crate::kit::fixture::{DB, SMALL};
-use crate::kit::request::Ask;
-use crate::kit::{AUTHORIZATION, VERSION, catalog_of, fixture, on_each_store, on_each_store_with};
+use crate::fixture::request::Ask;
+use crate::fixture::test_catalog::{DB, SMALL};
+use crate::fixture::{
+    AUTHORIZATION, VERSION, catalog_of, on_each_store, on_each_store_with, test_catalog,
+};
 use axum::Router;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -116,7 +118,7 @@ async fn the_router_can_stand_under_any_prefix() {
         here(kit.bind("a/b", "ü")).send().await.is(201);
         assert_eq!(
             here(kit.catalog()).send().await.is(200).json,
-            fixture::catalog()
+            test_catalog::catalog()
         );
         here(kit.fetch("a/b")).send().await.is(200);
         here(kit.poll("a/b")).send().await.is(200);
@@ -138,11 +140,11 @@ async fn two_platforms_on_one_store_never_see_each_other() {
         let text = KeyRing::fresh_line("k");
         let mut house = Router::new();
         for (name, password) in [("one", "p1"), ("two", "p2")] {
-            let mut broker = Broker::new(catalog_of(fixture::catalog()))
+            let mut broker = Broker::new(catalog_of(test_catalog::catalog()))
                 .shared_store(store.clone(), KeyRing::parse(&text).expect("one key"))
                 .realm(name)
                 .basic_auth(name, password);
-            for service in catalog_of(fixture::catalog()).services() {
+            for service in catalog_of(test_catalog::catalog()).services() {
                 broker = broker.untyped_service(service.id.as_str(), kit.script.clone());
             }
             let router = broker.into_router().await.expect("the broker starts");

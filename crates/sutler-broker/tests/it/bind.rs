@@ -1,9 +1,9 @@
 //! Bind (checklist 1.14).
 
-use crate::kit::fixture::{
+use crate::fixture::on_each_store;
+use crate::fixture::test_catalog::{
     BARE, BINDABLE, DB, LARGE, LOGS, PLAIN, ROUTES, SMALL, UNBINDABLE, VOLUMES,
 };
-use crate::kit::on_each_store;
 use serde_json::{Value, json};
 use sutler_broker::{Asked, Bound, Error, Refusal};
 use sutler_osb::{BindingMetadata, OperationKind, UtcTime};

@@ -1,22 +1,22 @@
 //! The catalog as it is served (checklist 1.6). Its rules are also held in `sutler-osb`.
 
-mod long;
+mod long_catalog;
 
-use crate::kit::fixture::{self, DB, LARGE, MOVABLE, SMALL};
-use crate::kit::{catalog_of, on_each_store};
+use crate::fixture::test_catalog::{self, DB, LARGE, MOVABLE, SMALL};
+use crate::fixture::{catalog_of, on_each_store};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use sutler_broker::{Broker, BuildError, Policy};
 use sutler_osb::{Catalog, OperationKind};
 
 fn change(path: &str, value: Value) -> Value {
-    let mut catalog = fixture::catalog();
+    let mut catalog = test_catalog::catalog();
     *catalog.pointer_mut(path).expect("the path is there") = value;
     catalog
 }
 
 fn remove(path: &str, field: &str) -> Value {
-    let mut catalog = fixture::catalog();
+    let mut catalog = test_catalog::catalog();
     let object = catalog
         .pointer_mut(path)
         .and_then(Value::as_object_mut)
@@ -26,7 +26,7 @@ fn remove(path: &str, field: &str) -> Value {
 }
 
 fn insert(path: &str, field: &str, value: Value) -> Value {
-    let mut catalog = fixture::catalog();
+    let mut catalog = test_catalog::catalog();
     let object = catalog
         .pointer_mut(path)
         .and_then(Value::as_object_mut)
@@ -50,7 +50,7 @@ async fn the_catalog_is_served_as_it_was_written_time_and_again() {
     on_each_store(async |kit| {
         for _ in 0..2 {
             let reply = kit.catalog().send().await.is(200);
-            assert_eq!(reply.json, fixture::catalog());
+            assert_eq!(reply.json, test_catalog::catalog());
         }
     })
     .await;
@@ -96,12 +96,15 @@ async fn everything_but_the_ids_may_change_while_the_broker_runs() {
 #[tokio::test]
 async fn a_catalog_that_cannot_be_served_leaves_the_old_one_in_place() {
     on_each_store(async |kit| {
-        let mut foreign = fixture::catalog();
+        let mut foreign = test_catalog::catalog();
         foreign["services"][0]["id"] = json!("nobody-serves-this");
         foreign["services"][0]["name"] = json!("nor-this");
         let refused = kit.running.replace_catalog(catalog_of(foreign)).await;
         assert!(matches!(refused, Err(BuildError::NoService(_))));
-        assert_eq!(kit.catalog().send().await.is(200).json, fixture::catalog());
+        assert_eq!(
+            kit.catalog().send().await.is(200).json,
+            test_catalog::catalog()
+        );
     })
     .await;
 }
@@ -135,7 +138,7 @@ async fn who_has_the_catalog_already_gets_304_without_a_body() {
             .send()
             .await
             .is(200);
-        let less = catalog_of(fixture::catalog_without(LARGE));
+        let less = catalog_of(test_catalog::catalog_without(LARGE));
         kit.running
             .replace_catalog(less)
             .await
@@ -159,7 +162,7 @@ fn what_is_only_recommended_is_warned_of_and_served_all_the_same() {
         assert!(!odd.warnings().is_empty(), "{name}");
     }
     // Names are told apart by case.
-    let mut catalog = fixture::catalog();
+    let mut catalog = test_catalog::catalog();
     catalog["services"][0]["plans"][1]["name"] = json!("Small");
     catalog_of(catalog);
 }
@@ -243,33 +246,33 @@ fn a_parameter_schema_names_its_draft_stands_alone_and_is_not_too_large() {
 async fn a_plan_overrides_its_offering() {
     on_each_store(async |kit| {
         // `plain` cannot be bound and says nothing of plan changes; two of its plans differ.
-        kit.has_instance_of("bound", fixture::BINDABLE).await;
+        kit.has_instance_of("bound", test_catalog::BINDABLE).await;
         kit.bind("bound", "b")
-            .plan(fixture::BINDABLE)
+            .plan(test_catalog::BINDABLE)
             .send()
             .await
             .is(201);
-        kit.has_instance_of("bare", fixture::BARE).await;
+        kit.has_instance_of("bare", test_catalog::BARE).await;
         kit.bind("bare", "b")
-            .plan(fixture::BARE)
+            .plan(test_catalog::BARE)
             .send()
             .await
             .is(400);
         kit.update("bare").plan(MOVABLE).send().await.is(422);
         kit.has_instance_of("movable", MOVABLE).await;
         kit.update("movable")
-            .plan(fixture::BARE)
+            .plan(test_catalog::BARE)
             .send()
             .await
             .is(200);
         // `db` can do both; two of its plans cannot.
-        kit.has_instance_of("alone", fixture::UNBINDABLE).await;
+        kit.has_instance_of("alone", test_catalog::UNBINDABLE).await;
         kit.bind("alone", "b")
-            .plan(fixture::UNBINDABLE)
+            .plan(test_catalog::UNBINDABLE)
             .send()
             .await
             .is(400);
-        kit.has_instance_of("fixed", fixture::FIXED).await;
+        kit.has_instance_of("fixed", test_catalog::FIXED).await;
         kit.update("fixed").plan(SMALL).send().await.is(422);
     })
     .await;
@@ -281,10 +284,10 @@ async fn an_offering_whose_bindings_cannot_be_fetched_may_not_bind_only_asynchro
     on_each_store(async |kit| {
         kit.script
             .policy(OperationKind::Bind, Policy::default().required_async());
-        let mut broker = Broker::new(catalog_of(fixture::catalog()))
+        let mut broker = Broker::new(catalog_of(test_catalog::catalog()))
             .in_memory()
             .without_auth();
-        for service in catalog_of(fixture::catalog()).services() {
+        for service in catalog_of(test_catalog::catalog()).services() {
             broker = broker.untyped_service(service.id.as_str(), Arc::clone(&kit.script) as _);
         }
         let refused = broker.start().await.err().expect("it must not start");

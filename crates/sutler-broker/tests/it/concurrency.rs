@@ -1,6 +1,6 @@
 //! Operations that are in each other's way (checklist 1.8).
 
-use crate::kit::on_each_store;
+use crate::fixture::on_each_store;
 use serde_json::json;
 use sutler_osb::OperationKind;
 

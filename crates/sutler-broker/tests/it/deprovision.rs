@@ -1,7 +1,7 @@
 //! Deprovision (checklist 1.18).
 
-use crate::kit::fixture::{ASYNC, DB, PLAIN, SMALL};
-use crate::kit::{Kit, on_each_store, on_each_store_with};
+use crate::fixture::test_catalog::{ASYNC, DB, PLAIN, SMALL};
+use crate::fixture::{Fixture, on_each_store, on_each_store_with};
 use base64::Engine as _;
 use serde_json::json;
 use sutler_broker::{Broker, Error};
@@ -36,7 +36,7 @@ async fn a_query_parameter_may_be_there_twice() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
-        let twice = |ask: crate::kit::request::Ask| {
+        let twice = |ask: crate::fixture::request::Ask| {
             ask.query("service_id", DB)
                 .query("plan_id", SMALL)
                 .query("service_id", DB)
@@ -366,7 +366,7 @@ async fn a_plan_without_accepts_incomplete_takes_its_bindings_along_inline() {
     .await;
 }
 
-async fn slow_instance(kit: &Kit) {
+async fn slow_instance(kit: &Fixture) {
     kit.finish("i", kit.provision("i").plan(ASYNC).accepts_incomplete())
         .await;
     let bind = kit.bind("i", "b").plan(ASYNC).accepts_incomplete();

@@ -1,12 +1,12 @@
 //! Errors: their bodies, and that they change nothing (checklist 1.4).
 
-use crate::kit::fixture::{ASYNC, LARGE, MAINTENANCE, SMALL, UNBINDABLE};
-use crate::kit::{Kit, on_each_store};
+use crate::fixture::test_catalog::{ASYNC, LARGE, MAINTENANCE, SMALL, UNBINDABLE};
+use crate::fixture::{Fixture, on_each_store};
 use serde_json::{Value, json};
 use sutler_broker::Error;
 use sutler_osb::OperationKind;
 
-async fn refused_requests(kit: &Kit) -> Vec<(u16, crate::kit::request::Ask)> {
+async fn refused_requests(kit: &Fixture) -> Vec<(u16, crate::fixture::request::Ask)> {
     kit.has_instance("i").await;
     kit.has_instance_of("u", UNBINDABLE).await;
     kit.has_binding("i", "b").await;

@@ -1,7 +1,7 @@
 //! Version header, identity headers, unknown fields (checklist 1.1).
 
-use crate::kit::fixture::{LARGE, MAINTENANCE};
-use crate::kit::{VERSION, on_each_store, on_each_store_with};
+use crate::fixture::test_catalog::{LARGE, MAINTENANCE};
+use crate::fixture::{VERSION, on_each_store, on_each_store_with};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};

@@ -1,30 +1,30 @@
 //! What the framework promises beyond the protocol: hooks, restarts, secrets, scheduled work.
 //!
 //! Everything here runs on a store that a test can break and whose clock is tokio's paused one.
-//! Start with [`House`]: brokers come and go in it, the store stays. `hooks/matrix.rs` breaks every
+//! Start with [`RestartableBroker`]: brokers come and go in it, the store stays. `hooks/store_fault_matrix.rs` breaks every
 //! single call of the store once; `hooks/regressions.rs` are bugs that earlier brokers shipped.
 
-mod catalogs;
+mod captured_log;
+mod catalog_replacement;
 mod cleanup;
-mod kept;
-mod log;
-mod matrix;
-mod outages;
+mod hook_context;
+mod hook_side_outputs;
 mod regressions;
 mod secrets;
-mod steps;
-mod typed;
+mod store_fault_matrix;
+mod store_outages;
+mod typed_services;
 
-use self::log::Log;
-use crate::kit::Kit;
-use crate::kit::fixture::{DB, LARGE, SMALL};
+use self::captured_log::Log;
+use crate::fixture::Fixture;
+use crate::fixture::test_catalog::{DB, LARGE, SMALL};
 use serde_json::{Value, json};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{Broker, BuildError, Service};
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{
     Clock, KeyRing, MemoryStore, OperationFilter, OperationList, OperationRow, Store, StoreTime,
 };
@@ -43,17 +43,17 @@ impl Clock for Together {
     }
 }
 
-type Tap = Box<dyn FnMut(&Call<'_>) -> Fate + Send>;
+type Tap = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
 
 /// A store that outlives the brokers on it.
-struct House {
+struct RestartableBroker {
     clock: Arc<Together>,
     memory: Arc<MemoryStore>,
     tap: Arc<Mutex<Tap>>,
     ring: String,
 }
 
-impl House {
+impl RestartableBroker {
     fn new() -> Self {
         let clock = Arc::new(Together {
             began: Instant::now(),
@@ -62,18 +62,18 @@ impl House {
         Self {
             memory: Arc::new(MemoryStore::with_clock(clock.clone())),
             clock,
-            tap: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Fate::Through))),
+            tap: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Intercept::Pass))),
             ring: KeyRing::fresh_line("first").to_string(),
         }
     }
 
     /// From now on, calls of the store meet this fate.
-    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Fate + Send + 'static) {
+    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
         *self.tap.lock().unwrap() = Box::new(tap);
     }
 
     fn mend(&self) {
-        self.tap(|_| Fate::Through);
+        self.tap(|_| Intercept::Pass);
     }
 
     /// Lets a long time pass at once. Leases run out by it; brokers come back under a new name.
@@ -104,9 +104,9 @@ impl House {
     ) -> Result<Room, BuildError> {
         let cut = Arc::new(AtomicBool::new(false));
         let (tap, dead) = (self.tap.clone(), cut.clone());
-        let store = Tapped::new(self.memory.clone(), move |call| {
+        let store = InterceptingStore::new(self.memory.clone(), move |call| {
             if dead.load(Ordering::Relaxed) {
-                return Fate::Never;
+                return Intercept::CrashBefore;
             }
             tap.lock().unwrap()(call)
         });
@@ -118,7 +118,7 @@ impl House {
             .store(store, ring)
             .basic_auth("user", "s3cret");
         let running = set_up(broker).start().await?;
-        let kit = Kit::around(running);
+        let kit = Fixture::around(running);
         Ok(Room { kit, cut })
     }
 
@@ -138,14 +138,14 @@ impl House {
 
 /// A broker in the house.
 struct Room {
-    kit: Kit,
+    kit: Fixture,
     cut: Arc<AtomicBool>,
 }
 
 impl Deref for Room {
-    type Target = Kit;
+    type Target = Fixture;
 
-    fn deref(&self) -> &Kit {
+    fn deref(&self) -> &Fixture {
         &self.kit
     }
 }

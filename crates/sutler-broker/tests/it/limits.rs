@@ -1,7 +1,7 @@
 //! Limits on the wire: who asks for too much is told so, and others are served meanwhile.
 
-use crate::kit::port::{Port, read_to_end};
-use crate::kit::{AUTHORIZATION, PATIENCE};
+use crate::fixture::server_port::{Port, read_to_end};
+use crate::fixture::{AUTHORIZATION, PATIENCE};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use sutler_broker::{Broker, Limits, Platform, Rate};

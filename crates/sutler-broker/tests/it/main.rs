@@ -1,37 +1,36 @@
 //! The broker through its router, line by line of the checklist: raw JSON, headers, statuses.
 //!
 //! Each test says with `Holds:` which lines it proves; `tools/spec-map` makes the table of that.
-//! Start with `kit.rs`.
+//! Start with `fixture.rs`.
 
-mod kit;
+mod fixture;
 
 mod admin;
 mod auth;
-mod beside;
+mod bad_input;
 mod bind;
+mod binding_rotation;
 mod catalog;
 mod concurrency;
-mod content;
+mod content_types;
 mod deprovision;
 mod errors;
-mod fetch;
-mod gaps;
+mod extension_routes;
+mod fetch_resources;
 mod headers;
 mod hooks;
-mod hostile;
+mod instance_counts;
 mod limits;
-mod order;
-mod overdue;
-mod pace;
-mod platforms;
+mod multiple_platforms;
+mod mutant_regressions;
 mod poll;
 mod provision;
-mod rotation;
-mod secured;
-mod tenants;
+mod provision_before_plan;
+mod refusal_precedence;
+mod sync_and_async;
+mod sync_wait_timeout;
+mod tls;
 mod unbind;
-mod untimely;
 mod update;
 mod upgrade;
-mod waiting;
-mod withdrawn;
+mod withdrawn_plans;

@@ -1,8 +1,8 @@
 //! Last operation of instances and bindings (checklist 1.9 and 1.10).
 
-use crate::kit::fixture::{LARGE, SMALL};
-use crate::kit::request::{Ask, Reply};
-use crate::kit::{Kit, on_each_store, on_each_store_with};
+use crate::fixture::request::{Ask, Reply};
+use crate::fixture::test_catalog::{LARGE, SMALL};
+use crate::fixture::{Fixture, on_each_store, on_each_store_with};
 use serde_json::json;
 use std::time::Duration;
 use sutler_broker::{Broker, DeletedPoll, Error, Policy, Schedule};
@@ -376,7 +376,7 @@ async fn what_has_succeeded_can_be_fetched_at_once() {
     .await;
 }
 
-async fn bound_and_fetched(kit: &Kit, id: &str) {
+async fn bound_and_fetched(kit: &Fixture, id: &str) {
     let bind = kit.bind(id, "b").accepts_incomplete();
     kit.finish_binding(id, "b", bind).await.is(200);
     let fetched = kit.fetch_binding(id, "b").send().await.is(200);

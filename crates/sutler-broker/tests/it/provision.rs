@@ -1,7 +1,7 @@
 //! Provision (checklist 1.11).
 
-use crate::kit::fixture::{ASYNC, BARE, DB, LARGE, MAINTENANCE, PLAIN, SMALL};
-use crate::kit::on_each_store;
+use crate::fixture::on_each_store;
+use crate::fixture::test_catalog::{ASYNC, BARE, DB, LARGE, MAINTENANCE, PLAIN, SMALL};
 use serde_json::{Value, json};
 use sutler_broker::{Asked, Error, Policy, Refusal};
 use sutler_osb::{InstanceMetadata, OperationKind};

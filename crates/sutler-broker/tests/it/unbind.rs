@@ -1,7 +1,7 @@
 //! Unbind (checklist 1.17).
 
-use crate::kit::fixture::{ASYNC, DB, LARGE, SMALL};
-use crate::kit::{on_each_store, on_each_store_with};
+use crate::fixture::test_catalog::{ASYNC, DB, LARGE, SMALL};
+use crate::fixture::{on_each_store, on_each_store_with};
 use serde_json::json;
 use sutler_broker::Broker;
 use sutler_osb::OperationKind;

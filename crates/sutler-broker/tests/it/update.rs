@@ -1,9 +1,9 @@
 //! Update (checklist 1.13).
 
-use crate::kit::fixture::{
+use crate::fixture::test_catalog::{
     self, ASYNC, BARE, DB, FIXED, LARGE, MAINTENANCE, MOVABLE, PLAIN, SMALL,
 };
-use crate::kit::{catalog_of, on_each_store};
+use crate::fixture::{catalog_of, on_each_store};
 use serde_json::{Value, json};
 use sutler_broker::{Asked, Error, Refusal};
 use sutler_osb::{InstanceMetadata, OperationKind};
@@ -251,7 +251,7 @@ async fn a_maintenance_version_must_be_that_of_the_plan_the_instance_will_have()
             .await
             .refused_as("MaintenanceInfoConflict");
         // The catalog moves on, and the instance follows when it is told to.
-        let mut newer = fixture::catalog();
+        let mut newer = test_catalog::catalog();
         newer["services"][0]["plans"][1]["maintenance_info"]["version"] = json!("2.0.0");
         kit.running
             .replace_catalog(catalog_of(newer))

@@ -1,8 +1,8 @@
 //! Moving on to another maintenance version: an instance keeps its copy of the plan until it is told to.
 
-use crate::kit::fixture::{self, LARGE, MAINTENANCE, SMALL};
-use crate::kit::request::Ask;
-use crate::kit::{Kit, catalog_of, on_each_store};
+use crate::fixture::request::Ask;
+use crate::fixture::test_catalog::{self, LARGE, MAINTENANCE, SMALL};
+use crate::fixture::{Fixture, catalog_of, on_each_store};
 use serde_json::{Value, json};
 use sutler_broker::Error;
 use sutler_osb::OperationKind::{Deprovision, Update};
@@ -10,8 +10,8 @@ use sutler_osb::OperationKind::{Deprovision, Update};
 const NEWER: &str = "2.0.0";
 
 /// The plan LARGE has another version, and with it another parameter.
-async fn move_on(kit: &Kit, version: &str) {
-    let mut newer = fixture::catalog();
+async fn move_on(kit: &Fixture, version: &str) {
+    let mut newer = test_catalog::catalog();
     let large = &mut newer["services"][0]["plans"][1];
     large["maintenance_info"]["version"] = json!(version);
     for occasion in ["create", "update"] {
@@ -22,17 +22,17 @@ async fn move_on(kit: &Kit, version: &str) {
     replaced.expect("it is valid");
 }
 
-fn to(kit: &Kit, version: &str) -> Ask {
+fn to(kit: &Fixture, version: &str) -> Ask {
     kit.update("i")
         .with("maintenance_info", json!({ "version": version }))
 }
 
-async fn fetched(kit: &Kit) -> Value {
+async fn fetched(kit: &Fixture) -> Value {
     let reply = kit.fetch("i").plan(LARGE).send().await.is(200);
     reply.json["maintenance_info"]["version"].clone()
 }
 
-fn last_update(kit: &Kit) -> Value {
+fn last_update(kit: &Fixture) -> Value {
     let call = kit.script.calls(Update).pop().expect("an update");
     call.update.expect("an update")
 }

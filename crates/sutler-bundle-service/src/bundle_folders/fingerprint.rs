@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind::NotADirectory, ErrorKind::NotFound, ErrorKind::Pe
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use sutler_bundle::MANIFEST_FILES;
-use sutler_registry::ListFault;
+use sutler_registry::ListError;
 
 /// Most things looked at in one bundle.
 const ENTRIES_MAX: usize = 20_000;
@@ -20,7 +20,7 @@ const SIBLINGS_MAX: usize = 10_000;
 pub(super) struct Fingerprint(u64);
 
 /// The bundles of a folder, in the order of names: itself, or its sub-folders that have a manifest.
-pub(super) fn listing(root: &Path) -> Result<Vec<PathBuf>, ListFault> {
+pub(super) fn listing(root: &Path) -> Result<Vec<PathBuf>, ListError> {
     if manifest_file(root).is_some() {
         return Ok(vec![root.to_owned()]);
     }
@@ -31,15 +31,15 @@ pub(super) fn listing(root: &Path) -> Result<Vec<PathBuf>, ListFault> {
             root.display()
         );
         match error.kind() {
-            PermissionDenied => ListFault::Denied(sentence),
-            _ => ListFault::Unreachable(sentence),
+            PermissionDenied => ListError::Denied(sentence),
+            _ => ListError::Unreachable(sentence),
         }
     };
     let mut found = Vec::new();
     for entry in fs::read_dir(root).map_err(failed)? {
         found.push(entry.map_err(failed)?.path());
         if found.len() > SIBLINGS_MAX {
-            return Err(ListFault::TooMuch(format!(
+            return Err(ListError::TooMuch(format!(
                 "{} has too much in it: more than {SIBLINGS_MAX} things. What it had before stays offered; \
                  move what is no bundle elsewhere",
                 root.display()

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use sutler_bundle::{MANIFEST_BYTES_MAX, find_manifest};
-use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Spec, TAG};
+use sutler_registry::{DEFAULT_TAG, Digest, Item, ItemError, ListError, Listing, Registry, Spec};
 
 /// A folder that is a bundle, or that has bundles as its sub-folders.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl FolderRegistry {
     }
 
     /// The folders of its bundles, in the order of names. Blocks.
-    pub(super) fn folders(&self) -> Result<Vec<PathBuf>, ListFault> {
+    pub(super) fn folders(&self) -> Result<Vec<PathBuf>, ListError> {
         fingerprint::listing(&self.root)
     }
 
@@ -45,23 +45,25 @@ impl FolderRegistry {
         self.shelf.take_in(folder)
     }
 
-    fn listed(&self) -> Result<Listing, ListFault> {
+    fn listed(&self) -> Result<Listing, ListError> {
         let folders = self.folders()?;
-        let items = folders.iter().map(|it| Item::new(&name_of(it), TAG));
+        let items = folders
+            .iter()
+            .map(|it| Item::new(&name_of(it), DEFAULT_TAG));
         Ok(Listing::complete(items.collect()))
     }
 
     /// Where an item is.
-    fn place(&self, item: &Item) -> Result<PathBuf, ItemFault> {
+    fn place(&self, item: &Item) -> Result<PathBuf, ItemError> {
         let who = item.to_string();
         let gone = || {
             let name = &self.name;
-            ItemFault::Gone(format!(
+            ItemError::Gone(format!(
                 "{who} is not in {name}: put it there, or leave it out of the configuration"
             ))
         };
         if item.image.contains(char::REPLACEMENT_CHARACTER) {
-            return Err(ItemFault::Malformed {
+            return Err(ItemError::Malformed {
                 digest: None,
                 sentence: format!("{who} has a name that is not UTF-8: rename it"),
             });
@@ -73,7 +75,7 @@ impl FolderRegistry {
         };
         let mut parts = Path::new(&item.image).components();
         let is_name = matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
-        if !is_name || item.tag != TAG {
+        if !is_name || item.tag != DEFAULT_TAG {
             return Err(gone());
         }
         if fingerprint::may_be_bundle(&path) {
@@ -82,23 +84,23 @@ impl FolderRegistry {
         // Only a folder that can be listed can say that something is not in it.
         match fingerprint::listing(&self.root) {
             Ok(_) => Err(gone()),
-            Err(fault) => Err(ItemFault::Transient(fault.to_string())),
+            Err(fault) => Err(ItemError::Transient(fault.to_string())),
         }
     }
 
-    fn version(&self, item: &Item) -> Result<Digest, ItemFault> {
+    fn version(&self, item: &Item) -> Result<Digest, ItemError> {
         let folder = self.place(item)?;
         let digest = self.shelf.digest_of(&folder);
         digest_in(&digest.map_err(|fault| told(item, &fault))?)
     }
 
-    fn read(&self, item: &Item) -> Result<Spec, ItemFault> {
+    fn read(&self, item: &Item) -> Result<Spec, ItemError> {
         let folder = self.place(item)?;
         let shelved = self.shelf.shelve(&folder);
         let (digest, copy) = shelved.map_err(|fault| told(item, &fault))?;
         let digest = digest_in(&digest)?;
         let changed = || {
-            ItemFault::Transient(format!(
+            ItemError::Transient(format!(
                 "{item} changed while it was read: it is looked at again the next time"
             ))
         };
@@ -107,7 +109,7 @@ impl FolderRegistry {
         }
         let found = find_manifest(&copy).map_err(|_| changed())?;
         if found.bytes.len() > MANIFEST_BYTES_MAX {
-            return Err(ItemFault::Malformed {
+            return Err(ItemError::Malformed {
                 digest: Some(digest),
                 sentence: format!(
                     "{item} has a manifest of more than {MANIFEST_BYTES_MAX} bytes: write less into it"
@@ -140,15 +142,15 @@ fn name_of(folder: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn digest_in(text: &str) -> Result<Digest, ItemFault> {
-    Digest::parse(text).map_err(|fault| ItemFault::Transient(format!("{text} {fault}")))
+fn digest_in(text: &str) -> Result<Digest, ItemError> {
+    Digest::parse(text).map_err(|fault| ItemError::Transient(format!("{text} {fault}")))
 }
 
-fn told(item: &Item, fault: &VersionStoreError) -> ItemFault {
+fn told(item: &Item, fault: &VersionStoreError) -> ItemError {
     let sentence = format!("{item}: {fault}");
     match fault.is_passing() {
-        true => ItemFault::Transient(sentence),
-        false => ItemFault::Malformed {
+        true => ItemError::Transient(sentence),
+        false => ItemError::Malformed {
             digest: None,
             sentence,
         },
@@ -163,10 +165,10 @@ impl Registry for FolderRegistry {
         &self.name
     }
 
-    async fn list(&self) -> Result<Listing, ListFault> {
+    async fn list(&self) -> Result<Listing, ListError> {
         let listed = self.aside(|it| it.listed()).await;
         let cut_short = || {
-            Err(ListFault::Unreachable(format!(
+            Err(ListError::Unreachable(format!(
                 "{}: {CUT_SHORT}",
                 self.name
             )))
@@ -174,17 +176,17 @@ impl Registry for FolderRegistry {
         listed.unwrap_or_else(cut_short)
     }
 
-    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
         let asked = item.clone();
         let found = self.aside(move |it| it.version(&asked)).await;
-        let cut_short = || Err(ItemFault::Transient(format!("{item}: {CUT_SHORT}")));
+        let cut_short = || Err(ItemError::Transient(format!("{item}: {CUT_SHORT}")));
         found.unwrap_or_else(cut_short)
     }
 
-    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
         let asked = item.clone();
         let read = self.aside(move |it| it.read(&asked)).await;
-        let cut_short = || Err(ItemFault::Transient(format!("{item}: {CUT_SHORT}")));
+        let cut_short = || Err(ItemError::Transient(format!("{item}: {CUT_SHORT}")));
         read.unwrap_or_else(cut_short)
     }
 }

@@ -5,7 +5,7 @@ use crate::bundle_folders::{FoundBundle, Snapshot};
 use crate::version_store::Bundle;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use sutler_registry::Mark;
+use sutler_registry::WithdrawalMark;
 
 /// All bundles, and what is wrong with the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct BundleView {
     pub digest: String,
     /// Why it is withdrawn, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<WithdrawalMark>,
 }
 
 /// Whether a bundle is offered.
@@ -50,7 +50,7 @@ pub struct BundleView {
 #[serde(rename_all = "kebab-case")]
 pub enum BundleState {
     /// It is in the catalog.
-    Offered,
+    OfferedSpecs,
     /// It is not there any more; its instances are served.
     Withdrawn,
     /// Another bundle has its name or id, or it cannot be used here.

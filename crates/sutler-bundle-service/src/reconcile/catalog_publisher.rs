@@ -28,7 +28,7 @@ use std::time::Duration;
 use sutler_broker::{
     Entry, Keeper, Ledger, LedgerFault, Offering, Running, Stamp, Standing, aside, live_aside,
 };
-use sutler_registry::{Change, SpecName};
+use sutler_registry::{RegistryChange, SpecName};
 
 /// How often it is looked whether something else is written down.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -169,7 +169,7 @@ impl CatalogPublisher {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self) -> sutler_broker::Result<Vec<Change>> {
+    pub async fn plan(&self) -> sutler_broker::Result<Vec<RegistryChange>> {
         let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
         live_aside(async move { refresh.plan(&ledger).await }).await?
     }

@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_broker::{Chore, ChoreCx, Result};
-use sutler_registry::{Change, Facts, Rules, SpecName, deletions, in_question};
+use sutler_registry::{
+    RefreshFacts, RegistryChange, SpecName, WithdrawalRules, deletions, usage_candidates,
+};
 
 /// The name of the chore.
 pub const DELETIONS: &str = "registry-deletions";
@@ -22,7 +24,7 @@ pub const DELETIONS: &str = "registry-deletions";
 /// Deletes what nobody needs.
 pub struct Deletions {
     sources: Arc<[Source]>,
-    rules: Rules,
+    rules: WithdrawalRules,
     every: Duration,
     pushes: Pushes,
 }
@@ -30,7 +32,7 @@ pub struct Deletions {
 impl Deletions {
     /// Of these registries.
     #[must_use]
-    pub fn new(sources: Arc<[Source]>, rules: Rules, every: Duration) -> Self {
+    pub fn new(sources: Arc<[Source]>, rules: WithdrawalRules, every: Duration) -> Self {
         Self {
             sources,
             rules,
@@ -63,13 +65,13 @@ impl Chore for Deletions {
         let uses = SpecUsage::read(ledger, &records).await?;
         let known = records.known();
         let (nothing, now) = (BTreeMap::new(), Timestamp::now());
-        let names = in_question(&known, &nothing, self.rules, now);
+        let names = usage_candidates(&known, &nothing, self.rules, now);
         let used = uses.among(ledger, names).await?;
         let names = self.sources.iter().map(|it| it.registry.name().to_owned());
         let configured: BTreeSet<String> = names.chain(self.pushes.registry()).collect();
-        let facts = Facts {
+        let facts = RefreshFacts {
             configured: &configured,
-            asked: &nothing,
+            outcomes: &nothing,
             used: &used,
             rules: self.rules,
             now,
@@ -104,15 +106,15 @@ async fn bump_generation(cx: &ChoreCx, specs: bool) -> Result<()> {
 }
 
 /// Whether it was still as it was read, and is gone now.
-async fn delete(cx: &ChoreCx, records: &RegistryRecords, change: &Change) -> Result<bool> {
+async fn delete(cx: &ChoreCx, records: &RegistryRecords, change: &RegistryChange) -> Result<bool> {
     let batch = match (change, change.spec()) {
-        (Change::Delete { .. }, Some(name)) => {
+        (RegistryChange::Delete { .. }, Some(name)) => {
             let Some(was) = records.specs.get(name) else {
                 return Ok(false);
             };
             cx.batch().remove(SPECS, &id_of(name), was.stamp)
         }
-        (Change::Forget { registry }, _) => {
+        (RegistryChange::Forget { registry }, _) => {
             let Some(was) = records.registries.get(registry) else {
                 return Ok(false);
             };

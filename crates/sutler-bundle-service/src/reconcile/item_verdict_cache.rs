@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use sutler_registry::{Digest, Seen, SpecName};
+use sutler_registry::{Digest, ItemOutcome, SpecName};
 
 /// Most verdicts; beyond that items are read again.
 const VERDICTS_MAX: usize = 100_000;
@@ -15,10 +15,10 @@ pub(super) enum ItemVerdict {
 }
 
 impl ItemVerdict {
-    pub(super) fn seen(self) -> Seen {
+    pub(super) fn seen(self) -> ItemOutcome {
         match self {
-            Self::NotABundle(why) => Seen::NotABundle(why),
-            Self::Faulty(why) => Seen::Faulty(why),
+            Self::NotABundle(why) => ItemOutcome::NotABundle(why),
+            Self::Faulty(why) => ItemOutcome::Faulty(why),
         }
     }
 }

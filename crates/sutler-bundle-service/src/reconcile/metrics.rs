@@ -2,7 +2,7 @@
 
 use super::view::Counts;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
-use sutler_registry::{Change, Known};
+use sutler_registry::{KnownRegistry, RegistryChange};
 
 const LISTED: &str = "sutler_registry_listed_timestamp_seconds";
 const ITEMS: &str = "sutler_registry_items";
@@ -47,13 +47,13 @@ pub(super) fn unwritten() {
 }
 
 /// A change was written down.
-pub(super) fn changed(change: &Change) {
+pub(super) fn changed(change: &RegistryChange) {
     let registry = change.registry().to_owned();
     counter!(CHANGES, "registry" => registry, "change" => change.word()).increment(1);
 }
 
 /// How a registry stands.
-pub(super) fn standing(registry: &str, known: &Known, counts: Counts) {
+pub(super) fn standing(registry: &str, known: &KnownRegistry, counts: Counts) {
     let set = |name: &'static str, count: usize| {
         let count = u32::try_from(count).map_or(f64::MAX, f64::from);
         gauge!(name, "registry" => registry.to_owned()).set(count);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use sutler_broker::{Entry, Ledger, LedgerFault, Stamp, aside};
-use sutler_registry::{Held, Known, Registries, SpecName};
+use sutler_registry::{KnownRegistries, KnownRegistry, KnownSpec, SpecName};
 
 /// Collections.
 pub(super) const REGISTRIES: &str = "registry";
@@ -24,7 +24,7 @@ const PUSHES: &str = "pushes";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct SpecRecord {
     pub name: Arc<SpecName>,
-    pub held: Arc<Held>,
+    pub held: Arc<KnownSpec>,
     /// Names the version that is offered.
     pub version: String,
     pub service_id: String,
@@ -109,7 +109,7 @@ pub(super) struct StoredRecord<T> {
 /// All records but the versions.
 #[derive(Debug, Default)]
 pub(super) struct RegistryRecords {
-    pub registries: BTreeMap<String, StoredRecord<Known>>,
+    pub registries: BTreeMap<String, StoredRecord<KnownRegistry>>,
     pub specs: BTreeMap<Arc<SpecName>, StoredRecord<SpecRecord>>,
     pub generation: Option<StoredRecord<Generation>>,
     pub pushes: Option<Stamp>,
@@ -136,8 +136,8 @@ impl RegistryRecords {
     }
 
     /// As the rules see it.
-    pub(super) fn known(&self) -> Registries {
-        let mut known = Registries::default();
+    pub(super) fn known(&self) -> KnownRegistries {
+        let mut known = KnownRegistries::default();
         for (name, written) in &self.registries {
             known.0.insert(name.clone(), written.value.clone());
         }
@@ -168,8 +168,8 @@ impl RegistryRecords {
 /// The registries, without their specs.
 pub(super) async fn registries(
     ledger: &Ledger,
-) -> Result<BTreeMap<String, StoredRecord<Known>>, LedgerFault> {
-    let keep = |registries: &mut BTreeMap<_, _>, it: Entry<Known>| {
+) -> Result<BTreeMap<String, StoredRecord<KnownRegistry>>, LedgerFault> {
+    let keep = |registries: &mut BTreeMap<_, _>, it: Entry<KnownRegistry>| {
         let (value, stamp) = (it.value, it.stamp);
         registries.insert(it.id, StoredRecord { value, stamp });
     };
@@ -223,8 +223,8 @@ pub(super) fn id_of(spec: &SpecName) -> String {
 }
 
 /// What is written down of a registry itself: its specs have records of their own.
-pub(super) fn without_specs(known: &Known) -> Known {
-    Known {
+pub(super) fn without_specs(known: &KnownRegistry) -> KnownRegistry {
+    KnownRegistry {
         failures: known.failures,
         listed: known.listed,
         fault: known.fault.clone(),

@@ -23,8 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result, aside};
 use sutler_registry::{
-    Asked, Change, Facts, Found, Held, Item, ItemFault, PUSHED, Registries, Registry, Rules, Seen,
-    SpecName, State, in_question, look_through, refresh,
+    Item, ItemError, ItemOutcome, ItemState, KnownRegistries, KnownSpec, ListOutcome,
+    PUSHED_REGISTRY, RefreshFacts, Registry, RegistryChange, ScannedItem, SpecName,
+    WithdrawalRules, refresh, scan_items, usage_candidates,
 };
 
 /// The name of the chore.
@@ -61,7 +62,7 @@ impl Source {
 pub struct Refresh {
     sources: Arc<[Source]>,
     offers: OfferSettings,
-    rules: Rules,
+    rules: WithdrawalRules,
     every: Duration,
     pushes: Pushes,
     verdicts: ItemVerdictCache,
@@ -69,20 +70,20 @@ pub struct Refresh {
 
 /// What came of asking registries.
 struct RefreshFindings {
-    asked: BTreeMap<String, Asked>,
+    asked: BTreeMap<String, ListOutcome>,
     /// What was read.
     fresh: BTreeMap<SpecName, OfferTerms>,
     used: BTreeSet<SpecName>,
     configured: BTreeSet<String>,
-    rules: Rules,
+    rules: WithdrawalRules,
     now: Timestamp,
 }
 
 impl RefreshFindings {
-    fn facts(&self) -> Facts<'_> {
-        Facts {
+    fn facts(&self) -> RefreshFacts<'_> {
+        RefreshFacts {
             configured: &self.configured,
-            asked: &self.asked,
+            outcomes: &self.asked,
             used: &self.used,
             rules: self.rules,
             now: self.now,
@@ -104,7 +105,7 @@ type WritingRun<'a, 'b> = Option<&'a RefreshRun<'b>>;
 /// What a look at one registry came to.
 struct RegistryScan {
     registry: String,
-    asked: Asked,
+    asked: ListOutcome,
     fresh: BTreeMap<SpecName, OfferTerms>,
 }
 
@@ -114,7 +115,7 @@ impl Refresh {
     pub fn new(
         sources: Arc<[Source]>,
         offers: OfferSettings,
-        rules: Rules,
+        rules: WithdrawalRules,
         every: Duration,
     ) -> Self {
         Self {
@@ -134,7 +135,7 @@ impl Refresh {
         self
     }
 
-    pub(super) fn rules(&self) -> Rules {
+    pub(super) fn rules(&self) -> WithdrawalRules {
         self.rules
     }
 
@@ -142,15 +143,15 @@ impl Refresh {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self, ledger: &Ledger) -> Result<Vec<Change>> {
+    pub async fn plan(&self, ledger: &Ledger) -> Result<Vec<RegistryChange>> {
         let (records, known) = Self::known(ledger).await?;
         let findings = self.find(ledger, &records, &known, None).await?;
-        let plan = move || sutler_registry::plan(&known, &findings.facts());
+        let plan = move || sutler_registry::reconcile(&known, &findings.facts());
         Ok(aside(plan).await?)
     }
 
     /// All records, and what the rules see of them.
-    async fn known(ledger: &Ledger) -> Result<(RegistryRecords, Registries)> {
+    async fn known(ledger: &Ledger) -> Result<(RegistryRecords, KnownRegistries)> {
         let records = RegistryRecords::read(ledger).await?;
         let known = move || {
             let known = records.known();
@@ -164,7 +165,7 @@ impl Refresh {
         &self,
         ledger: &Ledger,
         records: &RegistryRecords,
-        known: &Registries,
+        known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
     ) -> Result<RefreshFindings> {
         let (asked, fresh) = self.ask_all(records, known, writes).await?;
@@ -189,11 +190,11 @@ impl Refresh {
         &self,
         ledger: &Ledger,
         records: &RegistryRecords,
-        known: &Registries,
-        asked: &BTreeMap<String, Asked>,
+        known: &KnownRegistries,
+        asked: &BTreeMap<String, ListOutcome>,
         now: Timestamp,
     ) -> Result<BTreeSet<SpecName>> {
-        let names = in_question(known, asked, self.rules, now);
+        let names = usage_candidates(known, asked, self.rules, now);
         if names.is_empty() {
             return Ok(names);
         }
@@ -204,9 +205,12 @@ impl Refresh {
     async fn ask_all(
         &self,
         records: &RegistryRecords,
-        known: &Registries,
+        known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
-    ) -> Result<(BTreeMap<String, Asked>, BTreeMap<SpecName, OfferTerms>)> {
+    ) -> Result<(
+        BTreeMap<String, ListOutcome>,
+        BTreeMap<SpecName, OfferTerms>,
+    )> {
         let mut looks: Vec<BoxFuture<'_, Result<RegistryScan>>> = Vec::new();
         for source in self.sources.iter() {
             looks.push(Box::pin(self.look(source, records, known, writes)));
@@ -225,7 +229,7 @@ impl Refresh {
         &self,
         source: &Source,
         records: &RegistryRecords,
-        known: &Registries,
+        known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
     ) -> Result<RegistryScan> {
         let registry = source.registry.name();
@@ -243,12 +247,12 @@ impl Refresh {
             is_known.then_some(digest)
         };
         let (mut items, mut fresh) = (BTreeMap::new(), BTreeMap::new());
-        let all = match look_through(source.registry.as_ref(), &known_as, source.at_once).await {
+        let all = match scan_items(source.registry.as_ref(), &known_as, source.at_once).await {
             Ok(all) => all,
             Err(fault) => {
                 return Ok(RegistryScan {
                     registry: registry.to_owned(),
-                    asked: Asked::Failed(sentence(&fault.to_string())),
+                    asked: ListOutcome::Failed(sentence(&fault.to_string())),
                     fresh,
                 });
             }
@@ -274,7 +278,7 @@ impl Refresh {
         }
         Ok(RegistryScan {
             registry: registry.to_owned(),
-            asked: Asked::Complete(items),
+            asked: ListOutcome::Complete(items),
             fresh,
         })
     }
@@ -284,38 +288,38 @@ impl Refresh {
         &self,
         source: &Source,
         item: &str,
-        found: Found,
-    ) -> (Option<Seen>, Option<NewVersion>) {
+        found: ScannedItem,
+    ) -> (Option<ItemOutcome>, Option<NewVersion>) {
         let name = SpecName::new(source.registry.name(), item);
         let seen = match found.state {
-            State::Known(digest) => match self.verdicts.of(&name, &digest) {
-                None => Some(Seen::Same),
+            ItemState::Known(digest) => match self.verdicts.of(&name, &digest) {
+                None => Some(ItemOutcome::Same),
                 Some(verdict) => Some(verdict.seen()),
             },
-            State::Read(spec) => match self.read(source, &name, &spec) {
+            ItemState::Read(spec) => match self.read(source, &name, &spec) {
                 Ok(read) => {
                     let digest = spec.digest.to_string();
                     let wants = read.wants.clone();
-                    return (Some(Seen::Good { digest, wants }), Some(read));
+                    return (Some(ItemOutcome::Good { digest, wants }), Some(read));
                 }
                 Err(why) => {
                     let verdict = ItemVerdict::Faulty(why.clone());
                     self.verdicts.add(&name, &spec.digest, verdict);
-                    Some(Seen::Faulty(why))
+                    Some(ItemOutcome::Faulty(why))
                 }
             },
-            State::Failed(fault) => self.failed(&name, &fault),
+            ItemState::Failed(fault) => self.failed(&name, &fault),
         };
         (seen, None)
     }
 
     /// `None`: it counts as not listed.
-    fn failed(&self, name: &SpecName, fault: &ItemFault) -> Option<Seen> {
+    fn failed(&self, name: &SpecName, fault: &ItemError) -> Option<ItemOutcome> {
         let why = sentence(&fault.to_string());
         let verdict = match fault {
-            ItemFault::Gone(_) => return None,
-            ItemFault::NotABundle { .. } => ItemVerdict::NotABundle(why),
-            ItemFault::Malformed { .. } | ItemFault::Denied(_) | ItemFault::Transient(_) => {
+            ItemError::Gone(_) => return None,
+            ItemError::NotABundle { .. } => ItemVerdict::NotABundle(why),
+            ItemError::Malformed { .. } | ItemError::Denied(_) | ItemError::Transient(_) => {
                 ItemVerdict::Faulty(why)
             }
         };
@@ -408,19 +412,19 @@ impl Refresh {
 
 /// What is to be written.
 struct RefreshResult {
-    changes: Vec<Change>,
+    changes: Vec<RegistryChange>,
     /// What may have changed, as it was.
-    before: BTreeMap<SpecName, Option<Arc<Held>>>,
-    after: Registries,
+    before: BTreeMap<SpecName, Option<Arc<KnownSpec>>>,
+    after: KnownRegistries,
     fresh: BTreeMap<SpecName, OfferTerms>,
 }
 
 impl RefreshResult {
     /// What comes of what was found.
-    fn of(mut known: Registries, findings: RefreshFindings) -> Self {
+    fn of(mut known: KnownRegistries, findings: RefreshFindings) -> Self {
         let changes = refresh(&known, &findings.facts());
         let mut before = BTreeMap::new();
-        for name in changes.iter().filter_map(Change::spec) {
+        for name in changes.iter().filter_map(RegistryChange::spec) {
             let was = || known.held(name).cloned();
             before.entry(name.clone()).or_insert_with(was);
         }
@@ -452,7 +456,7 @@ async fn write(
         let was = records.registries.get(registry);
         let its = without_specs(its);
         // What was pushed is of no registry that is asked.
-        if registry != PUSHED && was.is_none_or(|was| was.value != its) {
+        if registry != PUSHED_REGISTRY && was.is_none_or(|was| was.value != its) {
             writer.put_registry(registry, was.map(|it| it.stamp), its);
         }
     }
@@ -462,7 +466,7 @@ async fn write(
 /// What is to be written of a spec; nothing, if it was neither read nor written before.
 fn record_of(
     name: &SpecName,
-    held: &Arc<Held>,
+    held: &Arc<KnownSpec>,
     records: &RegistryRecords,
     fresh: &BTreeMap<SpecName, OfferTerms>,
 ) -> Option<SpecRecord> {
@@ -490,13 +494,15 @@ fn sentence(said: &str) -> String {
 }
 
 /// Tells a change, once it is written down.
-pub(super) fn log_change(change: &Change) {
+pub(super) fn log_change(change: &RegistryChange) {
     metrics::changed(change);
     let registry = change.registry();
     let word = change.word();
     match (change.is_trouble(), change) {
         (true, _) => tracing::warn!(registry, change = word, "{change}"),
-        (false, Change::Listed { .. }) => tracing::debug!(registry, change = word, "{change}"),
+        (false, RegistryChange::Listed { .. }) => {
+            tracing::debug!(registry, change = word, "{change}")
+        }
         (false, _) => tracing::info!(registry, change = word, "{change}"),
     }
 }

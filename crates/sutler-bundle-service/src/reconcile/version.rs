@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use sutler_bundle::{IdScheme, Manifest, Offer, claimed_names, offering};
 use sutler_osb::ServiceSpec;
-use sutler_registry::{Held, Spec, SpecName, Wants};
+use sutler_registry::{ClaimedNames, KnownSpec, Spec, SpecName};
 
 /// A version that was read just now.
 #[derive(Clone, Debug)]
 pub(super) struct NewVersion {
     pub record: VersionRecord,
-    pub wants: Wants,
+    pub wants: ClaimedNames,
     pub terms: OfferTerms,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn offered_by(offer: &Offer, tag: Option<&str>) -> String {
 
 impl OfferTerms {
     /// The record of a spec that names this version.
-    pub(super) fn named(&self, name: &SpecName, held: &Arc<Held>) -> SpecRecord {
+    pub(super) fn named(&self, name: &SpecName, held: &Arc<KnownSpec>) -> SpecRecord {
         SpecRecord {
             name: Arc::new(name.clone()),
             held: held.clone(),

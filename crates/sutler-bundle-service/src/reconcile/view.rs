@@ -5,7 +5,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_broker::ChoreStatus;
-use sutler_registry::{Known, Mark, Offered, PUSHED, Registries, SpecName, offered};
+use sutler_registry::{
+    KnownRegistries, KnownRegistry, OfferedSpecs, PUSHED_REGISTRY, SpecName, WithdrawalMark,
+    offered_specs,
+};
 
 /// All registries, without their specs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +65,7 @@ pub struct SpecView {
     pub offered: bool,
     /// Why it is withdrawn, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<WithdrawalMark>,
     /// Why an earlier version is offered than the one that is there, or none at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -78,7 +81,10 @@ pub(super) struct Counts {
 }
 
 /// Counts the specs of all registries, by registry.
-pub(super) fn counts(known: &Registries, offered: &Offered<'_>) -> BTreeMap<String, Counts> {
+pub(super) fn counts(
+    known: &KnownRegistries,
+    offered: &OfferedSpecs<'_>,
+) -> BTreeMap<String, Counts> {
     let mut all: BTreeMap<String, Counts> = BTreeMap::new();
     for (registry, its) in &known.0 {
         let specs = || its.specs.values();
@@ -100,7 +106,7 @@ pub(super) fn counts(known: &Registries, offered: &Offered<'_>) -> BTreeMap<Stri
 
 /// All registries. `known` need not have their specs: they are counted already.
 pub(super) fn all(
-    known: &Registries,
+    known: &KnownRegistries,
     counts: &BTreeMap<String, Counts>,
     order: &[String],
     refresh: ChoreStatus,
@@ -121,7 +127,7 @@ pub(super) fn one(records: &RegistryRecords, order: &[String], name: &str) -> Op
     if !order.contains(&name) && !known.0.contains_key(&name) {
         return None;
     }
-    let offered = offered(&known, order);
+    let offered = offered_specs(&known, order);
     let counts = counts(&known, &offered);
     let mut shown = registry(&known, &counts, order, &name);
     let is_offered: BTreeSet<&SpecName> = offered.specs.iter().map(|(it, _)| it).collect();
@@ -155,12 +161,12 @@ pub(super) fn one(records: &RegistryRecords, order: &[String], name: &str) -> Op
 }
 
 fn registry(
-    known: &Registries,
+    known: &KnownRegistries,
     counts: &BTreeMap<String, Counts>,
     order: &[String],
     name: &String,
 ) -> RegistryView {
-    let nothing = Known::default();
+    let nothing = KnownRegistry::default();
     let its = known.0.get(name).unwrap_or(&nothing);
     let counts = counts.get(name).copied().unwrap_or_default();
     RegistryView {
@@ -170,7 +176,7 @@ fn registry(
         failures: its.failures,
         fault: its.fault.clone(),
         items: match name.as_str() {
-            PUSHED => counts.specs,
+            PUSHED_REGISTRY => counts.specs,
             _ => its.items,
         },
         offered: counts.offered,

@@ -56,17 +56,17 @@ mod tests {
     use crate::reconcile::records::SpecRecord;
     use jiff::Timestamp;
     use std::sync::Arc;
-    use sutler_registry::{Held, Mark, Reason, SpecName, Wants};
+    use sutler_registry::{ClaimedNames, KnownSpec, SpecName, WithdrawalMark, WithdrawalReason};
 
     fn spec(registry: &str, marked: Option<i64>) -> SpecRecord {
         let time = |second: i64| Timestamp::from_second(second).expect("a time");
         SpecRecord {
             name: Arc::new(SpecName::new(registry, "org/hello:latest")),
-            held: Arc::new(Held {
+            held: Arc::new(KnownSpec {
                 digest: "sha256:1".to_owned(),
-                wants: Wants::default(),
-                mark: marked.map(|at| Mark {
-                    reason: Reason::Absent,
+                wants: ClaimedNames::default(),
+                mark: marked.map(|at| WithdrawalMark {
+                    reason: WithdrawalReason::Absent,
                     at: time(at),
                     until: time(at + 60),
                 }),

@@ -10,7 +10,7 @@ use super::records::{
 };
 use std::collections::BTreeSet;
 use sutler_broker::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, ChoreCx, Result, Stamp};
-use sutler_registry::{Known, SpecName};
+use sutler_registry::{KnownRegistry, SpecName};
 
 /// Writes records in batches, each of them whole.
 pub(super) struct Writer<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Writer<'a> {
     bytes: usize,
     /// All versions that were written, or are about to be.
     seen: BTreeSet<String>,
-    registries: Vec<(String, Option<Stamp>, Known)>,
+    registries: Vec<(String, Option<Stamp>, KnownRegistry)>,
 }
 
 impl<'a> Writer<'a> {
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a registry, at the end.
-    pub(super) fn put_registry(&mut self, name: &str, was: Option<Stamp>, known: Known) {
+    pub(super) fn put_registry(&mut self, name: &str, was: Option<Stamp>, known: KnownRegistry) {
         self.registries.push((name.to_owned(), was, known));
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use sutler_bundle_service::{FolderRegistry, VersionStore};
 use sutler_registry::conformance::Candidate;
-use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Spec, TAG};
+use sutler_registry::{DEFAULT_TAG, Digest, Item, ItemError, ListError, Listing, Registry, Spec};
 use tempfile::TempDir;
 
 /// Counts what is read of a folder.
@@ -23,15 +23,15 @@ impl Registry for Counted {
         self.registry.name()
     }
 
-    async fn list(&self) -> Result<Listing, ListFault> {
+    async fn list(&self) -> Result<Listing, ListError> {
         self.registry.list().await
     }
 
-    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
         self.registry.look_up(item).await
     }
 
-    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
         self.reads.fetch_add(1, Ordering::AcqRel);
         self.registry.fetch(item).await
     }
@@ -128,7 +128,7 @@ impl Candidate for Yard {
     }
 
     fn item(&self, name: &str) -> Item {
-        Item::new(name, TAG)
+        Item::new(name, DEFAULT_TAG)
     }
 }
 
@@ -144,7 +144,7 @@ async fn a_folder_that_is_a_bundle_itself_lists_itself() {
     let spec = spec.expect("it is read");
     assert_eq!((spec.file.as_str(), spec.image), ("apb.yml", None));
     let other = yard.registry.look_up(&yard.item("other")).await;
-    assert!(matches!(other, Err(ItemFault::Gone(_))), "{other:?}");
+    assert!(matches!(other, Err(ItemError::Gone(_))), "{other:?}");
 }
 
 #[tokio::test]
@@ -155,12 +155,12 @@ async fn no_item_leads_out_of_the_folder() {
     for name in ["../away", "..", ".", "/etc", "apple/../apple", ""] {
         let found = yard.registry.look_up(&yard.item(name)).await;
         assert!(
-            matches!(found, Err(ItemFault::Gone(_))),
+            matches!(found, Err(ItemError::Gone(_))),
             "{name}: {found:?}"
         );
     }
     let tagged = yard.registry.look_up(&Item::new("apple", "v1")).await;
-    assert!(matches!(tagged, Err(ItemFault::Gone(_))), "{tagged:?}");
+    assert!(matches!(tagged, Err(ItemError::Gone(_))), "{tagged:?}");
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_folder_that_is_not_there_says_nothing_of_its_bundles() {
     for name in ["apple", "never"] {
         let found = yard.registry.look_up(&yard.item(name)).await;
         assert!(
-            matches!(found, Err(ItemFault::Transient(_))),
+            matches!(found, Err(ItemError::Transient(_))),
             "{name}: {found:?}"
         );
     }

@@ -1,8 +1,8 @@
 //! Claims: who gets which operation, and when.
 
 use super::Candidate;
-use super::scene::{
-    AFTER_BRIEF, BRIEF, LASTING, NEVER, Scene, WORK, advance, finish, new_operation, only,
+use super::fixture::{
+    AFTER_BRIEF, BRIEF, Fixture, LASTING, NEVER, WORK, advance, finish, new_operation, only,
 };
 use crate::commit::{Commit, Due, Next, Start, Write};
 use crate::operation::{Fence, OperationId, Outcome, Queue, State, WorkerId};
@@ -11,109 +11,109 @@ use std::time::Duration;
 
 /// A claim hands out a ready operation whole, running, under the next fence, and only once.
 pub async fn a_ready_operation_is_handed_out_once(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let id = scene.start_ready().await;
-    let mut expected = scene.operation(id).await;
-    let (first, second) = (scene.worker(LASTING).await, scene.worker(LASTING).await);
-    let claimed = scene.claim(first, 10).await;
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start_ready().await;
+    let mut expected = fixture.operation(id).await;
+    let (first, second) = (fixture.worker(LASTING).await, fixture.worker(LASTING).await);
+    let claimed = fixture.claim(first, 10).await;
     expected.row.state = State::Running;
     expected.row.fence = Fence(1);
     assert_eq!(claimed, [expected.clone()]);
-    assert_eq!(scene.operation(id).await, expected);
-    assert_eq!(scene.claim(first, 10).await, [], "its own");
-    assert_eq!(scene.claim(second, 10).await, [], "another's");
+    assert_eq!(fixture.operation(id).await, expected);
+    assert_eq!(fixture.claim(first, 10).await, [], "its own");
+    assert_eq!(fixture.claim(second, 10).await, [], "another's");
 }
 
 /// Nobody gets what waits for another operation, however long.
 pub async fn a_waiting_operation_is_never_claimed(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let id = scene.start(Start::Waiting).await;
-    let worker = scene.worker(LASTING).await;
-    assert_eq!(scene.claim(worker, 10).await, []);
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start(Start::Waiting).await;
+    let worker = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim(worker, 10).await, []);
     candidate.pass(AFTER_BRIEF).await;
-    assert_eq!(scene.claim(worker, 10).await, []);
-    assert_eq!(scene.state(id).await, State::Waiting);
+    assert_eq!(fixture.claim(worker, 10).await, []);
+    assert_eq!(fixture.state(id).await, State::Waiting);
 }
 
 /// What is due later is not handed out before, whether new, yielded or retried.
 pub async fn nothing_is_claimed_before_it_is_due(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
     let later = Due::In(BRIEF);
-    let new = scene.start(Start::Ready(later)).await;
-    let yielded = scene.start(Start::Claimed(worker)).await;
-    scene.commit(advance(yielded, Next::Ready(later))).await;
-    let retried = scene.start(Start::Claimed(worker)).await;
-    scene.commit(advance(retried, Next::Retry(later))).await;
-    let never = scene.start(Start::Ready(Due::In(NEVER))).await;
-    assert_eq!(scene.claim(worker, 10).await, []);
+    let new = fixture.start(Start::Ready(later)).await;
+    let yielded = fixture.start(Start::Claimed(worker)).await;
+    fixture.commit(advance(yielded, Next::Ready(later))).await;
+    let retried = fixture.start(Start::Claimed(worker)).await;
+    fixture.commit(advance(retried, Next::Retry(later))).await;
+    let never = fixture.start(Start::Ready(Due::In(NEVER))).await;
+    assert_eq!(fixture.claim(worker, 10).await, []);
     candidate.pass(AFTER_BRIEF).await;
-    let mut claimed = scene.claim_ids(worker, 10).await;
+    let mut claimed = fixture.claim_ids(worker, 10).await;
     claimed.sort();
     assert_eq!(claimed, [new, yielded, retried]);
-    assert_eq!(scene.state(never).await, State::Ready);
+    assert_eq!(fixture.state(never).await, State::Ready);
 }
 
 /// What has been due longest comes first, in whatever order it was accepted.
 pub async fn the_longest_due_comes_first(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let seconds = |n| Due::In(Duration::from_secs(n));
-    let third = scene.start(Start::Ready(seconds(3))).await;
-    let first = scene.start(Start::Ready(seconds(1))).await;
-    let second = scene.start(Start::Ready(seconds(2))).await;
+    let third = fixture.start(Start::Ready(seconds(3))).await;
+    let first = fixture.start(Start::Ready(seconds(1))).await;
+    let second = fixture.start(Start::Ready(seconds(2))).await;
     candidate.pass(AFTER_BRIEF).await;
-    let fourth = scene.start_ready().await;
-    let worker = scene.worker(LASTING).await;
+    let fourth = fixture.start_ready().await;
+    let worker = fixture.worker(LASTING).await;
     for id in [first, second, third, fourth] {
-        assert_eq!(scene.claim_ids(worker, 1).await, [id]);
+        assert_eq!(fixture.claim_ids(worker, 1).await, [id]);
     }
 }
 
 /// A claim takes from each queue at most its number, and from no other queue.
 pub async fn a_claim_is_limited_per_queue(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let queues = ["one", "One", "one ", "two"].map(Queue::named);
     for queue in &queues {
         for _ in 0..5 {
             let mut new = new_operation("a", Start::Ready(Due::Now));
             new.queue = queue.clone();
-            scene.commit(Commit::new().start(new)).await;
+            fixture.commit(Commit::new().start(new)).await;
         }
     }
-    let worker = scene.worker(LASTING).await;
+    let worker = fixture.worker(LASTING).await;
     let mut left = [5_usize; 4];
     for limits in [[2, 0, 1, 0], [0, 5, 9, 1], [9, 9, 9, 9]] {
         let asked: Vec<(Queue, usize)> = queues.iter().cloned().zip(limits).collect();
-        let claimed = scene.store.claim(worker, &asked).await.expect("a claim");
+        let claimed = fixture.store.claim(worker, &asked).await.expect("a claim");
         for (n, queue) in queues.iter().enumerate() {
             let taken = claimed.iter().filter(|c| c.row.queue == *queue).count();
             assert_eq!(taken, limits[n].min(left[n]), "{queue:?}");
             left[n] -= taken;
         }
     }
-    let none = scene.store.claim(worker, &[]).await.expect("a claim");
+    let none = fixture.store.claim(worker, &[]).await.expect("a claim");
     assert_eq!(none, [], "no queue, no work");
 }
 
 /// Who has no lease gets nothing.
 pub async fn a_claim_needs_a_lease(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let id = scene.start_ready().await;
-    let claimed = scene.store.claim(WorkerId::fresh(), &[(WORK, 1)]).await;
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start_ready().await;
+    let claimed = fixture.store.claim(WorkerId::fresh(), &[(WORK, 1)]).await;
     assert!(matches!(claimed, Err(LeaseError::Lost)), "{claimed:?}");
-    assert_eq!(scene.state(id).await, State::Ready);
+    assert_eq!(fixture.state(id).await, State::Ready);
 }
 
 /// A worker that yields gives the operation up; whoever claims it next has another fence.
 pub async fn a_yielded_operation_can_be_claimed_by_anyone(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (_, id, fence) = scene.running(LASTING).await;
-    scene
+    let fixture = Fixture::of(candidate).await;
+    let (_, id, fence) = fixture.running(LASTING).await;
+    fixture
         .commit(advance(id, Next::Ready(Due::Now)).fenced(id, fence))
         .await;
-    assert_eq!(scene.state(id).await, State::Ready);
-    let other = scene.worker(LASTING).await;
-    let claimed = scene.claim(other, 10).await;
+    assert_eq!(fixture.state(id).await, State::Ready);
+    let other = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(other, 10).await;
     assert_eq!(claimed.len(), 1);
     let row = &claimed[0].row;
     assert_eq!((row.id, row.fence), (id, Fence(fence.0 + 1)));
@@ -122,27 +122,27 @@ pub async fn a_yielded_operation_can_be_claimed_by_anyone(candidate: &dyn Candid
 
 /// A claim tells whether somebody wants the operation to stop.
 pub async fn a_claim_tells_of_a_cancellation(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let id = scene.start_ready().await;
-    scene.commit(only(Write::Cancel(id))).await;
-    let worker = scene.worker(LASTING).await;
-    assert!(scene.claim(worker, 1).await[0].row.cancel);
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start_ready().await;
+    fixture.commit(only(Write::Cancel(id))).await;
+    let worker = fixture.worker(LASTING).await;
+    assert!(fixture.claim(worker, 1).await[0].row.cancel);
 }
 
 /// An operation that ended while it was ready is not handed out.
 pub async fn what_ended_is_not_claimed(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let mut live: Vec<OperationId> = Vec::new();
     for n in 0..10 {
-        let id = scene.start_ready().await;
+        let id = fixture.start_ready().await;
         if n % 2 == 0 {
-            scene.commit(finish(id, Outcome::Cancelled)).await;
+            fixture.commit(finish(id, Outcome::Cancelled)).await;
         } else {
             live.push(id);
         }
     }
-    let worker = scene.worker(LASTING).await;
-    let mut claimed = scene.claim_ids(worker, 100).await;
+    let worker = fixture.worker(LASTING).await;
+    let mut claimed = fixture.claim_ids(worker, 100).await;
     claimed.sort();
     assert_eq!(claimed, live);
 }

@@ -1,8 +1,8 @@
 //! Many at once: what is independent never conflicts, what is not is decided by exactly one.
 
 use super::Candidate;
-use super::scene::{
-    AFTER_BRIEF, BRIEF, LASTING, Scene, WORK, advance, bytes, insert, key, new_operation,
+use super::fixture::{
+    AFTER_BRIEF, BRIEF, Fixture, LASTING, WORK, advance, bytes, insert, key, new_operation,
 };
 use crate::commit::{Commit, CommitError, Due, Next, Start};
 use crate::document::Version;
@@ -40,24 +40,24 @@ fn applied(results: &[Result<(), CommitError>]) -> usize {
     count
 }
 
-async fn both(scene: &Scene, one: Commit, other: Commit) -> usize {
+async fn both(fixture: &Fixture, one: Commit, other: Commit) -> usize {
     let pair = [one, other];
     let results = at_once(2, |n| {
-        let (scene, commit) = (scene.clone(), pair[n].clone());
-        async move { scene.store.commit(&commit).await }
+        let (fixture, commit) = (fixture.clone(), pair[n].clone());
+        async move { fixture.store.commit(&commit).await }
     });
     applied(&results.await)
 }
 
 /// 32 lanes that have nothing in common but a document they all read never conflict.
 pub async fn independent_lanes_never_conflict(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let shared = Version(scene.commit(insert("shared", "read by all")).await);
+    let fixture = Fixture::of(candidate).await;
+    let shared = Version(fixture.commit(insert("shared", "read by all")).await);
     let ended = at_once(32, |lane| {
-        let scene = scene.clone();
+        let fixture = fixture.clone();
         async move {
             let id = format!("lane-{lane}");
-            let worker = scene.worker(LASTING).await;
+            let worker = fixture.worker(LASTING).await;
             let mut read = None;
             for round in 0..15 {
                 let new = new_operation(&id, Start::Claimed(worker));
@@ -68,119 +68,119 @@ pub async fn independent_lanes_never_conflict(candidate: &dyn Candidate) {
                     Some(read) => Commit::new().replace(key(&id), read, Vec::new(), body),
                 };
                 let commit = commit.unchanged(key("shared"), shared).start(new);
-                let accepted = Version(scene.commit(commit).await);
+                let accepted = Version(fixture.commit(commit).await);
                 let memo = advance(operation, Next::Same).fenced(operation, Fence(1));
-                scene.commit(memo).await;
+                fixture.commit(memo).await;
                 let result = Commit::new()
                     .replace(key(&id), accepted, Vec::new(), bytes("done"))
                     .advance(operation, Next::Done(Outcome::Succeeded), None, None)
                     .fenced(operation, Fence(1));
-                read = Some(Version(scene.commit(result).await));
+                read = Some(Version(fixture.commit(result).await));
             }
         }
     });
     assert_eq!(ended.await.len(), 32);
-    let stats = scene.stats().await;
+    let stats = fixture.stats().await;
     assert_eq!((stats.live, stats.terminal), (0, 32 * 15));
 }
 
 /// Two that each read what the other writes: one of them is stale, every time.
 pub async fn write_skew_is_impossible(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    scene.commit(insert("a", "0")).await;
-    scene.commit(insert("b", "0")).await;
+    let fixture = Fixture::of(candidate).await;
+    fixture.commit(insert("a", "0")).await;
+    fixture.commit(insert("b", "0")).await;
     for round in 0..60 {
-        let (a, b) = (scene.version("a").await, scene.version("b").await);
+        let (a, b) = (fixture.version("a").await, fixture.version("b").await);
         let write_a = Commit::new()
             .replace(key("a"), a, Vec::new(), bytes("x"))
             .unchanged(key("b"), b);
         let write_b = Commit::new()
             .replace(key("b"), b, Vec::new(), bytes("x"))
             .unchanged(key("a"), a);
-        assert_eq!(both(&scene, write_a, write_b).await, 1, "round {round}");
+        assert_eq!(both(&fixture, write_a, write_b).await, 1, "round {round}");
     }
 }
 
 /// Two that each make what the other expects to be absent: one of them is stale, every time.
 pub async fn absence_is_guarded_like_presence(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     for round in 0..40 {
         let (a, b) = (format!("a{round}"), format!("b{round}"));
         let make_a = insert(&a, "x").absent(key(&b));
         let make_b = insert(&b, "x").absent(key(&a));
-        assert_eq!(both(&scene, make_a, make_b).await, 1, "round {round}");
-        let there = [scene.get(&a).await, scene.get(&b).await];
+        assert_eq!(both(&fixture, make_a, make_b).await, 1, "round {round}");
+        let there = [fixture.get(&a).await, fixture.get(&b).await];
         assert_eq!(there.iter().flatten().count(), 1);
     }
 }
 
 /// Of many who read the same version, one writes.
 pub async fn one_of_many_writers_wins(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    scene.commit(insert("a", "start")).await;
+    let fixture = Fixture::of(candidate).await;
+    fixture.commit(insert("a", "start")).await;
     for round in 0..10 {
-        let read = scene.version("a").await;
+        let read = fixture.version("a").await;
         let results = at_once(16, |n| {
-            let scene = scene.clone();
+            let fixture = fixture.clone();
             async move {
                 let body = bytes(&format!("{round}-{n}"));
                 let commit = Commit::new().replace(key("a"), read, Vec::new(), body);
-                scene.store.commit(&commit).await
+                fixture.store.commit(&commit).await
             }
         });
         let results = results.await;
         assert_eq!(applied(&results), 1);
         let winner = results.iter().position(Result::is_ok).expect("a winner");
-        let body = scene.get("a").await.expect("a").body;
+        let body = fixture.get("a").await.expect("a").body;
         assert_eq!(body, format!("{round}-{winner}"));
     }
 }
 
 /// Whoever reads again after `Stale` loses no update.
 pub async fn no_update_is_lost(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    scene.commit(insert("count", "0")).await;
+    let fixture = Fixture::of(candidate).await;
+    fixture.commit(insert("count", "0")).await;
     let ended = at_once(8, |_| {
-        let scene = scene.clone();
+        let fixture = fixture.clone();
         async move {
             let (mut added, mut tries) = (0, 0);
             while added < 20 {
                 tries += 1;
                 assert!(tries < 10_000, "somebody must get through");
-                let read = scene.get("count").await.expect("the count");
+                let read = fixture.get("count").await.expect("the count");
                 let text = std::str::from_utf8(&read.body).expect("a number");
                 let next = text.parse::<u32>().expect("a number") + 1;
                 let body = bytes(&next.to_string());
                 let commit = Commit::new().replace(read.key, read.version, Vec::new(), body);
-                added += applied(&[scene.store.commit(&commit).await]);
+                added += applied(&[fixture.store.commit(&commit).await]);
             }
         }
     });
     ended.await;
-    assert_eq!(scene.get("count").await.expect("the count").body, "160");
+    assert_eq!(fixture.get("count").await.expect("the count").body, "160");
 }
 
 /// The same commit from many at once is applied once, and all are told so.
 pub async fn a_commit_repeated_at_once_is_applied_once(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     for _ in 0..10 {
-        let id = scene.start_ready().await;
+        let id = fixture.start_ready().await;
         let commit = advance(id, Next::Retry(Due::Now)).start(new_operation("a", Start::Waiting));
         let results = at_once(8, |_| {
-            let (scene, commit) = (scene.clone(), commit.clone());
-            async move { scene.store.commit(&commit).await }
+            let (fixture, commit) = (fixture.clone(), commit.clone());
+            async move { fixture.store.commit(&commit).await }
         });
         for result in results.await {
             result.expect("it was applied");
         }
-        assert_eq!(scene.row(id).await.attempt, 2);
+        assert_eq!(fixture.row(id).await.attempt, 2);
     }
-    assert_eq!(scene.stats().await.accepted, 20);
+    assert_eq!(fixture.stats().await.accepted, 20);
 }
 
 /// Claims of several workers never overlap, keep to their limits and leave nothing.
 pub async fn claims_never_overlap(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let other = Queue::named("other");
     let mut started = Vec::new();
     for n in 0..10 {
@@ -191,16 +191,16 @@ pub async fn claims_never_overlap(candidate: &dyn Candidate) {
             started.push(new.id);
             commit = commit.start(new);
         }
-        scene.commit(commit).await;
+        fixture.commit(commit).await;
     }
     let claimed = at_once(8, |_| {
-        let (scene, other) = (scene.clone(), other.clone());
+        let (fixture, other) = (fixture.clone(), other.clone());
         async move {
-            let worker = scene.worker(LASTING).await;
+            let worker = fixture.worker(LASTING).await;
             let mut mine: Vec<OperationId> = Vec::new();
             loop {
                 let queues = [(WORK, 3), (other.clone(), 2)];
-                let claimed = scene.store.claim(worker, &queues).await.expect("a claim");
+                let claimed = fixture.store.claim(worker, &queues).await.expect("a claim");
                 let from = |queue: &Queue| claimed.iter().filter(|c| c.row.queue == *queue).count();
                 assert!(from(&WORK) <= 3 && from(&other) <= 2, "over the limit");
                 if claimed.is_empty() {
@@ -221,22 +221,22 @@ pub async fn claims_never_overlap(candidate: &dyn Candidate) {
 
 /// What a dead worker ran is taken over by exactly one of many heirs.
 pub async fn one_of_many_heirs_takes_over(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let dead = scene.worker(BRIEF).await;
+    let fixture = Fixture::of(candidate).await;
+    let dead = fixture.worker(BRIEF).await;
     for _ in 0..3 {
         let mut commit = Commit::new();
         for n in 0..10 {
             commit = commit.start(new_operation(&format!("{n}"), Start::Claimed(dead)));
         }
-        scene.commit(commit).await;
+        fixture.commit(commit).await;
     }
     candidate.pass(AFTER_BRIEF).await;
     let claimed = at_once(8, |_| {
-        let scene = scene.clone();
+        let fixture = fixture.clone();
         async move {
-            let worker = scene.worker(LASTING).await;
-            let mut mine = scene.claim(worker, 4).await;
-            mine.extend(scene.claim(worker, 4).await);
+            let worker = fixture.worker(LASTING).await;
+            let mut mine = fixture.claim(worker, 4).await;
+            mine.extend(fixture.claim(worker, 4).await);
             mine
         }
     });
@@ -247,22 +247,22 @@ pub async fn one_of_many_heirs_takes_over(candidate: &dyn Candidate) {
             (operation.row.fence, operation.row.takeovers),
             (Fence(2), 1)
         );
-        assert_eq!(scene.state(operation.row.id).await, State::Running);
+        assert_eq!(fixture.state(operation.row.id).await, State::Running);
     }
 }
 
 /// A reader who follows the feed while many commit sees each commit once, in the final order.
 pub async fn the_feed_is_stable_while_many_commit(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let (done, committing) = tokio::sync::watch::channel(());
     let reader = tokio::spawn({
-        let scene = scene.clone();
+        let fixture = fixture.clone();
         async move {
             let mut seen: Vec<Change> = Vec::new();
             let mut cursor = Cursor::default();
             let mut last = false;
             loop {
-                let (changes, next) = scene.feed(&cursor).await;
+                let (changes, next) = fixture.feed(&cursor).await;
                 seen.extend(changes);
                 cursor = next;
                 if last {
@@ -274,14 +274,14 @@ pub async fn the_feed_is_stable_while_many_commit(candidate: &dyn Candidate) {
         }
     });
     let made = at_once(8, |writer| {
-        let scene = scene.clone();
+        let fixture = fixture.clone();
         async move {
             let mut made = Vec::new();
             for n in 0..40 {
                 let commit = insert(&format!("{writer}-{n}"), "x")
                     .insert(key(&format!("{writer}-{n}-too")), Vec::new(), bytes("y"))
                     .start(new_operation("a", Start::Waiting));
-                made.push(scene.commit(commit).await);
+                made.push(fixture.commit(commit).await);
             }
             made
         }
@@ -290,7 +290,7 @@ pub async fn the_feed_is_stable_while_many_commit(candidate: &dyn Candidate) {
     drop(done);
     let seen = reader.await.expect("the reader");
     assert_eq!(seen.len(), 8 * 40 * 3, "each change once");
-    let (again, _) = scene.feed(&Cursor::default()).await;
+    let (again, _) = fixture.feed(&Cursor::default()).await;
     assert_eq!(seen, again, "the order never changes");
     for own in made {
         let order = seen.iter().map(|change| change.commit);

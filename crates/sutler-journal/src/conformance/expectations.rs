@@ -1,8 +1,8 @@
 //! What a commit may expect of documents.
 
 use super::Candidate;
-use super::scene::{Scene, bytes, insert, key, new_operation};
-use crate::commit::{Commit, CommitId, Start, Which};
+use super::fixture::{Fixture, bytes, insert, key, new_operation};
+use crate::commit::{Commit, CommitId, StaleItem, Start};
 use crate::document::Version;
 use uuid::Uuid;
 
@@ -12,109 +12,115 @@ fn replace(id: &str, read: Version, body: &str) -> Commit {
 
 /// `Absent` holds until the document is made, and again once it is removed.
 pub async fn absent_holds_while_there_is_no_document(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    scene.commit(Commit::new().absent(key("a"))).await;
-    let read = Version(scene.commit(insert("a", "x")).await);
-    assert_eq!(scene.stale(insert("a", "y")).await, Which::Expect(0));
-    assert_eq!(scene.get("a").await.expect("a").body, bytes("x"));
-    scene.commit(Commit::new().remove(key("a"), read)).await;
-    scene.commit(insert("a", "z")).await;
+    let fixture = Fixture::of(candidate).await;
+    fixture.commit(Commit::new().absent(key("a"))).await;
+    let read = Version(fixture.commit(insert("a", "x")).await);
+    assert_eq!(fixture.stale(insert("a", "y")).await, StaleItem::Expect(0));
+    assert_eq!(fixture.get("a").await.expect("a").body, bytes("x"));
+    fixture.commit(Commit::new().remove(key("a"), read)).await;
+    fixture.commit(insert("a", "z")).await;
 }
 
 /// `Version` holds for the last writer's version and no other.
 pub async fn version_holds_for_the_last_writer_only(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let first = Version(scene.commit(insert("a", "1")).await);
-    let second = Version(scene.commit(replace("a", first, "2")).await);
+    let fixture = Fixture::of(candidate).await;
+    let first = Version(fixture.commit(insert("a", "1")).await);
+    let second = Version(fixture.commit(replace("a", first, "2")).await);
     assert_eq!(
-        scene.stale(replace("a", first, "3")).await,
-        Which::Expect(0)
+        fixture.stale(replace("a", first, "3")).await,
+        StaleItem::Expect(0)
     );
     let never = Version(CommitId(Uuid::now_v7()));
     assert_eq!(
-        scene.stale(replace("a", never, "3")).await,
-        Which::Expect(0)
+        fixture.stale(replace("a", never, "3")).await,
+        StaleItem::Expect(0)
     );
     let gone = Commit::new().remove(key("a"), first);
-    assert_eq!(scene.stale(gone).await, Which::Expect(0));
-    scene.commit(replace("a", second, "3")).await;
-    assert_eq!(scene.get("a").await.expect("a").body, bytes("3"));
+    assert_eq!(fixture.stale(gone).await, StaleItem::Expect(0));
+    fixture.commit(replace("a", second, "3")).await;
+    assert_eq!(fixture.get("a").await.expect("a").body, bytes("3"));
 }
 
 /// `Version` of a document that is not there does not hold.
 pub async fn a_document_that_is_gone_has_no_version(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let read = Version(scene.commit(insert("a", "1")).await);
-    scene.commit(Commit::new().remove(key("a"), read)).await;
-    assert_eq!(scene.stale(replace("a", read, "2")).await, Which::Expect(0));
+    let fixture = Fixture::of(candidate).await;
+    let read = Version(fixture.commit(insert("a", "1")).await);
+    fixture.commit(Commit::new().remove(key("a"), read)).await;
+    assert_eq!(
+        fixture.stale(replace("a", read, "2")).await,
+        StaleItem::Expect(0)
+    );
     let again = Commit::new().remove(key("a"), read);
-    assert_eq!(scene.stale(again).await, Which::Expect(0));
-    assert_eq!(scene.get("a").await, None);
+    assert_eq!(fixture.stale(again).await, StaleItem::Expect(0));
+    assert_eq!(fixture.get("a").await, None);
 }
 
 /// `Unchanged` guards a document that the commit does not write.
 pub async fn unchanged_guards_a_document_that_is_only_read(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let live = Version(scene.commit(insert("instance", "live")).await);
+    let fixture = Fixture::of(candidate).await;
+    let live = Version(fixture.commit(insert("instance", "live")).await);
     let bind = |name: &str| {
         insert(name, "bound")
             .unchanged(key("instance"), live)
             .start(new_operation(name, Start::Waiting))
     };
-    scene.commit(bind("binding-1")).await;
+    fixture.commit(bind("binding-1")).await;
     assert_eq!(
-        scene.version("instance").await,
+        fixture.version("instance").await,
         live,
         "reading it does not write it"
     );
-    scene.commit(bind("binding-2")).await;
-    scene.commit(replace("instance", live, "deleting")).await;
-    assert_eq!(scene.stale(bind("binding-3")).await, Which::Expect(1));
-    assert_eq!(scene.get("binding-3").await, None);
+    fixture.commit(bind("binding-2")).await;
+    fixture.commit(replace("instance", live, "deleting")).await;
+    assert_eq!(fixture.stale(bind("binding-3")).await, StaleItem::Expect(1));
+    assert_eq!(fixture.get("binding-3").await, None);
 }
 
 /// `Unchanged` of a document that is not there does not hold: it changed into nothing.
 pub async fn a_document_that_is_absent_is_not_unchanged(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let never = Version(CommitId(Uuid::now_v7()));
     let commit = insert("b", "x").unchanged(key("a"), never);
-    assert_eq!(scene.stale(commit).await, Which::Expect(1));
-    let read = Version(scene.commit(insert("a", "x")).await);
-    scene.commit(Commit::new().remove(key("a"), read)).await;
+    assert_eq!(fixture.stale(commit).await, StaleItem::Expect(1));
+    let read = Version(fixture.commit(insert("a", "x")).await);
+    fixture.commit(Commit::new().remove(key("a"), read)).await;
     let commit = insert("b", "x").unchanged(key("a"), read);
-    assert_eq!(scene.stale(commit).await, Which::Expect(1));
-    assert_eq!(scene.get("b").await, None);
+    assert_eq!(fixture.stale(commit).await, StaleItem::Expect(1));
+    assert_eq!(fixture.get("b").await, None);
 }
 
 /// A document that was removed and made again, with the same content, is another one.
 pub async fn a_version_never_comes_back(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let mut seen = vec![Version(scene.commit(insert("a", "same")).await)];
+    let fixture = Fixture::of(candidate).await;
+    let mut seen = vec![Version(fixture.commit(insert("a", "same")).await)];
     for _ in 0..5 {
-        let read = scene.version("a").await;
-        scene.commit(Commit::new().remove(key("a"), read)).await;
-        scene.commit(insert("a", "same")).await;
-        let now = scene.version("a").await;
+        let read = fixture.version("a").await;
+        fixture.commit(Commit::new().remove(key("a"), read)).await;
+        fixture.commit(insert("a", "same")).await;
+        let now = fixture.version("a").await;
         assert!(!seen.contains(&now), "a version was used twice");
         seen.push(now);
     }
     for old in &seen[..5] {
-        assert_eq!(scene.stale(replace("a", *old, "x")).await, Which::Expect(0));
+        assert_eq!(
+            fixture.stale(replace("a", *old, "x")).await,
+            StaleItem::Expect(0)
+        );
         let reader = insert("b", "x").unchanged(key("a"), *old);
-        assert_eq!(scene.stale(reader).await, Which::Expect(1));
+        assert_eq!(fixture.stale(reader).await, StaleItem::Expect(1));
     }
 }
 
 /// Expectations look at what was there before the commit, never at its own writes.
 pub async fn expectations_do_not_see_the_commits_own_writes(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let read = Version(scene.commit(insert("a", "x")).await);
+    let fixture = Fixture::of(candidate).await;
+    let read = Version(fixture.commit(insert("a", "x")).await);
     let commit = Commit::new()
         .remove(key("a"), read)
         .insert(key("b"), Vec::new(), bytes("y"))
         .unchanged(key("a"), read)
         .absent(key("b"));
-    scene.commit(commit).await;
-    assert_eq!(scene.get("a").await, None);
-    assert!(scene.get("b").await.is_some());
+    fixture.commit(commit).await;
+    assert_eq!(fixture.get("a").await, None);
+    assert!(fixture.get("b").await.is_some());
 }

@@ -1,6 +1,6 @@
 //! Broken connections: what is not known is found out by asking again, never by guessing.
 
-use super::scene::{Scene, advance, bytes, insert, key, new_operation};
+use super::fixture::{Fixture, advance, bytes, insert, key, new_operation};
 use super::{Candidate, Cut};
 use crate::commit::{Commit, CommitError, Due, Next, Start};
 use crate::document::Version;
@@ -8,15 +8,15 @@ use crate::operation::OperationId;
 use crate::query::Cursor;
 
 /// A commit whose effect shows how often it happened.
-struct Counted {
+struct CountedCommit {
     commit: Commit,
     document: String,
     retried: OperationId,
 }
 
-impl Counted {
-    async fn prepare(scene: &Scene, n: usize) -> Self {
-        let retried = scene.start_ready().await;
+impl CountedCommit {
+    async fn prepare(fixture: &Fixture, n: usize) -> Self {
+        let retried = fixture.start_ready().await;
         let document = format!("document-{n}");
         let commit = insert(&document, "x")
             .start(new_operation(&document, Start::Waiting))
@@ -29,51 +29,55 @@ impl Counted {
     }
 
     /// How often it happened: all of it, or the store is broken.
-    async fn times(&self, scene: &Scene) -> u32 {
-        let times = scene.row(self.retried).await.attempt - 1;
-        let document = scene.get(&self.document).await;
+    async fn times(&self, fixture: &Fixture) -> u32 {
+        let times = fixture.row(self.retried).await.attempt - 1;
+        let document = fixture.get(&self.document).await;
         assert_eq!(u32::from(document.is_some()), times, "all or nothing");
-        let (changes, _) = scene.feed(&Cursor::default()).await;
+        let (changes, _) = fixture.feed(&Cursor::default()).await;
         let in_feed = changes.iter().any(|c| c.commit == self.commit.id());
         assert_eq!(u32::from(in_feed), times, "in the feed if it happened");
         times
     }
 }
 
-async fn repeat_until_known(scene: &Scene, commit: &Commit) -> Result<(), CommitError> {
-    let mut result = scene.store.commit(commit).await;
+async fn repeat_until_known(fixture: &Fixture, commit: &Commit) -> Result<(), CommitError> {
+    let mut result = fixture.store.commit(commit).await;
     let mut tries = 0;
     while let Err(CommitError::Unknown(_)) = result {
         tries += 1;
         assert!(tries < 10, "a whole connection, yet nothing is known");
-        result = scene.store.commit(commit).await;
+        result = fixture.store.commit(commit).await;
     }
     result
 }
 
 async fn cut_and_resolve(candidate: &dyn Candidate, cut: Cut) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     for n in 0..6 {
-        let counted = Counted::prepare(&scene, n).await;
+        let counted = CountedCommit::prepare(&fixture, n).await;
         candidate.cut(cut).await;
-        match scene.store.commit(&counted.commit).await {
+        match fixture.store.commit(&counted.commit).await {
             // A store may have asked again by itself.
-            Ok(()) => assert_eq!(counted.times(&scene).await, 1, "acknowledged"),
+            Ok(()) => assert_eq!(counted.times(&fixture).await, 1, "acknowledged"),
             Err(CommitError::NotWritten(_)) => {
-                assert_eq!(counted.times(&scene).await, 0, "not written is not written");
+                assert_eq!(
+                    counted.times(&fixture).await,
+                    0,
+                    "not written is not written"
+                );
                 assert_ne!(cut, Cut::AfterCommit, "it was made durable");
             }
             Err(CommitError::Unknown(_)) => {}
             Err(CommitError::Stale(which)) => panic!("nobody else writes, yet {which:?}"),
         }
-        let known = repeat_until_known(&scene, &counted.commit).await;
+        let known = repeat_until_known(&fixture, &counted.commit).await;
         known.expect("nobody else writes");
-        assert_eq!(counted.times(&scene).await, 1, "exactly once");
-        let again = repeat_until_known(&scene, &counted.commit).await;
+        assert_eq!(counted.times(&fixture).await, 1, "exactly once");
+        let again = repeat_until_known(&fixture, &counted.commit).await;
         again.expect("it was applied");
-        assert_eq!(counted.times(&scene).await, 1, "still once");
+        assert_eq!(counted.times(&fixture).await, 1, "still once");
     }
-    assert_eq!(scene.stats().await.accepted, 12);
+    assert_eq!(fixture.stats().await.accepted, 12);
 }
 
 /// Cut before COMMIT: nothing happened, and a repeat makes it happen once.
@@ -93,39 +97,39 @@ pub async fn a_commit_cut_after_is_applied_once_by_repeating(candidate: &dyn Can
 
 /// A commit of unknown fate that others overtook is either part of history or stale for ever.
 pub async fn an_overtaken_commit_is_never_applied_late(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    scene.commit(insert("a", "0")).await;
+    let fixture = Fixture::of(candidate).await;
+    fixture.commit(insert("a", "0")).await;
     let cuts = [Cut::BeforeCommit, Cut::DuringCommit, Cut::AfterCommit];
     for (round, cut) in cuts.into_iter().cycle().take(12).enumerate() {
         let replace = |read: Version, who: &str| {
             let body = bytes(&format!("{who} {round}"));
             Commit::new().replace(key("a"), read, Vec::new(), body)
         };
-        let lost = replace(scene.version("a").await, "lost");
+        let lost = replace(fixture.version("a").await, "lost");
         candidate.cut(cut).await;
-        drop(scene.store.commit(&lost).await);
-        let seen = scene.version("a").await;
+        drop(fixture.store.commit(&lost).await);
+        let seen = fixture.version("a").await;
         let happened = seen == Version(lost.id());
-        scene.commit(replace(seen, "later")).await;
-        match repeat_until_known(&scene, &lost).await {
+        fixture.commit(replace(seen, "later")).await;
+        match repeat_until_known(&fixture, &lost).await {
             Ok(()) => assert!(happened, "{cut:?}: it came after what overtook it"),
             Err(CommitError::Stale(_)) => assert!(!happened, "{cut:?}: it had happened"),
             Err(error) => panic!("{error:?}"),
         }
-        let body = scene.get("a").await.expect("a").body;
+        let body = fixture.get("a").await.expect("a").body;
         assert_eq!(body, format!("later {round}"));
     }
 }
 
 /// After a cut the store goes on: others' commits, and the same client's next.
 pub async fn a_cut_disturbs_nothing_else(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     for cut in [Cut::BeforeCommit, Cut::DuringCommit, Cut::AfterCommit] {
         candidate.cut(cut).await;
         let lost = insert(&format!("{cut:?}"), "x");
-        drop(scene.store.commit(&lost).await);
-        let id = scene.start_ready().await;
-        scene.commit(advance(id, Next::Same)).await;
-        scene.commit(insert(&format!("after {cut:?}"), "x")).await;
+        drop(fixture.store.commit(&lost).await);
+        let id = fixture.start_ready().await;
+        fixture.commit(advance(id, Next::Same)).await;
+        fixture.commit(insert(&format!("after {cut:?}"), "x")).await;
     }
 }

@@ -1,7 +1,7 @@
 //! The feed: every commit once, whole, in commit order, and nothing behind a cursor.
 
 use super::Candidate;
-use super::scene::{LASTING, Scene, advance, bytes, finish, insert, key, new_operation, only};
+use super::fixture::{Fixture, LASTING, advance, bytes, finish, insert, key, new_operation, only};
 use crate::commit::{Commit, CommitId, Due, Next, Start, WRITES_MAX, Write};
 use crate::document::Version;
 use crate::operation::{OperationId, Outcome};
@@ -17,19 +17,19 @@ fn commits(changes: &[Change]) -> Vec<CommitId> {
 
 /// Commits stand in the feed in the order in which they were acknowledged.
 pub async fn the_feed_is_in_commit_order(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let mut made = Vec::new();
     for n in 0..120 {
         // Ids out of order: what counts is the commit, not its name.
         let id = CommitId(uuid::Uuid::from_u128(u128::MAX - n * 7919 % 127));
         let commit = insert(&format!("{:03}", n * 31 % 120), "x").with_id(id);
-        made.push(scene.commit(commit).await);
+        made.push(fixture.commit(commit).await);
     }
-    let (changes, end) = scene.feed(&Cursor::default()).await;
+    let (changes, end) = fixture.feed(&Cursor::default()).await;
     assert_eq!(commits(&changes), made);
-    assert_eq!(scene.feed(&end).await, (Vec::new(), end.clone()));
-    let last = scene.commit(insert("last", "x")).await;
-    let (changes, later) = scene.feed(&end).await;
+    assert_eq!(fixture.feed(&end).await, (Vec::new(), end.clone()));
+    let last = fixture.commit(insert("last", "x")).await;
+    let (changes, later) = fixture.feed(&end).await;
     let change = Change {
         commit: last,
         subject: Subject::Put(key("last")),
@@ -40,18 +40,18 @@ pub async fn the_feed_is_in_commit_order(candidate: &dyn Candidate) {
 
 /// Whatever a commit changed is named: documents written and removed, operations.
 pub async fn the_feed_names_every_subject(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let read = Version(scene.commit(insert("old", "x")).await);
+    let fixture = Fixture::of(candidate).await;
+    let read = Version(fixture.commit(insert("old", "x")).await);
     let [started, moved, cancelled, woken, unpinned, resealed] =
         [(); 6].map(|()| new_operation("a", Start::Waiting));
     let ids = [&moved, &cancelled, &woken, &unpinned, &resealed].map(|new| new.id);
     let [moved_id, cancelled_id, woken_id, unpinned_id, resealed_id] = ids;
     for new in [moved, cancelled, woken, unpinned, resealed] {
-        scene.commit(Commit::new().start(new)).await;
+        fixture.commit(Commit::new().start(new)).await;
     }
-    let mut import = scene.operation(moved_id).await;
+    let mut import = fixture.operation(moved_id).await;
     import.row.id = OperationId::fresh();
-    let (start, imported) = (scene.feed(&Cursor::default()).await.1, import.row.id);
+    let (start, imported) = (fixture.feed(&Cursor::default()).await.1, import.row.id);
     let mut expected = vec![
         Subject::Put(key("new")),
         Subject::Removed(key("old")),
@@ -68,14 +68,14 @@ pub async fn the_feed_names_every_subject(candidate: &dyn Candidate) {
         .write(Write::Unpin(unpinned_id))
         .write(Write::Reseal {
             operation: resealed_id,
-            read: (scene.row(resealed_id).await.detail, bytes("")),
+            read: (fixture.row(resealed_id).await.detail, bytes("")),
             detail: bytes("d"),
             request: bytes("r"),
             progress: bytes("p"),
         })
         .write(Write::Import(Box::new(import)));
-    let id = scene.commit(commit).await;
-    let (changes, _) = scene.feed(&start).await;
+    let id = fixture.commit(commit).await;
+    let (changes, _) = fixture.feed(&start).await;
     assert_eq!(commits(&changes), [id]);
     for subject in &expected {
         let named = changes.iter().filter(|change| change.subject == *subject);
@@ -86,41 +86,41 @@ pub async fn the_feed_names_every_subject(candidate: &dyn Candidate) {
 
 /// What was not applied, or was applied before, is not in the feed; nor is what is no commit.
 pub async fn the_feed_has_nothing_but_applied_commits(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let first = insert("a", "x");
-    scene.commit(first.clone()).await;
-    let id = scene.start_ready().await;
-    let ended = scene.start_ready().await;
-    scene
+    fixture.commit(first.clone()).await;
+    let id = fixture.start_ready().await;
+    let ended = fixture.start_ready().await;
+    fixture
         .commit(finish(ended, Outcome::Failed).write(Write::Unpin(ended)))
         .await;
-    let (_, end) = scene.feed(&Cursor::default()).await;
-    scene.commit(first).await;
-    scene.stale(insert("a", "y")).await;
+    let (_, end) = fixture.feed(&Cursor::default()).await;
+    fixture.commit(first).await;
+    fixture.stale(insert("a", "y")).await;
     let mut over = Commit::new();
     for n in 0..=WRITES_MAX {
         over = over.insert(key(&format!("{n}")), Vec::new(), bytes("x"));
     }
-    scene.refused(over).await;
-    let worker = scene.worker(LASTING).await;
-    assert_eq!(scene.claim_ids(worker, 10).await, [id]);
+    fixture.refused(over).await;
+    let worker = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(worker, 10).await, [id]);
     let text = bytes("text");
-    scene.store.append_log(id, text).await.expect("a log");
-    scene.store.release(worker).await.expect("a release");
+    fixture.store.append_log(id, text).await.expect("a log");
+    fixture.store.release(worker).await.expect("a release");
     candidate.pass(Duration::from_secs(1)).await;
     let sweep = Sweep::Operations {
         lanes: Vec::new(),
         outcome: None,
-        finished_before: scene.now().await,
+        finished_before: fixture.now().await,
         limit: 10,
     };
-    assert_eq!(scene.store.sweep(&sweep).await.expect("a sweep"), 1);
-    assert_eq!(scene.feed(&end).await.0, []);
+    assert_eq!(fixture.store.sweep(&sweep).await.expect("a sweep"), 1);
+    assert_eq!(fixture.feed(&end).await.0, []);
 }
 
 /// However small the limit, an answer holds whole commits, and at least one.
 pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let sizes = [1, 100, 3, 1, 40, 100, 2, 7];
     let mut made = Vec::new();
     for (n, size) in sizes.into_iter().enumerate() {
@@ -128,13 +128,17 @@ pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
         for m in 0..size {
             commit = commit.insert(key(&format!("{n}-{m}")), Vec::new(), bytes("x"));
         }
-        made.push((scene.commit(commit).await, size));
+        made.push((fixture.commit(commit).await, size));
     }
     for limit in [1, 2, 30, 101, 1000] {
         let mut cursor = Cursor::default();
         let mut seen = Vec::new();
         loop {
-            let part = scene.store.changes(&cursor, limit).await.expect("changes");
+            let part = fixture
+                .store
+                .changes(&cursor, limit)
+                .await
+                .expect("changes");
             if part.changes.is_empty() {
                 break;
             }
@@ -152,15 +156,15 @@ pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
 
 /// A cursor can be kept and used again: what came after it is always the same.
 pub async fn a_cursor_can_be_used_again(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let mut cursors = Vec::new();
     for n in 0..10 {
-        scene.commit(insert(&format!("{n}"), "x")).await;
-        cursors.push(scene.feed(&Cursor::default()).await.1);
+        fixture.commit(insert(&format!("{n}"), "x")).await;
+        cursors.push(fixture.feed(&Cursor::default()).await.1);
     }
-    let (all, _) = scene.feed(&Cursor::default()).await;
+    let (all, _) = fixture.feed(&Cursor::default()).await;
     for (n, cursor) in cursors.iter().enumerate() {
-        assert_eq!(scene.feed(cursor).await.0, all[n + 1..]);
+        assert_eq!(fixture.feed(cursor).await.0, all[n + 1..]);
     }
     let mut sorted = cursors.clone();
     sorted.sort();
@@ -169,27 +173,27 @@ pub async fn a_cursor_can_be_used_again(candidate: &dyn Candidate) {
 
 /// A commit that is under way is not seen, and does not hold up others.
 pub async fn a_commit_under_way_is_invisible(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let new = new_operation("a", Start::Ready(Due::Now));
     let id = new.id;
     let stalled = candidate.stall(insert("a", "x").start(new)).await;
-    assert_eq!(scene.get("a").await, None);
-    assert_eq!(scene.store.operation(id).await.expect("a read"), None);
-    assert_eq!(scene.feed(&Cursor::default()).await.0, []);
-    let worker = scene.worker(LASTING).await;
-    assert_eq!(scene.claim(worker, 10).await, []);
+    assert_eq!(fixture.get("a").await, None);
+    assert_eq!(fixture.store.operation(id).await.expect("a read"), None);
+    assert_eq!(fixture.feed(&Cursor::default()).await.0, []);
+    let worker = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim(worker, 10).await, []);
     for n in 0..5 {
-        scene.commit(insert(&format!("other-{n}"), "x")).await;
+        fixture.commit(insert(&format!("other-{n}"), "x")).await;
     }
     stalled.finish().await.expect("the commit");
-    assert!(scene.get("a").await.is_some());
-    assert_eq!(scene.claim_ids(worker, 10).await, [id]);
-    assert_eq!(commits(&scene.feed(&Cursor::default()).await.0).len(), 6);
+    assert!(fixture.get("a").await.is_some());
+    assert_eq!(fixture.claim_ids(worker, 10).await, [id]);
+    assert_eq!(commits(&fixture.feed(&Cursor::default()).await.0).len(), 6);
 }
 
 /// Commits that begin early and end late come after every cursor handed out in between.
 pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let mut made = Vec::new();
     let mut seen = Vec::new();
     let mut cursor = Cursor::default();
@@ -198,18 +202,18 @@ pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
         let commit = insert(&format!("slow-{n}"), "x");
         made.push(commit.id());
         stalled.push(candidate.stall(commit).await);
-        made.push(scene.commit(insert(&format!("quick-{n}"), "x")).await);
-        let (changes, next) = scene.feed(&cursor).await;
+        made.push(fixture.commit(insert(&format!("quick-{n}"), "x")).await);
+        let (changes, next) = fixture.feed(&cursor).await;
         seen.extend(commits(&changes));
         cursor = next;
     }
     while let Some(commit) = stalled.pop() {
         commit.finish().await.expect("the commit");
-        let (changes, next) = scene.feed(&cursor).await;
+        let (changes, next) = fixture.feed(&cursor).await;
         seen.extend(commits(&changes));
         cursor = next;
     }
-    let (all, _) = scene.feed(&Cursor::default()).await;
+    let (all, _) = fixture.feed(&Cursor::default()).await;
     assert_eq!(commits(&all), seen, "as a late reader sees it");
     seen.sort();
     made.sort();
@@ -218,22 +222,22 @@ pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
 
 /// What was trimmed is said to be missing, to those who have not seen it and to nobody else.
 pub async fn a_trimmed_feed_says_so(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let mut cursors = Vec::new();
     for n in 0..10 {
-        scene.commit(insert(&format!("{n}"), "x")).await;
-        cursors.push(scene.feed(&Cursor::default()).await.1);
+        fixture.commit(insert(&format!("{n}"), "x")).await;
+        cursors.push(fixture.feed(&Cursor::default()).await.1);
     }
     candidate.pass(Duration::from_secs(1)).await;
-    let before = scene.now().await;
+    let before = fixture.now().await;
     candidate.pass(Duration::from_secs(1)).await;
-    let young = scene.commit(insert("young", "x")).await;
+    let young = fixture.commit(insert("young", "x")).await;
     let trim = async |limit| {
         let sweep = Sweep::Feed { before, limit };
-        scene.store.sweep(&sweep).await.expect("a sweep")
+        fixture.store.sweep(&sweep).await.expect("a sweep")
     };
     let gap = async |cursor: &Cursor| {
-        let part = scene.store.changes(cursor, 100).await;
+        let part = fixture.store.changes(cursor, 100).await;
         part.expect("changes").gap
     };
     assert_eq!(trim(3).await, 3);
@@ -244,35 +248,35 @@ pub async fn a_trimmed_feed_says_so(candidate: &dyn Candidate) {
     assert_eq!(trim(100).await, 0);
     assert!(gap(&cursors[8]).await);
     assert!(!gap(&cursors[9]).await);
-    assert_eq!(commits(&scene.feed(&cursors[9]).await.0), [young]);
+    assert_eq!(commits(&fixture.feed(&cursors[9]).await.0), [young]);
 
-    let mut part = scene
+    let mut part = fixture
         .store
         .changes(&Cursor::default(), 100)
         .await
         .expect("changes");
-    let newest = scene.commit(insert("newest", "x")).await;
-    part.changes.extend(scene.feed(&part.next).await.0);
+    let newest = fixture.commit(insert("newest", "x")).await;
+    part.changes.extend(fixture.feed(&part.next).await.0);
     assert_eq!(commits(&part.changes).last(), Some(&newest));
-    assert!(scene.get("0").await.is_some(), "documents stay");
+    assert!(fixture.get("0").await.is_some(), "documents stay");
 }
 
 /// A commit is remembered for as long as the feed reaches back to it.
 pub async fn a_commit_is_remembered_while_the_feed_has_it(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    scene.commit(insert("before", "x")).await;
+    let fixture = Fixture::of(candidate).await;
+    fixture.commit(insert("before", "x")).await;
     candidate.pass(Duration::from_secs(1)).await;
-    let between = scene.now().await;
+    let between = fixture.now().await;
     candidate.pass(Duration::from_secs(1)).await;
-    let id = scene.start_ready().await;
+    let id = fixture.start_ready().await;
     let commit = advance(id, Next::Retry(Due::Now));
-    scene.commit(commit.clone()).await;
+    fixture.commit(commit.clone()).await;
     let sweep = Sweep::Feed {
         before: between,
         limit: 100,
     };
-    assert_eq!(scene.store.sweep(&sweep).await.expect("a sweep"), 1);
-    scene.commit(commit).await;
-    assert_eq!(scene.row(id).await.attempt, 2, "applied once");
-    scene.commit(only(Write::Cancel(id))).await;
+    assert_eq!(fixture.store.sweep(&sweep).await.expect("a sweep"), 1);
+    fixture.commit(commit).await;
+    assert_eq!(fixture.row(id).await.attempt, 2, "applied once");
+    fixture.commit(only(Write::Cancel(id))).await;
 }

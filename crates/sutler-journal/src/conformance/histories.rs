@@ -1,9 +1,11 @@
 //! Long random histories: after every step the store is where a tiny model says it is.
 
 use super::Candidate;
-use super::history_model::{Entry, Known, Lease, Model};
-use super::scene::{AFTER_BRIEF, BRIEF, Dice, NEVER, Scene, WORK, advance, new_operation, only};
-use crate::commit::{Commit, CommitError, Due, Next, Start, Which, Write};
+use super::fixture::{
+    AFTER_BRIEF, BRIEF, Fixture, NEVER, SeededRng, WORK, advance, new_operation, only,
+};
+use super::history_model::{Lease, ModelEntry, ModelOperation, ModelStore};
+use crate::commit::{Commit, CommitError, Due, Next, StaleItem, Start, Write};
 use crate::operation::{Fence, OperationId, Outcome, State, WorkerId};
 use crate::query::{OperationFilter, OperationList, Sweep};
 use crate::store::LeaseError;
@@ -16,10 +18,10 @@ const STEPS: usize = 250;
 /// Whatever is done in whatever order: states, fences, attempts, takeovers and counts are as the
 /// contract says, and accepted = live + terminal + cleaned.
 pub async fn any_history_is_as_the_contract_says(candidate: &dyn Candidate) {
-    let mut model = Model::default();
+    let mut model = ModelStore::default();
     let mut history = History {
-        scene: Scene::of(candidate).await,
-        dice: Dice::new(2026),
+        fixture: Fixture::of(candidate).await,
+        rng: SeededRng::new(2026),
     };
     for _ in 0..ROUNDS {
         for step in 0..STEPS {
@@ -38,13 +40,13 @@ pub async fn any_history_is_as_the_contract_says(candidate: &dyn Candidate) {
 }
 
 struct History {
-    scene: Scene,
-    dice: Dice,
+    fixture: Fixture,
+    rng: SeededRng,
 }
 
 impl History {
-    async fn step(&mut self, model: &mut Model) {
-        match self.dice.roll(17) {
+    async fn step(&mut self, model: &mut ModelStore) {
+        match self.rng.roll(17) {
             0..=2 => self.start(model).await,
             3..=5 => self.claim(model).await,
             6..=9 => self.advance(model).await,
@@ -56,8 +58,8 @@ impl History {
         }
     }
 
-    async fn compare(&self, commit: Commit, expected: Result<(), Which>) {
-        let found = match self.scene.store.commit(&commit).await {
+    async fn compare(&self, commit: Commit, expected: Result<(), StaleItem>) {
+        let found = match self.fixture.store.commit(&commit).await {
             Ok(()) => Ok(()),
             Err(CommitError::Stale(which)) => Err(which),
             Err(error) => panic!("{error:?}: {commit:?}"),
@@ -66,51 +68,51 @@ impl History {
     }
 
     /// Mostly a live worker, if there is one.
-    fn worker(&mut self, model: &Model) -> WorkerId {
+    fn worker(&mut self, model: &ModelStore) -> WorkerId {
         let live = model
             .workers
             .iter()
             .filter(|(_, lease)| *lease == Lease::Live);
         let live: Vec<(WorkerId, Lease)> = live.copied().collect();
-        let from = if live.is_empty() || self.dice.roll(6) == 0 {
+        let from = if live.is_empty() || self.rng.roll(6) == 0 {
             &model.workers
         } else {
             &live
         };
-        match self.dice.pick(from) {
+        match self.rng.pick(from) {
             Some((worker, _)) => *worker,
             None => WorkerId::fresh(),
         }
     }
 
     /// Mostly an operation in this state, if there is one.
-    fn operation(&mut self, model: &Model, wanted: fn(State) -> bool) -> (OperationId, Fence) {
+    fn operation(&mut self, model: &ModelStore, wanted: fn(State) -> bool) -> (OperationId, Fence) {
         let fitting = model
             .entries
             .iter()
             .filter(|entry| wanted(entry.known.state));
-        let fitting: Vec<Entry> = fitting.cloned().collect();
-        let from = if fitting.is_empty() || self.dice.roll(4) == 0 {
+        let fitting: Vec<ModelEntry> = fitting.cloned().collect();
+        let from = if fitting.is_empty() || self.rng.roll(4) == 0 {
             &model.entries
         } else {
             &fitting
         };
-        match self.dice.pick(from) {
+        match self.rng.pick(from) {
             Some(entry) => (entry.known.id, entry.known.fence),
             None => (OperationId::fresh(), Fence(1)),
         }
     }
 
     fn due(&mut self) -> Due {
-        if self.dice.roll(4) == 0 {
+        if self.rng.roll(4) == 0 {
             Due::In(NEVER)
         } else {
             Due::Now
         }
     }
 
-    async fn start(&mut self, model: &mut Model) {
-        let start = match self.dice.roll(4) {
+    async fn start(&mut self, model: &mut ModelStore) {
+        let start = match self.rng.roll(4) {
             0 => Start::Waiting,
             1 => Start::Claimed(self.worker(model)),
             _ => Start::Ready(self.due()),
@@ -120,10 +122,10 @@ impl History {
         self.compare(Commit::new().start(new), expected).await;
     }
 
-    async fn claim(&mut self, model: &mut Model) {
+    async fn claim(&mut self, model: &mut ModelStore) {
         let worker = self.worker(model);
-        let limit = self.dice.roll(4);
-        let claimed = self.scene.store.claim(worker, &[(WORK, limit)]).await;
+        let limit = self.rng.roll(4);
+        let claimed = self.fixture.store.claim(worker, &[(WORK, limit)]).await;
         if !model.lives(worker) {
             assert!(matches!(claimed, Err(LeaseError::Lost)), "{claimed:?}");
             return;
@@ -136,19 +138,19 @@ impl History {
             assert!(claimable.contains(&id), "not claimable: {operation:?}");
             model.claim(worker, id);
             let known = model.entry(id).map(|entry| entry.known.clone());
-            assert_eq!(Some(Known::of(&operation.row)), known);
+            assert_eq!(Some(ModelOperation::of(&operation.row)), known);
         }
     }
 
-    async fn advance(&mut self, model: &mut Model) {
+    async fn advance(&mut self, model: &mut ModelStore) {
         let (id, fence) = self.operation(model, |state| state == State::Running);
-        let fence = match self.dice.roll(8) {
+        let fence = match self.rng.roll(8) {
             0 => None,
             1 => Some(Fence(fence.0 + 1)),
             2 => Some(Fence(fence.0.saturating_sub(1))),
             _ => Some(fence),
         };
-        let next = match self.dice.roll(6) {
+        let next = match self.rng.roll(6) {
             0 | 1 => Next::Same,
             2 => Next::Ready(self.due()),
             3 => Next::Retry(self.due()),
@@ -163,8 +165,8 @@ impl History {
         self.compare(commit, expected).await;
     }
 
-    async fn touch(&mut self, model: &mut Model) {
-        let kind = self.dice.roll(6);
+    async fn touch(&mut self, model: &mut ModelStore) {
+        let kind = self.rng.roll(6);
         let wanted: fn(State) -> bool = match kind {
             0 => |state| state == State::Running,
             1 | 2 => |state| matches!(state, State::Waiting | State::Ready),
@@ -188,33 +190,33 @@ impl History {
         self.compare(only(write), Ok(())).await;
     }
 
-    async fn release(&mut self, model: &mut Model) {
+    async fn release(&mut self, model: &mut ModelStore) {
         let worker = self.worker(model);
         model.release(worker);
-        let released = self.scene.store.release(worker).await;
+        let released = self.fixture.store.release(worker).await;
         released.expect("a release");
     }
 
-    async fn hire(&mut self, model: &mut Model) {
-        let worker = self.scene.worker(BRIEF).await;
+    async fn hire(&mut self, model: &mut ModelStore) {
+        let worker = self.fixture.worker(BRIEF).await;
         model.workers.push((worker, Lease::Live));
     }
 
     /// A worker whose lease ran out stays lost.
-    async fn burnt(&mut self, model: &mut Model) {
+    async fn burnt(&mut self, model: &mut ModelStore) {
         let worker = self.worker(model);
         if model.workers.contains(&(worker, Lease::Expired)) {
-            self.scene.must_be_lost(worker).await;
+            self.fixture.must_be_lost(worker).await;
         }
     }
 
     /// Keeps every live lease alive, and hears of cancellations.
-    async fn renew_all(&mut self, model: &mut Model) {
+    async fn renew_all(&mut self, model: &mut ModelStore) {
         for (worker, lease) in &model.workers {
             if *lease != Lease::Live {
                 continue;
             }
-            let renewal = self.scene.store.renew(*worker, BRIEF).await;
+            let renewal = self.fixture.store.renew(*worker, BRIEF).await;
             let mut cancelled = renewal.expect("a live lease").cancelled;
             let mut expected = model.cancelled(*worker);
             cancelled.sort();
@@ -223,33 +225,34 @@ impl History {
         }
     }
 
-    async fn sweep(&mut self, model: &mut Model) {
-        let limit = self.dice.roll(9);
+    async fn sweep(&mut self, model: &mut ModelStore) {
+        let limit = self.rng.roll(9);
         let sweep = Sweep::Operations {
             lanes: Vec::new(),
             outcome: None,
-            finished_before: self.scene.now().await.plus(Duration::from_secs(1)),
+            finished_before: self.fixture.now().await.plus(Duration::from_secs(1)),
             limit,
         };
-        let swept = self.scene.store.sweep(&sweep).await.expect("a sweep");
+        let swept = self.fixture.store.sweep(&sweep).await.expect("a sweep");
         assert_eq!(swept, model.sweepable().min(limit) as u64);
         let cleaned = model.cleaned + swept;
-        model.swept(&self.scene.operations(OperationFilter::All).await);
+        model.swept(&self.fixture.operations(OperationFilter::All).await);
         assert_eq!(model.cleaned, cleaned, "as many as it said");
     }
 
-    async fn check(&self, model: &Model) {
+    async fn check(&self, model: &ModelStore) {
         let list = OperationList {
             filter: OperationFilter::All,
             before: None,
             limit: 10_000,
         };
-        let rows = self.scene.store.operations(&list).await.expect("a list");
-        let mut expected: Vec<Known> = model.entries.iter().map(|e| e.known.clone()).collect();
+        let rows = self.fixture.store.operations(&list).await.expect("a list");
+        let mut expected: Vec<ModelOperation> =
+            model.entries.iter().map(|e| e.known.clone()).collect();
         expected.sort_by_key(|known| std::cmp::Reverse(known.id));
-        let found: Vec<Known> = rows.iter().map(Known::of).collect();
+        let found: Vec<ModelOperation> = rows.iter().map(ModelOperation::of).collect();
         assert_eq!(found, expected);
-        let stats = self.scene.stats().await;
+        let stats = self.fixture.stats().await;
         assert_eq!(stats.accepted, model.accepted);
         assert_eq!(stats.cleaned, model.cleaned);
     }

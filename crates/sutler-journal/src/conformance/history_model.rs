@@ -3,12 +3,12 @@
 //! Lists and loops, no indexes. Time is only "all leases have run out" and "due never", so the
 //! model needs no clock. Not here: which steps are taken.
 
-use crate::commit::{Due, Next, Start, Which};
+use crate::commit::{Due, Next, StaleItem, Start};
 use crate::operation::{Fence, OperationId, OperationRow, State, WorkerId};
 
 /// What the model knows of an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Known {
+pub(super) struct ModelOperation {
     pub(super) id: OperationId,
     pub(super) state: State,
     pub(super) fence: Fence,
@@ -18,7 +18,7 @@ pub(super) struct Known {
     pub(super) pinned: bool,
 }
 
-impl Known {
+impl ModelOperation {
     /// The part of a row that the model predicts.
     pub(super) fn of(row: &OperationRow) -> Self {
         Self {
@@ -35,8 +35,8 @@ impl Known {
 
 /// An operation and what only the store sees of it.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) known: Known,
+pub(super) struct ModelEntry {
+    pub(super) known: ModelOperation,
     /// Due at once, as opposed to never.
     pub(super) due: bool,
     pub(super) worker: Option<WorkerId>,
@@ -52,33 +52,33 @@ pub(super) enum Lease {
 
 /// A store, as simple as can be.
 #[derive(Default)]
-pub(super) struct Model {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct ModelStore {
+    pub(super) entries: Vec<ModelEntry>,
     pub(super) workers: Vec<(WorkerId, Lease)>,
     pub(super) accepted: u64,
     pub(super) cleaned: u64,
 }
 
-impl Model {
+impl ModelStore {
     pub(super) fn lives(&self, worker: WorkerId) -> bool {
         self.workers.contains(&(worker, Lease::Live))
     }
 
-    pub(super) fn entry(&mut self, id: OperationId) -> Option<&mut Entry> {
+    pub(super) fn entry(&mut self, id: OperationId) -> Option<&mut ModelEntry> {
         self.entries.iter_mut().find(|entry| entry.known.id == id)
     }
 
-    pub(super) fn start(&mut self, id: OperationId, start: Start) -> Result<(), Which> {
+    pub(super) fn start(&mut self, id: OperationId, start: Start) -> Result<(), StaleItem> {
         let (state, fence, due, worker) = match start {
             Start::Waiting => (State::Waiting, 0, true, None),
             Start::Ready(due) => (State::Ready, 0, due == Due::Now, None),
             Start::Claimed(worker) => (State::Running, 1, true, Some(worker)),
         };
         if worker.is_some_and(|worker| !self.lives(worker)) {
-            return Err(Which::Write(0));
+            return Err(StaleItem::Write(0));
         }
         self.accepted += 1;
-        let known = Known {
+        let known = ModelOperation {
             id,
             state,
             fence: Fence(fence),
@@ -87,7 +87,7 @@ impl Model {
             cancel: false,
             pinned: true,
         };
-        self.entries.push(Entry { known, due, worker });
+        self.entries.push(ModelEntry { known, due, worker });
         Ok(())
     }
 
@@ -96,7 +96,7 @@ impl Model {
         id: OperationId,
         fence: Option<Fence>,
         next: Next,
-    ) -> Result<(), Which> {
+    ) -> Result<(), StaleItem> {
         let live: Vec<WorkerId> = self
             .workers
             .iter()
@@ -105,18 +105,18 @@ impl Model {
             .collect();
         let Some(entry) = self.entry(id) else {
             return Err(if fence.is_some() {
-                Which::Expect(0)
+                StaleItem::Expect(0)
             } else {
-                Which::Write(0)
+                StaleItem::Write(0)
             });
         };
         let held = entry.worker.is_some_and(|worker| live.contains(&worker));
         if fence.is_some_and(|fence| !held || entry.known.fence != fence) {
-            return Err(Which::Expect(0));
+            return Err(StaleItem::Expect(0));
         }
         let known = &mut entry.known;
         match known.state {
-            State::Done(_) => return Err(Which::Write(0)),
+            State::Done(_) => return Err(StaleItem::Write(0)),
             State::Waiting | State::Ready | State::Running => {}
         }
         match next {
@@ -228,7 +228,7 @@ impl Model {
     }
 }
 
-fn may_go(entry: &Entry) -> bool {
+fn may_go(entry: &ModelEntry) -> bool {
     match entry.known.state {
         State::Done(_) => !entry.known.pinned,
         State::Waiting | State::Ready | State::Running => false,

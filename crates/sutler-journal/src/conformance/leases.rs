@@ -1,69 +1,73 @@
 //! Leases: one per worker, covering all it runs, by the store's clock.
 
 use super::Candidate;
-use super::scene::{
-    AFTER_BRIEF, BRIEF, LASTING, Scene, WORK, advance, finish, new_operation, only,
+use super::fixture::{
+    AFTER_BRIEF, BRIEF, Fixture, LASTING, WORK, advance, finish, new_operation, only,
 };
-use crate::commit::{Commit, Due, Next, Start, Which, Write};
+use crate::commit::{Commit, Due, Next, StaleItem, Start, Write};
 use crate::operation::{Fence, Outcome, State, WorkerId};
 use crate::store::LeaseError;
 use std::time::Duration;
 
 /// A lease that is renewed in time goes on, and so do its claims.
 pub async fn a_renewed_lease_goes_on(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (worker, id, fence) = scene.running(BRIEF).await;
-    let other = scene.worker(LASTING).await;
-    scene.store.renew(worker, LASTING).await.expect("in time");
+    let fixture = Fixture::of(candidate).await;
+    let (worker, id, fence) = fixture.running(BRIEF).await;
+    let other = fixture.worker(LASTING).await;
+    fixture.store.renew(worker, LASTING).await.expect("in time");
     candidate.pass(AFTER_BRIEF).await;
-    assert_eq!(scene.claim(other, 10).await, [], "it is still held");
-    scene
+    assert_eq!(fixture.claim(other, 10).await, [], "it is still held");
+    fixture
         .commit(advance(id, Next::Same).fenced(id, fence))
         .await;
-    scene.store.renew(worker, LASTING).await.expect("in time");
+    fixture.store.renew(worker, LASTING).await.expect("in time");
 }
 
 /// A worker that comes back after its lease ran out learns so, though nobody took its work; and
 /// its name is burnt.
 pub async fn a_paused_workers_renewal_is_lost(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (worker, id, _) = scene.running(BRIEF).await;
-    let idle = scene.worker(BRIEF).await;
+    let fixture = Fixture::of(candidate).await;
+    let (worker, id, _) = fixture.running(BRIEF).await;
+    let idle = fixture.worker(BRIEF).await;
     candidate.pass(AFTER_BRIEF).await;
     for _ in 0..2 {
-        scene.must_be_lost(worker).await;
-        scene.must_be_lost(idle).await;
+        fixture.must_be_lost(worker).await;
+        fixture.must_be_lost(idle).await;
     }
-    assert_eq!(scene.state(id).await, State::Running, "nobody took it yet");
-    let reborn = scene.worker(LASTING).await;
-    assert_eq!(scene.claim_ids(reborn, 10).await, [id]);
-    scene.must_be_lost(worker).await;
+    assert_eq!(
+        fixture.state(id).await,
+        State::Running,
+        "nobody took it yet"
+    );
+    let reborn = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(reborn, 10).await, [id]);
+    fixture.must_be_lost(worker).await;
 }
 
 /// One worker's renewal prolongs nobody else's lease.
 pub async fn a_renewal_is_for_one_worker(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (dead, theirs, _) = scene.running(BRIEF).await;
-    let (alive, _, _) = scene.running(BRIEF).await;
-    scene.store.renew(alive, LASTING).await.expect("a lease");
+    let fixture = Fixture::of(candidate).await;
+    let (dead, theirs, _) = fixture.running(BRIEF).await;
+    let (alive, _, _) = fixture.running(BRIEF).await;
+    fixture.store.renew(alive, LASTING).await.expect("a lease");
     candidate.pass(AFTER_BRIEF).await;
-    scene.must_be_lost(dead).await;
-    assert_eq!(scene.claim_ids(alive, 10).await, [theirs]);
+    fixture.must_be_lost(dead).await;
+    assert_eq!(fixture.claim_ids(alive, 10).await, [theirs]);
 }
 
 /// What a dead worker ran goes to the next: another fence, one more takeover, the same attempt.
 pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (_, id, fence) = scene.running(BRIEF).await;
+    let fixture = Fixture::of(candidate).await;
+    let (_, id, fence) = fixture.running(BRIEF).await;
     let memo = Commit::new().advance(id, Next::Same, None, Some("memo".into()));
-    scene.commit(memo.fenced(id, fence)).await;
-    let mut expected = scene.operation(id).await;
+    fixture.commit(memo.fenced(id, fence)).await;
+    let mut expected = fixture.operation(id).await;
     for round in 1..=3 {
-        let next = scene.worker(BRIEF).await;
-        assert_eq!(scene.claim(next, 10).await, [], "not while it is held");
+        let next = fixture.worker(BRIEF).await;
+        assert_eq!(fixture.claim(next, 10).await, [], "not while it is held");
         candidate.pass(AFTER_BRIEF).await;
-        let heir = scene.worker(BRIEF).await;
-        let claimed = scene.claim(heir, 10).await;
+        let heir = fixture.worker(BRIEF).await;
+        let claimed = fixture.claim(heir, 10).await;
         expected.row.fence = Fence(fence.0 + round);
         expected.row.takeovers += 1;
         assert_eq!(claimed, [expected.clone()]);
@@ -73,18 +77,18 @@ pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
 
 /// Takeovers are counted from the last progress; a retry is none.
 pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let names = ["same", "ready", "retry"];
     let mut running = Vec::new();
     for lane in names {
-        let worker = scene.worker(BRIEF).await;
+        let worker = fixture.worker(BRIEF).await;
         let new = new_operation(lane, Start::Claimed(worker));
         running.push(new.id);
-        scene.commit(Commit::new().start(new)).await;
+        fixture.commit(Commit::new().start(new)).await;
     }
     candidate.pass(AFTER_BRIEF).await;
-    let heir = scene.worker(LASTING).await;
-    for operation in scene.claim(heir, 10).await {
+    let heir = fixture.worker(LASTING).await;
+    for operation in fixture.claim(heir, 10).await {
         assert_eq!(operation.row.takeovers, 1);
     }
     for (id, next, left) in [
@@ -92,103 +96,111 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
         (running[1], Next::Ready(Due::Now), 0),
         (running[2], Next::Retry(Due::Now), 1),
     ] {
-        scene.commit(advance(id, next)).await;
-        assert_eq!(scene.row(id).await.takeovers, left, "{next:?}");
+        fixture.commit(advance(id, next)).await;
+        assert_eq!(fixture.row(id).await.takeovers, left, "{next:?}");
     }
 }
 
 /// A takeover keeps its place: what was due before others is handed out before them.
 pub async fn taken_over_work_is_limited_and_ordered_like_any_other(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(BRIEF).await;
-    let old = scene.start(Start::Claimed(worker)).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(BRIEF).await;
+    let old = fixture.start(Start::Claimed(worker)).await;
     candidate.pass(AFTER_BRIEF).await;
-    let new = scene.start_ready().await;
-    let heir = scene.worker(LASTING).await;
-    assert_eq!(scene.claim_ids(heir, 0).await, []);
-    assert_eq!(scene.claim_ids(heir, 1).await, [old]);
-    assert_eq!(scene.claim_ids(heir, 1).await, [new]);
+    let new = fixture.start_ready().await;
+    let heir = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(heir, 0).await, []);
+    assert_eq!(fixture.claim_ids(heir, 1).await, [old]);
+    assert_eq!(fixture.claim_ids(heir, 1).await, [new]);
 }
 
 /// A released worker's operations are ready at once, and were not taken over.
 pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
-    let first = scene.start(Start::Claimed(worker)).await;
-    let second = scene.start_ready().await;
-    assert_eq!(scene.claim_ids(worker, 10).await, [second]);
-    let ended = scene.start(Start::Claimed(worker)).await;
-    scene.commit(finish(ended, Outcome::Succeeded)).await;
-    let (_, others, _) = scene.running(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
+    let first = fixture.start(Start::Claimed(worker)).await;
+    let second = fixture.start_ready().await;
+    assert_eq!(fixture.claim_ids(worker, 10).await, [second]);
+    let ended = fixture.start(Start::Claimed(worker)).await;
+    fixture.commit(finish(ended, Outcome::Succeeded)).await;
+    let (_, others, _) = fixture.running(LASTING).await;
 
-    scene.store.release(worker).await.expect("a release");
+    fixture.store.release(worker).await.expect("a release");
     for id in [first, second] {
-        let row = scene.row(id).await;
+        let row = fixture.row(id).await;
         assert_eq!((row.state, row.fence), (State::Ready, Fence(1)));
         assert_eq!((row.takeovers, row.attempt), (0, 1));
     }
-    assert_eq!(scene.state(ended).await, State::Done(Outcome::Succeeded));
-    assert_eq!(scene.state(others).await, State::Running);
+    assert_eq!(fixture.state(ended).await, State::Done(Outcome::Succeeded));
+    assert_eq!(fixture.state(others).await, State::Running);
 
     let late = advance(first, Next::Same).fenced(first, Fence(1));
-    assert_eq!(scene.stale(late).await, Which::Expect(0));
-    let claim = scene.store.claim(worker, &[(WORK, 10)]).await;
+    assert_eq!(fixture.stale(late).await, StaleItem::Expect(0));
+    let claim = fixture.store.claim(worker, &[(WORK, 10)]).await;
     assert!(matches!(claim, Err(LeaseError::Lost)), "{claim:?}");
 
-    let heir = scene.worker(LASTING).await;
-    let claimed = scene.claim(heir, 10).await;
+    let heir = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(heir, 10).await;
     assert_eq!(claimed.len(), 2);
     for operation in claimed {
         assert_eq!(operation.row.fence, Fence(2));
         assert_eq!(operation.row.takeovers, 0, "nobody died");
     }
-    scene.store.release(worker).await.expect("a second release");
+    fixture
+        .store
+        .release(worker)
+        .await
+        .expect("a second release");
     let stranger = WorkerId::fresh();
-    scene.store.release(stranger).await.expect("nothing to do");
-    assert_eq!(scene.state(first).await, State::Running, "the heir's");
+    fixture
+        .store
+        .release(stranger)
+        .await
+        .expect("nothing to do");
+    assert_eq!(fixture.state(first).await, State::Running, "the heir's");
 }
 
 /// A renewal names the worker's running operations that somebody wants to stop, and no others.
 pub async fn a_renewal_tells_of_cancellations(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (worker, mine, fence) = scene.running(LASTING).await;
-    let spared = scene.start(Start::Claimed(worker)).await;
-    let (other, theirs, _) = scene.running(LASTING).await;
-    let ready = scene.start_ready().await;
+    let fixture = Fixture::of(candidate).await;
+    let (worker, mine, fence) = fixture.running(LASTING).await;
+    let spared = fixture.start(Start::Claimed(worker)).await;
+    let (other, theirs, _) = fixture.running(LASTING).await;
+    let ready = fixture.start_ready().await;
     let renew = async |worker| {
-        let renewal = scene.store.renew(worker, LASTING).await;
+        let renewal = fixture.store.renew(worker, LASTING).await;
         renewal.expect("a lease").cancelled
     };
     assert_eq!(renew(worker).await, []);
     let cancel = only(Write::Cancel(mine))
         .write(Write::Cancel(theirs))
         .write(Write::Cancel(ready));
-    scene.commit(cancel).await;
+    fixture.commit(cancel).await;
     assert_eq!(renew(worker).await, [mine]);
     assert_eq!(renew(worker).await, [mine], "until it is dealt with");
-    let renewal = scene.store.renew(worker, LASTING).await;
+    let renewal = fixture.store.renew(worker, LASTING).await;
     let mut held = renewal.expect("a lease").held;
     held.sort();
     let mut expected = vec![mine, spared];
     expected.sort();
     assert_eq!(held, expected, "all of this worker's, and no others");
     assert_eq!(renew(other).await, [theirs]);
-    assert!(!scene.row(spared).await.cancel);
+    assert!(!fixture.row(spared).await.cancel);
     let done = finish(mine, Outcome::Cancelled).fenced(mine, fence);
-    scene.commit(done).await;
+    fixture.commit(done).await;
     assert_eq!(renew(worker).await, []);
 }
 
 /// Renewing with another time sets the lease to it: it runs out that much from now.
 pub async fn a_renewal_sets_the_end_of_the_lease(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (worker, id, fence) = scene.running(LASTING).await;
-    scene.store.renew(worker, BRIEF).await.expect("a lease");
+    let fixture = Fixture::of(candidate).await;
+    let (worker, id, fence) = fixture.running(LASTING).await;
+    fixture.store.renew(worker, BRIEF).await.expect("a lease");
     candidate.pass(AFTER_BRIEF).await;
-    scene.must_be_lost(worker).await;
+    fixture.must_be_lost(worker).await;
     let late = advance(id, Next::Same).fenced(id, fence);
-    assert_eq!(scene.stale(late).await, Which::Expect(0));
+    assert_eq!(fixture.stale(late).await, StaleItem::Expect(0));
     candidate.pass(Duration::from_secs(1)).await;
-    let heir = scene.worker(LASTING).await;
-    assert_eq!(scene.claim_ids(heir, 1).await, [id]);
+    let heir = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(heir, 1).await, [id]);
 }

@@ -1,7 +1,7 @@
 //! Limits: the same in every store, and nothing is written by what goes over them.
 
 use super::Candidate;
-use super::scene::{Scene, advance, bytes, insert, key, new_operation, only};
+use super::fixture::{Fixture, advance, bytes, insert, key, new_operation, only};
 use crate::commit::{BYTES_MAX, Commit, Due, Next, Start, WRITES_MAX, Write};
 use crate::document::{TERMS_MAX, Term};
 use crate::operation::Outcome;
@@ -17,52 +17,52 @@ fn many(count: usize) -> Commit {
 
 /// A hundred writes are one commit.
 pub async fn a_hundred_writes_are_taken(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    scene.commit(many(WRITES_MAX)).await;
-    assert!(scene.get("000").await.is_some());
-    assert!(scene.get("099").await.is_some());
+    let fixture = Fixture::of(candidate).await;
+    fixture.commit(many(WRITES_MAX)).await;
+    assert!(fixture.get("000").await.is_some());
+    assert!(fixture.get("099").await.is_some());
 }
 
 /// A hundred and one are none.
 pub async fn more_writes_are_refused(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let before = scene.snapshot().await;
-    scene.refused(many(WRITES_MAX + 1)).await;
-    assert_eq!(scene.snapshot().await, before);
+    let fixture = Fixture::of(candidate).await;
+    let before = fixture.snapshot().await;
+    fixture.refused(many(WRITES_MAX + 1)).await;
+    assert_eq!(fixture.snapshot().await, before);
 }
 
 /// Nearly a megabyte is taken and comes back; more is not, in one piece or in many.
 pub async fn a_megabyte_is_the_most(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let insert_bytes = |commit: Commit, id: &str, size: usize| {
         let body = Bytes::from(vec![7; size]);
         commit.insert(key(id), Vec::new(), body)
     };
     let large = BYTES_MAX - 1000;
-    scene
+    fixture
         .commit(insert_bytes(Commit::new(), "large", large))
         .await;
-    let read = scene.get("large").await.expect("the document");
+    let read = fixture.get("large").await.expect("the document");
     assert!(read.body.len() == large && read.body.iter().all(|byte| *byte == 7));
 
-    let before = scene.snapshot().await;
-    scene
+    let before = fixture.snapshot().await;
+    fixture
         .refused(insert_bytes(Commit::new(), "larger", BYTES_MAX + 1))
         .await;
     let mut pieces = Commit::new();
     for n in 0..20 {
         pieces = insert_bytes(pieces, &format!("{n}"), BYTES_MAX / 20);
     }
-    scene.refused(pieces).await;
+    fixture.refused(pieces).await;
     let mut new = new_operation("a", Start::Ready(Due::Now));
     new.request = Bytes::from(vec![7; BYTES_MAX]);
-    scene.refused(insert("a", "x").start(new)).await;
-    assert_eq!(scene.snapshot().await, before);
+    fixture.refused(insert("a", "x").start(new)).await;
+    assert_eq!(fixture.snapshot().await, before);
 }
 
 /// A document has so many terms of such a length, and no more.
 pub async fn terms_are_limited(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     let terms = |count: usize, size: usize| -> Vec<Term> {
         let names = names.iter().take(count);
@@ -71,18 +71,18 @@ pub async fn terms_are_limited(candidate: &dyn Candidate) {
             .collect()
     };
     let put = |terms| Commit::new().insert(key("a"), terms, bytes("x"));
-    scene.refused(put(terms(TERMS_MAX + 1, 1))).await;
-    scene.refused(put(terms(1, 513))).await;
-    assert_eq!(scene.get("a").await, None);
-    scene.commit(put(terms(TERMS_MAX, 512))).await;
+    fixture.refused(put(terms(TERMS_MAX + 1, 1))).await;
+    fixture.refused(put(terms(1, 513))).await;
+    assert_eq!(fixture.get("a").await, None);
+    fixture.commit(put(terms(TERMS_MAX, 512))).await;
 }
 
 /// Two writes of one commit that contend for a document or an operation are refused.
 pub async fn contending_writes_are_refused(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let id = scene.start_ready().await;
-    let version = scene.commit(insert("old", "x")).await;
-    let before = scene.snapshot().await;
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start_ready().await;
+    let version = fixture.commit(insert("old", "x")).await;
+    let before = fixture.snapshot().await;
     let put = |id: &str| Write::Put {
         key: key(id),
         terms: Vec::new(),
@@ -108,10 +108,10 @@ pub async fn contending_writes_are_refused(candidate: &dyn Candidate) {
         advance(id, Next::Same).write(reseal),
     ] {
         let harmless = insert("other", "x").write(Write::Cancel(id));
-        scene.refused(merged(harmless, &commit)).await;
-        assert_eq!(scene.snapshot().await, before);
+        fixture.refused(merged(harmless, &commit)).await;
+        assert_eq!(fixture.snapshot().await, before);
     }
-    assert_eq!(scene.version("old").await.0, version);
+    assert_eq!(fixture.version("old").await.0, version);
 }
 
 /// A commit with another's writes after its own.

@@ -1,28 +1,28 @@
 //! Logs of runs: numbered chunks, bounded, outside commits.
 
 use super::Candidate;
-use super::scene::{Scene, bytes};
+use super::fixture::{Fixture, bytes};
 use crate::commit::Start;
 use crate::operation::OperationId;
 use crate::query::LogChunk;
 use crate::store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX};
 use bytes::Bytes;
 
-async fn append(scene: &Scene, id: OperationId, text: Bytes) {
-    let appended = scene.store.append_log(id, text).await;
+async fn append(fixture: &Fixture, id: OperationId, text: Bytes) {
+    let appended = fixture.store.append_log(id, text).await;
     appended.expect("a log");
 }
 
 /// Chunks are numbered from 0 in their order, each operation's apart.
 pub async fn a_log_is_read_in_order(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let (one, other) = (
-        scene.start(Start::Waiting).await,
-        scene.start(Start::Waiting).await,
+        fixture.start(Start::Waiting).await,
+        fixture.start(Start::Waiting).await,
     );
     for n in 0..20 {
-        append(&scene, one, bytes(&format!("one {n}"))).await;
-        append(&scene, other, bytes(&format!("other {n}"))).await;
+        append(&fixture, one, bytes(&format!("one {n}"))).await;
+        append(&fixture, other, bytes(&format!("other {n}"))).await;
     }
     let expected: Vec<LogChunk> = (0..20)
         .map(|number| LogChunk {
@@ -30,15 +30,15 @@ pub async fn a_log_is_read_in_order(candidate: &dyn Candidate) {
             text: bytes(&format!("one {number}")),
         })
         .collect();
-    assert_eq!(scene.log(one).await, expected);
+    assert_eq!(fixture.log(one).await, expected);
 }
 
 /// A log can be read from any chunk on, some at a time.
 pub async fn a_log_is_read_from_a_chunk_on(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let id = scene.start(Start::Waiting).await;
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start(Start::Waiting).await;
     for n in 0..10 {
-        append(&scene, id, bytes(&format!("{n}"))).await;
+        append(&fixture, id, bytes(&format!("{n}"))).await;
     }
     for (from, limit, expected) in [
         (0, 3, vec![0, 1, 2]),
@@ -47,30 +47,34 @@ pub async fn a_log_is_read_from_a_chunk_on(candidate: &dyn Candidate) {
         (1000, 5, vec![]),
         (4, 1, vec![4]),
     ] {
-        let read = scene.store.read_log(id, from, limit).await.expect("a log");
+        let read = fixture
+            .store
+            .read_log(id, from, limit)
+            .await
+            .expect("a log");
         let numbers: Vec<u32> = read.iter().map(|chunk| chunk.number).collect();
         assert_eq!(numbers, expected, "from {from}, at most {limit}");
     }
-    append(&scene, id, bytes("later")).await;
-    let read = scene.store.read_log(id, 10, 5).await.expect("a log");
+    append(&fixture, id, bytes("later")).await;
+    let read = fixture.store.read_log(id, 10, 5).await.expect("a log");
     assert_eq!(read.len(), 1, "a reader goes on where it was");
 }
 
 /// No chunk and no log is longer than it may be, and the beginning is what is kept.
 pub async fn a_log_is_bounded(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let id = scene.start(Start::Waiting).await;
-    append(&scene, id, vec![b'a'; LOG_CHUNK_BYTES_MAX + 1].into()).await;
-    for chunk in scene.log(id).await {
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start(Start::Waiting).await;
+    append(&fixture, id, vec![b'a'; LOG_CHUNK_BYTES_MAX + 1].into()).await;
+    for chunk in fixture.log(id).await {
         assert!(chunk.text.len() <= LOG_CHUNK_BYTES_MAX);
     }
-    let full = scene.start(Start::Waiting).await;
+    let full = fixture.start(Start::Waiting).await;
     let chunks = LOG_BYTES_MAX / LOG_CHUNK_BYTES_MAX;
     for n in 0..chunks + 3 {
         let text = vec![b'0' + (n % 64) as u8; LOG_CHUNK_BYTES_MAX];
-        append(&scene, full, text.into()).await;
+        append(&fixture, full, text.into()).await;
     }
-    let log = scene.log(full).await;
+    let log = fixture.log(full).await;
     assert_eq!(log.len(), chunks);
     for (n, chunk) in log.iter().enumerate() {
         assert_eq!(chunk.text.len(), LOG_CHUNK_BYTES_MAX);
@@ -80,8 +84,8 @@ pub async fn a_log_is_bounded(candidate: &dyn Candidate) {
 
 /// What is written for an operation that is not there is dropped.
 pub async fn a_log_needs_an_operation(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let nobody = OperationId::fresh();
-    append(&scene, nobody, bytes("text")).await;
-    assert_eq!(scene.log(nobody).await, []);
+    append(&fixture, nobody, bytes("text")).await;
+    assert_eq!(fixture.log(nobody).await, []);
 }

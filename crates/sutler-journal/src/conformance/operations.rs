@@ -1,17 +1,17 @@
 //! Operations: how they begin, move on and end.
 
 use super::Candidate;
-use super::scene::{LASTING, NEVER, Scene, advance, bytes, finish, key, new_operation, only};
+use super::fixture::{Fixture, LASTING, NEVER, advance, bytes, finish, key, new_operation, only};
 use crate::clock::StoreTime;
-use crate::commit::{Commit, Due, Next, Start, Which, Write};
+use crate::commit::{Commit, Due, Next, StaleItem, Start, Write};
 use crate::operation::{Fence, Operation, OperationId, Outcome, State};
 use crate::query::OperationFilter;
 use std::time::Duration;
 
 /// A new operation is what was asked for, in its first attempt, pinned.
 pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
     let wait = Duration::from_secs(100);
     for (start, state, fence, delay) in [
         (Start::Waiting, State::Waiting, Fence(0), None),
@@ -29,15 +29,15 @@ pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
         ),
         (Start::Claimed(worker), State::Running, Fence(1), None),
     ] {
-        let before = scene.now().await;
+        let before = fixture.now().await;
         let new = new_operation("a", start);
-        scene.commit(Commit::new().start(new.clone())).await;
-        let after = scene.now().await;
+        fixture.commit(Commit::new().start(new.clone())).await;
+        let after = fixture.now().await;
         let Operation {
             row,
             request,
             progress,
-        } = scene.operation(new.id).await;
+        } = fixture.operation(new.id).await;
         assert_eq!((row.id, &row.lane), (new.id, &new.lane));
         assert_eq!((&*row.verb, &row.queue), (new.verb, &new.queue));
         assert_eq!((row.state, row.fence), (state, fence), "{start:?}");
@@ -50,7 +50,7 @@ pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
         }
         assert_eq!((&row.detail, request), (&new.detail, new.request));
         assert_eq!(progress, "");
-        let polled = scene.store.poll(&new.lane, new.id).await.expect("a poll");
+        let polled = fixture.store.poll(&new.lane, new.id).await.expect("a poll");
         let polled = polled.expect("the operation");
         assert_eq!(
             (polled.state, polled.verb, polled.detail),
@@ -61,38 +61,38 @@ pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
 
 /// An id is started once; the second is stale at its write.
 pub async fn an_operation_id_is_taken_once(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let new = new_operation("a", Start::Waiting);
-    scene.commit(Commit::new().start(new.clone())).await;
+    fixture.commit(Commit::new().start(new.clone())).await;
     let mut second = new_operation("b", Start::Ready(Due::Now));
     second.id = new.id;
     let commit = Commit::new().start(second);
-    assert_eq!(scene.stale(commit.clone()).await, Which::Write(0));
-    scene.commit(finish(new.id, Outcome::Succeeded)).await;
-    assert_eq!(scene.stale(commit).await, Which::Write(0));
-    assert_eq!(scene.row(new.id).await.lane, key("a"));
+    assert_eq!(fixture.stale(commit.clone()).await, StaleItem::Write(0));
+    fixture.commit(finish(new.id, Outcome::Succeeded)).await;
+    assert_eq!(fixture.stale(commit).await, StaleItem::Write(0));
+    assert_eq!(fixture.row(new.id).await.lane, key("a"));
 }
 
 /// Moving on changes what was said, and leaves everything else.
 pub async fn moving_on_replaces_what_is_given(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (_, id, _) = scene.running(LASTING).await;
-    let before = scene.operation(id).await;
+    let fixture = Fixture::of(candidate).await;
+    let (_, id, _) = fixture.running(LASTING).await;
+    let before = fixture.operation(id).await;
     let commit = Commit::new().advance(id, Next::Same, Some(bytes("half")), None);
-    scene.commit(commit).await;
+    fixture.commit(commit).await;
     let mut expected = before;
     expected.row.detail = bytes("half");
-    assert_eq!(scene.operation(id).await, expected);
+    assert_eq!(fixture.operation(id).await, expected);
     let commit = Commit::new().advance(id, Next::Same, None, Some(bytes("memo")));
-    scene.commit(commit).await;
+    fixture.commit(commit).await;
     expected.progress = bytes("memo");
-    assert_eq!(scene.operation(id).await, expected);
+    assert_eq!(fixture.operation(id).await, expected);
     let commit = Commit::new().advance(id, Next::Same, Some(bytes("")), Some(bytes("")));
-    scene.commit(commit).await;
+    fixture.commit(commit).await;
     expected.row.detail = bytes("");
     expected.progress = bytes("");
     assert_eq!(
-        scene.operation(id).await,
+        fixture.operation(id).await,
         expected,
         "nothing is a value too"
     );
@@ -100,34 +100,37 @@ pub async fn moving_on_replaces_what_is_given(candidate: &dyn Candidate) {
 
 /// Only a retry grows the attempt; what was done and said before it stays.
 pub async fn a_retry_grows_the_attempt(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (worker, id, _) = scene.running(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let (worker, id, _) = fixture.running(LASTING).await;
     let memo = Commit::new().advance(id, Next::Same, None, Some(bytes("memo")));
-    scene.commit(memo).await;
+    fixture.commit(memo).await;
     for attempt in 2..5 {
-        scene.commit(advance(id, Next::Retry(Due::Now))).await;
-        let row = scene.row(id).await;
+        fixture.commit(advance(id, Next::Retry(Due::Now))).await;
+        let row = fixture.row(id).await;
         assert_eq!((row.state, row.attempt), (State::Ready, attempt));
-        let claimed = scene.claim(worker, 10).await;
+        let claimed = fixture.claim(worker, 10).await;
         assert_eq!(claimed.len(), 1);
         assert_eq!(claimed[0].row.attempt, attempt, "a claim is no attempt");
         assert_eq!(claimed[0].progress, "memo");
-        scene.commit(advance(id, Next::Ready(Due::Now))).await;
+        fixture.commit(advance(id, Next::Ready(Due::Now))).await;
         assert_eq!(
-            scene.row(id).await.attempt,
+            fixture.row(id).await.attempt,
             attempt,
             "a yield is no attempt"
         );
-        assert_eq!(scene.claim_ids(worker, 10).await, [id]);
+        assert_eq!(fixture.claim_ids(worker, 10).await, [id]);
     }
 }
 
 /// Nothing moves on that is not there.
 pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let nobody = OperationId::fresh();
     for next in every_next() {
-        assert_eq!(scene.stale(advance(nobody, next)).await, Which::Write(0));
+        assert_eq!(
+            fixture.stale(advance(nobody, next)).await,
+            StaleItem::Write(0)
+        );
     }
     let reseal = Write::Reseal {
         operation: nobody,
@@ -136,106 +139,109 @@ pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
         request: bytes("x"),
         progress: bytes("x"),
     };
-    assert_eq!(scene.stale(only(reseal)).await, Which::Write(0));
+    assert_eq!(fixture.stale(only(reseal)).await, StaleItem::Write(0));
     for write in [Write::Cancel, Write::Wake, Write::Unpin] {
-        scene.commit(only(write(nobody))).await;
+        fixture.commit(only(write(nobody))).await;
     }
-    assert_eq!(scene.operations(OperationFilter::All).await, []);
+    assert_eq!(fixture.operations(OperationFilter::All).await, []);
 }
 
 /// What ended stays as it ended: it cannot move on, be cancelled, woken, started or claimed.
 pub async fn what_ended_never_changes(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
     for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled] {
         let new = new_operation("a", Start::Claimed(worker));
         let id = new.id;
-        scene.commit(Commit::new().start(new.clone())).await;
-        let before = scene.now().await;
+        fixture.commit(Commit::new().start(new.clone())).await;
+        let before = fixture.now().await;
         let commit = Commit::new().advance(id, Next::Done(outcome), Some(bytes("end")), None);
-        scene.commit(commit).await;
-        let after = scene.now().await;
-        let ended = scene.operation(id).await;
+        fixture.commit(commit).await;
+        let after = fixture.now().await;
+        let ended = fixture.operation(id).await;
         assert_eq!(ended.row.state, State::Done(outcome));
         assert_eq!(ended.row.detail, "end");
         let finished = ended.row.finished.expect("the time of its end");
         assert!(finished >= before && finished <= after);
         for next in every_next() {
             let commit = Commit::new().advance(id, next, Some(bytes("x")), Some(bytes("x")));
-            assert_eq!(scene.stale(commit).await, Which::Write(0), "{next:?}");
+            assert_eq!(fixture.stale(commit).await, StaleItem::Write(0), "{next:?}");
         }
-        assert_eq!(scene.stale(Commit::new().start(new)).await, Which::Write(0));
+        assert_eq!(
+            fixture.stale(Commit::new().start(new)).await,
+            StaleItem::Write(0)
+        );
         let commit = only(Write::Cancel(id)).write(Write::Wake(id));
-        scene.commit(commit).await;
-        assert_eq!(scene.claim_ids(worker, 10).await, []);
-        let renewal = scene.store.renew(worker, LASTING).await.expect("a lease");
+        fixture.commit(commit).await;
+        assert_eq!(fixture.claim_ids(worker, 10).await, []);
+        let renewal = fixture.store.renew(worker, LASTING).await.expect("a lease");
         assert_eq!(renewal.cancelled, []);
-        assert_eq!(scene.operation(id).await, ended);
+        assert_eq!(fixture.operation(id).await, ended);
     }
 }
 
 /// Waking makes what waits, or is due later, claimable now; and does nothing else.
 pub async fn waking_makes_claimable_now(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let waiting = scene.start(Start::Waiting).await;
-    let later = scene.start(Start::Ready(Due::In(NEVER))).await;
-    let worker = scene.worker(LASTING).await;
-    assert_eq!(scene.claim_ids(worker, 10).await, []);
+    let fixture = Fixture::of(candidate).await;
+    let waiting = fixture.start(Start::Waiting).await;
+    let later = fixture.start(Start::Ready(Due::In(NEVER))).await;
+    let worker = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(worker, 10).await, []);
     for id in [waiting, later] {
-        let mut expected = scene.operation(id).await;
-        scene.commit(only(Write::Wake(id))).await;
-        let woken = scene.operation(id).await;
-        assert!(woken.row.due <= scene.now().await);
+        let mut expected = fixture.operation(id).await;
+        fixture.commit(only(Write::Wake(id))).await;
+        let woken = fixture.operation(id).await;
+        assert!(woken.row.due <= fixture.now().await);
         expected.row.state = State::Ready;
         expected.row.due = woken.row.due;
         assert_eq!(woken, expected);
-        assert_eq!(scene.claim_ids(worker, 10).await, [id]);
-        let running = scene.operation(id).await;
-        scene.commit(only(Write::Wake(id))).await;
-        assert_eq!(scene.operation(id).await, running, "it runs already");
+        assert_eq!(fixture.claim_ids(worker, 10).await, [id]);
+        let running = fixture.operation(id).await;
+        fixture.commit(only(Write::Wake(id))).await;
+        assert_eq!(fixture.operation(id).await, running, "it runs already");
     }
 }
 
 /// Waking what is already due does not send it to the end of the queue.
 pub async fn waking_what_is_due_keeps_its_place(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let first = scene.start_ready().await;
+    let fixture = Fixture::of(candidate).await;
+    let first = fixture.start_ready().await;
     candidate.pass(Duration::from_secs(1)).await;
-    let second = scene.start_ready().await;
+    let second = fixture.start_ready().await;
     candidate.pass(Duration::from_secs(1)).await;
-    scene.commit(only(Write::Wake(first))).await;
-    let worker = scene.worker(LASTING).await;
-    assert_eq!(scene.claim_ids(worker, 1).await, [first]);
-    assert_eq!(scene.claim_ids(worker, 1).await, [second]);
+    fixture.commit(only(Write::Wake(first))).await;
+    let worker = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(worker, 1).await, [first]);
+    assert_eq!(fixture.claim_ids(worker, 1).await, [second]);
 }
 
 /// Cancelling marks whatever has not ended, and leaves it where it is.
 pub async fn cancelling_marks_and_moves_nothing(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
     for start in [
         Start::Waiting,
         Start::Ready(Due::In(NEVER)),
         Start::Claimed(worker),
     ] {
-        let id = scene.start(start).await;
-        let mut expected = scene.operation(id).await;
+        let id = fixture.start(start).await;
+        let mut expected = fixture.operation(id).await;
         expected.row.cancel = true;
         for _ in 0..2 {
-            scene.commit(only(Write::Cancel(id))).await;
-            assert_eq!(scene.operation(id).await, expected);
+            fixture.commit(only(Write::Cancel(id))).await;
+            assert_eq!(fixture.operation(id).await, expected);
         }
     }
 }
 
 /// Sealing anew changes ciphertexts and nothing else, also of what ended.
 pub async fn sealing_anew_changes_nothing_else(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let (_, running, _) = scene.running(LASTING).await;
-    let ended = scene.start_ready().await;
-    scene.commit(finish(ended, Outcome::Failed)).await;
+    let fixture = Fixture::of(candidate).await;
+    let (_, running, _) = fixture.running(LASTING).await;
+    let ended = fixture.start_ready().await;
+    fixture.commit(finish(ended, Outcome::Failed)).await;
     for id in [running, ended] {
-        let mut expected = scene.operation(id).await;
+        let mut expected = fixture.operation(id).await;
         let reseal = Write::Reseal {
             operation: id,
             read: (expected.row.detail.clone(), expected.progress.clone()),
@@ -243,24 +249,24 @@ pub async fn sealing_anew_changes_nothing_else(candidate: &dyn Candidate) {
             request: bytes("new request"),
             progress: bytes("new progress"),
         };
-        scene.commit(only(reseal.clone())).await;
+        fixture.commit(only(reseal.clone())).await;
         assert_eq!(
-            scene.stale(only(reseal)).await,
-            Which::Write(0),
+            fixture.stale(only(reseal)).await,
+            StaleItem::Write(0),
             "read before"
         );
         expected.row.detail = bytes("new detail");
         expected.request = bytes("new request");
         expected.progress = bytes("new progress");
-        assert_eq!(scene.operation(id).await, expected);
+        assert_eq!(fixture.operation(id).await, expected);
     }
 }
 
 /// An imported operation is as it was elsewhere; one that ran there is ready here.
 pub async fn an_imported_operation_is_as_it_was(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let pattern = scene.start(Start::Waiting).await;
-    let pattern = scene.operation(pattern).await;
+    let fixture = Fixture::of(candidate).await;
+    let pattern = fixture.start(Start::Waiting).await;
+    let pattern = fixture.operation(pattern).await;
     let long_ago = StoreTime(1_600_000_000_000_000);
     for state in [
         State::Waiting,
@@ -282,24 +288,28 @@ pub async fn an_imported_operation_is_as_it_was(candidate: &dyn Candidate) {
             State::Waiting | State::Ready | State::Running => None,
         };
         import.progress = bytes("memo");
-        let before = scene.now().await;
-        scene
+        let before = fixture.now().await;
+        fixture
             .commit(only(Write::Import(Box::new(import.clone()))))
             .await;
-        let arrived = scene.operation(import.row.id).await;
+        let arrived = fixture.operation(import.row.id).await;
         if state == State::Running {
-            assert!(arrived.row.due >= before && arrived.row.due <= scene.now().await);
+            assert!(arrived.row.due >= before && arrived.row.due <= fixture.now().await);
             import.row.state = State::Ready;
             import.row.due = arrived.row.due;
         }
         assert_eq!(arrived, import);
         let again = only(Write::Import(Box::new(import)));
-        assert_eq!(scene.stale(again).await, Which::Write(0), "the id is taken");
+        assert_eq!(
+            fixture.stale(again).await,
+            StaleItem::Write(0),
+            "the id is taken"
+        );
     }
-    let stats = scene.stats().await;
+    let stats = fixture.stats().await;
     assert_eq!((stats.accepted, stats.live, stats.terminal), (5, 4, 1));
-    let worker = scene.worker(LASTING).await;
-    let claimed = scene.claim(worker, 10).await;
+    let worker = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(worker, 10).await;
     assert_eq!(claimed.len(), 2, "the ready one and the one that ran");
     for operation in claimed {
         assert_eq!(operation.row.fence, Fence(8), "the fence goes on growing");

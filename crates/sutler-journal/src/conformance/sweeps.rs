@@ -1,8 +1,8 @@
 //! Sweeping what is done, and counting what was ever accepted.
 
 use super::Candidate;
-use super::scene::{
-    AFTER_BRIEF, BRIEF, LASTING, NEVER, Scene, bytes, finish, insert, key, new_operation, only,
+use super::fixture::{
+    AFTER_BRIEF, BRIEF, Fixture, LASTING, NEVER, bytes, finish, insert, key, new_operation, only,
     realm, things,
 };
 use crate::clock::StoreTime;
@@ -22,30 +22,30 @@ fn sweep(finished_before: StoreTime) -> Sweep {
     }
 }
 
-async fn swept(scene: &Scene, sweep: &Sweep) -> u64 {
-    scene.store.sweep(sweep).await.expect("a sweep")
+async fn swept(fixture: &Fixture, sweep: &Sweep) -> u64 {
+    fixture.store.sweep(sweep).await.expect("a sweep")
 }
 
 /// A moment after everything so far.
-async fn later(scene: &Scene, candidate: &dyn Candidate) -> StoreTime {
+async fn later(fixture: &Fixture, candidate: &dyn Candidate) -> StoreTime {
     candidate.pass(Duration::from_secs(1)).await;
-    scene.now().await
+    fixture.now().await
 }
 
 /// Starts, ends and unpins an operation.
-async fn ended(scene: &Scene, lane: &str, outcome: Outcome) -> OperationId {
+async fn ended(fixture: &Fixture, lane: &str, outcome: Outcome) -> OperationId {
     let new = new_operation(lane, Start::Waiting);
     let id = new.id;
-    scene.commit(Commit::new().start(new)).await;
+    fixture.commit(Commit::new().start(new)).await;
     let end = finish(id, outcome).write(Write::Unpin(id));
-    scene.commit(end).await;
+    fixture.commit(end).await;
     id
 }
 
 /// Asks twice: a store that remembers answers gives the second from memory.
-async fn poll(scene: &Scene, id: OperationId) -> Option<(State, Bytes)> {
+async fn poll(fixture: &Fixture, id: OperationId) -> Option<(State, Bytes)> {
     let lane = key("lane");
-    let ask = || scene.store.poll(&lane, id);
+    let ask = || fixture.store.poll(&lane, id);
     let (first, second) = (ask().await.expect("a poll"), ask().await.expect("a poll"));
     assert_eq!(first, second);
     second.map(|polled| (polled.state, polled.detail))
@@ -53,20 +53,20 @@ async fn poll(scene: &Scene, id: OperationId) -> Option<(State, Bytes)> {
 
 /// Whatever changes an operation, the next poll tells it, and none tells of one that was swept.
 pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
-    let id = scene.start(Start::Waiting).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
+    let id = fixture.start(Start::Waiting).await;
     let told = |state, detail| Some((state, bytes(detail)));
-    assert_eq!(poll(&scene, id).await, told(State::Waiting, "detail"));
-    scene.commit(only(Write::Wake(id))).await;
-    assert_eq!(poll(&scene, id).await, told(State::Ready, "detail"));
-    assert_eq!(scene.claim_ids(worker, 1).await, [id]);
-    assert_eq!(poll(&scene, id).await, told(State::Running, "detail"));
+    assert_eq!(poll(&fixture, id).await, told(State::Waiting, "detail"));
+    fixture.commit(only(Write::Wake(id))).await;
+    assert_eq!(poll(&fixture, id).await, told(State::Ready, "detail"));
+    assert_eq!(fixture.claim_ids(worker, 1).await, [id]);
+    assert_eq!(poll(&fixture, id).await, told(State::Running, "detail"));
     let half = Commit::new().advance(id, Next::Same, Some(bytes("half")), None);
-    scene.commit(half).await;
-    assert_eq!(poll(&scene, id).await, told(State::Running, "half"));
-    scene.store.release(worker).await.expect("a release");
-    assert_eq!(poll(&scene, id).await, told(State::Ready, "half"));
+    fixture.commit(half).await;
+    assert_eq!(poll(&fixture, id).await, told(State::Running, "half"));
+    fixture.store.release(worker).await.expect("a release");
+    assert_eq!(poll(&fixture, id).await, told(State::Ready, "half"));
     let reseal = Write::Reseal {
         operation: id,
         read: (bytes("half"), Bytes::new()),
@@ -74,64 +74,70 @@ pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidat
         request: bytes("request"),
         progress: Bytes::new(),
     };
-    scene.commit(only(reseal)).await;
-    assert_eq!(poll(&scene, id).await, told(State::Ready, "sealed anew"));
+    fixture.commit(only(reseal)).await;
+    assert_eq!(poll(&fixture, id).await, told(State::Ready, "sealed anew"));
     let end = finish(id, Outcome::Failed).write(Write::Unpin(id));
-    scene.commit(end).await;
+    fixture.commit(end).await;
     let failed = State::Done(Outcome::Failed);
-    assert_eq!(poll(&scene, id).await, told(failed, "sealed anew"));
-    let before = later(&scene, candidate).await;
-    assert_eq!(swept(&scene, &sweep(before)).await, 1);
-    assert_eq!(poll(&scene, id).await, None);
+    assert_eq!(poll(&fixture, id).await, told(failed, "sealed anew"));
+    let before = later(&fixture, candidate).await;
+    assert_eq!(swept(&fixture, &sweep(before)).await, 1);
+    assert_eq!(poll(&fixture, id).await, None);
 }
 
 /// Whatever a document points to, and whatever is not done, stays.
 pub async fn a_sweep_leaves_what_is_pinned_or_unfinished(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
     for start in [
         Start::Waiting,
         Start::Ready(Due::Now),
         Start::Ready(Due::In(NEVER)),
         Start::Claimed(worker),
     ] {
-        let id = scene.start(start).await;
-        scene.commit(only(Write::Unpin(id))).await;
+        let id = fixture.start(start).await;
+        fixture.commit(only(Write::Unpin(id))).await;
     }
-    let pinned = scene.start(Start::Waiting).await;
-    scene.commit(finish(pinned, Outcome::Succeeded)).await;
-    let gone = ended(&scene, "a", Outcome::Succeeded).await;
-    let before = later(&scene, candidate).await;
-    assert_eq!(swept(&scene, &sweep(before)).await, 1);
-    assert_eq!(scene.store.operation(gone).await.expect("a read"), None);
-    assert_eq!(scene.operations(OperationFilter::All).await.len(), 5);
-    assert_eq!(scene.operations(OperationFilter::Lane(key("a"))).await, []);
-    assert_eq!(swept(&scene, &sweep(before)).await, 0);
-    scene.commit(only(Write::Unpin(pinned))).await;
-    assert_eq!(swept(&scene, &sweep(before)).await, 1, "now it may go");
-    let stats = scene.stats().await;
+    let pinned = fixture.start(Start::Waiting).await;
+    fixture.commit(finish(pinned, Outcome::Succeeded)).await;
+    let gone = ended(&fixture, "a", Outcome::Succeeded).await;
+    let before = later(&fixture, candidate).await;
+    assert_eq!(swept(&fixture, &sweep(before)).await, 1);
+    assert_eq!(fixture.store.operation(gone).await.expect("a read"), None);
+    assert_eq!(fixture.operations(OperationFilter::All).await.len(), 5);
+    assert_eq!(
+        fixture.operations(OperationFilter::Lane(key("a"))).await,
+        []
+    );
+    assert_eq!(swept(&fixture, &sweep(before)).await, 0);
+    fixture.commit(only(Write::Unpin(pinned))).await;
+    assert_eq!(swept(&fixture, &sweep(before)).await, 1, "now it may go");
+    let stats = fixture.stats().await;
     assert_eq!((stats.live, stats.terminal, stats.cleaned), (4, 0, 2));
 }
 
 /// Age counts from the end: what was accepted long ago and ended now is young.
 pub async fn a_sweep_counts_from_the_end(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let slow = scene.start(Start::Waiting).await;
-    let quick = ended(&scene, "a", Outcome::Succeeded).await;
-    let between = later(&scene, candidate).await;
+    let fixture = Fixture::of(candidate).await;
+    let slow = fixture.start(Start::Waiting).await;
+    let quick = ended(&fixture, "a", Outcome::Succeeded).await;
+    let between = later(&fixture, candidate).await;
     candidate.pass(Duration::from_secs(1)).await;
     let end = finish(slow, Outcome::Succeeded).write(Write::Unpin(slow));
-    scene.commit(end).await;
-    assert_eq!(swept(&scene, &sweep(between)).await, 1);
-    assert_eq!(scene.store.operation(quick).await.expect("a read"), None);
-    assert!(scene.row(slow).await.accepted < between, "though it is old");
-    let after = later(&scene, candidate).await;
-    assert_eq!(swept(&scene, &sweep(after)).await, 1);
+    fixture.commit(end).await;
+    assert_eq!(swept(&fixture, &sweep(between)).await, 1);
+    assert_eq!(fixture.store.operation(quick).await.expect("a read"), None);
+    assert!(
+        fixture.row(slow).await.accepted < between,
+        "though it is old"
+    );
+    let after = later(&fixture, candidate).await;
+    assert_eq!(swept(&fixture, &sweep(after)).await, 1);
 }
 
 /// A sweep can be for one outcome; to it, what was cancelled has failed.
 pub async fn a_sweep_can_be_for_one_outcome(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     for (wanted, left) in [
         (
             Some(Outcome::Succeeded),
@@ -146,48 +152,48 @@ pub async fn a_sweep_can_be_for_one_outcome(candidate: &dyn Candidate) {
     ] {
         let mut expected = Vec::new();
         for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled] {
-            let id = ended(&scene, "a", outcome).await;
+            let id = ended(&fixture, "a", outcome).await;
             if left.contains(&outcome) {
                 expected.insert(0, id);
             }
         }
-        let finished_before = later(&scene, candidate).await;
+        let finished_before = later(&fixture, candidate).await;
         let of_outcome = Sweep::Operations {
             lanes: Vec::new(),
             outcome: wanted,
             finished_before,
             limit: 1000,
         };
-        assert_eq!(swept(&scene, &of_outcome).await, 3 - left.len() as u64);
+        assert_eq!(swept(&fixture, &of_outcome).await, 3 - left.len() as u64);
         assert_eq!(
-            scene.operations(OperationFilter::All).await,
+            fixture.operations(OperationFilter::All).await,
             expected,
             "{wanted:?}"
         );
-        swept(&scene, &sweep(finished_before)).await;
+        swept(&fixture, &sweep(finished_before)).await;
     }
 }
 
 /// A sweep can be for the lanes that begin alike: one realm, one kind, one instance.
 pub async fn a_sweep_can_be_for_some_lanes(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let other = Kind::new("things");
     for (kind, ids) in [
-        (super::scene::THING, vec!["a", "x"]),
-        (super::scene::THING, vec!["a", "y"]),
-        (super::scene::THING, vec!["A", "x"]),
-        (super::scene::THING, vec!["a ", "x"]),
+        (super::fixture::THING, vec!["a", "x"]),
+        (super::fixture::THING, vec!["a", "y"]),
+        (super::fixture::THING, vec!["A", "x"]),
+        (super::fixture::THING, vec!["a ", "x"]),
         (other, vec!["a", "x"]),
     ] {
         let mut new = new_operation("a", Start::Waiting);
         new.lane = Key::new(&realm(), kind, &ids).expect("a key");
         let id = new.id;
-        scene.commit(Commit::new().start(new)).await;
+        fixture.commit(Commit::new().start(new)).await;
         let end = finish(id, Outcome::Failed).write(Write::Unpin(id));
-        scene.commit(end).await;
+        fixture.commit(end).await;
     }
-    let finished_before = later(&scene, candidate).await;
-    let child = Key::prefix(&realm(), super::scene::THING, &["a"]).expect("a prefix");
+    let finished_before = later(&fixture, candidate).await;
+    let child = Key::prefix(&realm(), super::fixture::THING, &["a"]).expect("a prefix");
     for (lanes, count) in [(child, 2), (things(), 2), (Vec::new(), 1)] {
         let some = Sweep::Operations {
             lanes,
@@ -195,17 +201,17 @@ pub async fn a_sweep_can_be_for_some_lanes(candidate: &dyn Candidate) {
             finished_before,
             limit: 1000,
         };
-        assert_eq!(swept(&scene, &some).await, count);
+        assert_eq!(swept(&fixture, &some).await, count);
     }
 }
 
 /// A sweep takes no more than it may; the next goes on.
 pub async fn a_sweep_is_limited(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     for _ in 0..10 {
-        ended(&scene, "a", Outcome::Succeeded).await;
+        ended(&fixture, "a", Outcome::Succeeded).await;
     }
-    let finished_before = later(&scene, candidate).await;
+    let finished_before = later(&fixture, candidate).await;
     let some = Sweep::Operations {
         lanes: Vec::new(),
         outcome: None,
@@ -213,44 +219,44 @@ pub async fn a_sweep_is_limited(candidate: &dyn Candidate) {
         limit: 4,
     };
     for (taken, cleaned) in [(4, 4), (4, 8), (2, 10), (0, 10)] {
-        assert_eq!(swept(&scene, &some).await, taken);
-        let stats = scene.stats().await;
+        assert_eq!(swept(&fixture, &some).await, taken);
+        let stats = fixture.stats().await;
         assert_eq!((stats.accepted, stats.cleaned), (10, cleaned));
     }
 }
 
 /// A swept operation takes its log along, and what comes late does not bring it back.
 pub async fn a_sweep_takes_the_log_along(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let kept = scene.start(Start::Waiting).await;
-    let gone = scene.start(Start::Waiting).await;
+    let fixture = Fixture::of(candidate).await;
+    let kept = fixture.start(Start::Waiting).await;
+    let gone = fixture.start(Start::Waiting).await;
     let append = async |id, text| {
-        let appended = scene.store.append_log(id, bytes(text)).await;
+        let appended = fixture.store.append_log(id, bytes(text)).await;
         appended.expect("a log");
     };
     append(kept, "kept").await;
     append(gone, "gone").await;
     let end = finish(gone, Outcome::Failed).write(Write::Unpin(gone));
-    scene.commit(end).await;
+    fixture.commit(end).await;
     append(gone, "last words").await;
-    assert_eq!(scene.log(gone).await.len(), 2);
-    let before = later(&scene, candidate).await;
-    assert_eq!(swept(&scene, &sweep(before)).await, 1);
-    assert_eq!(scene.log(gone).await, []);
+    assert_eq!(fixture.log(gone).await.len(), 2);
+    let before = later(&fixture, candidate).await;
+    assert_eq!(swept(&fixture, &sweep(before)).await, 1);
+    assert_eq!(fixture.log(gone).await, []);
     append(gone, "too late").await;
-    assert_eq!(scene.log(gone).await, []);
-    assert_eq!(scene.log(kept).await.len(), 1);
+    assert_eq!(fixture.log(gone).await, []);
+    assert_eq!(fixture.log(kept).await.len(), 1);
 }
 
 /// The counts tell of each queue what waits, is ready and runs, and since when.
 pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let worker = scene.worker(LASTING).await;
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
     let start = async |queue: &Queue, start: Start| {
         let mut new = new_operation("a", start);
         new.queue = queue.clone();
         let id = new.id;
-        scene.commit(Commit::new().start(new)).await;
+        fixture.commit(Commit::new().start(new)).await;
         id
     };
     let [one, two, done] = ["one", "two", "done"].map(Queue::named);
@@ -266,48 +272,48 @@ pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
         start(&one, state).await;
     }
     let over = start(&done, Start::Waiting).await;
-    scene.commit(finish(over, Outcome::Succeeded)).await;
-    let stats = scene.stats().await;
+    fixture.commit(finish(over, Outcome::Succeeded)).await;
+    let stats = fixture.stats().await;
     assert_eq!((stats.accepted, stats.live, stats.terminal), (7, 6, 1));
     let expected_one = QueueStats {
         queue: one,
         waiting: 2,
         ready: 1,
         running: 2,
-        oldest: scene.row(first).await.accepted,
+        oldest: fixture.row(first).await.accepted,
     };
     let expected_two = QueueStats {
         queue: two,
         waiting: 0,
         ready: 1,
         running: 0,
-        oldest: scene.row(oldest_of_two).await.accepted,
+        oldest: fixture.row(oldest_of_two).await.accepted,
     };
     let mut queues = stats.queues;
     queues.sort_by(|a, b| a.queue.cmp(&b.queue));
     assert_eq!(queues, [expected_one, expected_two]);
     let retried = Commit::new().advance(first, Next::Retry(Due::Now), None, None);
-    scene.commit(retried).await;
-    assert_eq!(scene.stats().await.accepted, 7, "a retry is no new one");
+    fixture.commit(retried).await;
+    assert_eq!(fixture.stats().await.accepted, 7, "a retry is no new one");
 }
 
 /// A survey counts who works and who did, what dead workers left, and the commits of the feed.
 pub async fn a_survey_tells_what_is_there(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    let survey = async || scene.store.survey().await.expect("a survey");
+    let fixture = Fixture::of(candidate).await;
+    let survey = async || fixture.store.info().await.expect("a survey");
     let empty = survey().await;
     assert!(empty.layout.now > 0 && empty.layout.found <= empty.layout.now);
     assert_eq!((empty.leases, empty.feed, empty.abandoned), (0, 0, 0));
-    let brief = scene.worker(BRIEF).await;
-    let dead = scene.start(Start::Claimed(brief)).await;
+    let brief = fixture.worker(BRIEF).await;
+    let dead = fixture.start(Start::Claimed(brief)).await;
     candidate.pass(AFTER_BRIEF).await;
-    let worker = scene.worker(LASTING).await;
-    let alive = scene.start(Start::Claimed(worker)).await;
+    let worker = fixture.worker(LASTING).await;
+    let alive = fixture.start(Start::Claimed(worker)).await;
     for id in [dead, alive] {
-        let appended = scene.store.append_log(id, bytes("said")).await;
+        let appended = fixture.store.append_log(id, bytes("said")).await;
         appended.expect("a log");
     }
-    scene.commit(insert("a", "1")).await;
+    fixture.commit(insert("a", "1")).await;
     let after = survey().await;
     assert_eq!((after.leases, after.leases_over), (1, 1));
     assert_eq!((after.abandoned, after.feed), (1, 3));

@@ -1,7 +1,7 @@
 //! Many documents: pages deep inside a long list, and lists that are read while they grow.
 
 use super::Candidate;
-use super::scene::{Scene, THING, bytes, key, realm, things};
+use super::fixture::{Fixture, THING, bytes, key, realm, things};
 use crate::commit::{Commit, WRITES_MAX};
 use crate::document::Term;
 use crate::query::{List, Position};
@@ -36,14 +36,14 @@ fn batch(first: usize) -> Commit {
     commit
 }
 
-async fn fill(scene: &Scene) {
+async fn fill(fixture: &Fixture) {
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let scene = scene.clone();
+        let fixture = fixture.clone();
         writers.spawn(async move {
             let batches = (0..MANY).step_by(WRITES_MAX);
             for first in batches.skip(writer).step_by(WRITERS) {
-                scene.commit(batch(first)).await;
+                fixture.commit(batch(first)).await;
             }
         });
     }
@@ -54,8 +54,8 @@ async fn fill(scene: &Scene) {
 
 /// Any page of a list of 100,000 is exactly right: by prefix, by value, by a range of values.
 pub async fn pages_among_100_000_documents_are_exact(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
-    fill(&scene).await;
+    let fixture = Fixture::of(candidate).await;
+    fill(&fixture).await;
     let by_rank: BTreeMap<usize, usize> = (0..MANY).map(|n| (rank(n), n)).collect();
     assert_eq!(by_rank.len(), MANY, "ranks are a permutation");
     let ranks = List::Term {
@@ -70,7 +70,9 @@ pub async fn pages_among_100_000_documents_are_exact(candidate: &dyn Candidate) 
             value: Vec::new(),
             key: key(&id(start)),
         };
-        let page = scene.page(&List::Prefix(things()), Some(&after), 30).await;
+        let page = fixture
+            .page(&List::Prefix(things()), Some(&after), 30)
+            .await;
         let found: Vec<&str> = page.documents.iter().map(|d| d.key.id(0)).collect();
         let expected: Vec<String> = (start + 1..start + 31).map(id).collect();
         assert_eq!(found, expected, "by key after {start}");
@@ -80,14 +82,14 @@ pub async fn pages_among_100_000_documents_are_exact(candidate: &dyn Candidate) 
             value: id(start).into(),
             key: key(&id(by_rank[&start])),
         };
-        let page = scene.page(&ranks, Some(&after), 30).await;
+        let page = fixture.page(&ranks, Some(&after), 30).await;
         let found: Vec<&str> = page.documents.iter().map(|d| d.key.id(0)).collect();
         let expected = by_rank.range(10.max(start + 1)..=MANY - 10).take(30);
         let expected: Vec<String> = expected.map(|(_, n)| id(*n)).collect();
         assert_eq!(found, expected, "by rank after {start}");
     }
     let group = List::term(&realm(), THING, "group", id(42).as_bytes());
-    let members = scene.list_all(&group, 300).await;
+    let members = fixture.list_all(&group, 300).await;
     let found: Vec<&str> = members.iter().map(|d| d.key.id(0)).collect();
     let expected: Vec<String> = (0..GROUP).map(|n| id(n * (MANY / GROUP) + 42)).collect();
     assert_eq!(found, expected, "by value");
@@ -95,7 +97,7 @@ pub async fn pages_among_100_000_documents_are_exact(candidate: &dyn Candidate) 
 
 /// Paging meets each document that was there all the time exactly once, while others come and go.
 pub async fn paging_visits_each_document_once_while_others_are_written(candidate: &dyn Candidate) {
-    let scene = Scene::of(candidate).await;
+    let fixture = Fixture::of(candidate).await;
     let lasting = |n: usize| format!("{n:04}-lasting");
     for first in (0..1000).step_by(100) {
         let mut commit = Commit::new();
@@ -103,23 +105,23 @@ pub async fn paging_visits_each_document_once_while_others_are_written(candidate
             let terms = vec![Term::new("list", "x")];
             commit = commit.insert(key(&lasting(n)), terms, bytes("x"));
         }
-        scene.commit(commit).await;
+        fixture.commit(commit).await;
     }
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let mut writers = JoinSet::new();
     for writer in 0..4 {
-        let (scene, stopped) = (scene.clone(), stopped.clone());
+        let (fixture, stopped) = (fixture.clone(), stopped.clone());
         writers.spawn(async move {
             let mut n = writer;
             while !*stopped.borrow() {
                 let passing = key(&format!("{:04}-passing-{writer}-{n}", n % 1000));
                 let terms = vec![Term::new("list", "x")];
-                let made = scene
+                let made = fixture
                     .commit(Commit::new().insert(passing.clone(), terms, bytes("y")))
                     .await;
                 if n % 3 != 0 {
                     let version = crate::document::Version(made);
-                    scene.commit(Commit::new().remove(passing, version)).await;
+                    fixture.commit(Commit::new().remove(passing, version)).await;
                 }
                 n += 7 * 4 + 1;
                 if n > 100_000 {
@@ -134,7 +136,7 @@ pub async fn paging_visits_each_document_once_while_others_are_written(candidate
         List::Prefix(things()),
         List::term(&realm(), THING, "list", b"x"),
     ] {
-        let found = scene.list_all(&list, 17).await;
+        let found = fixture.list_all(&list, 17).await;
         let found: Vec<&str> = found.iter().map(|document| document.key.id(0)).collect();
         let mut each_once = found.clone();
         each_once.dedup();

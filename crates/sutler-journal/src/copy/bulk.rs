@@ -3,38 +3,38 @@
 //! What changes meanwhile is in the feed behind the cursor that was taken before, and is looked at again.
 //! Operations that have not ended are passed over: see `finish.rs`.
 
-use super::batch::{Fit, batches, sizes};
-use super::marker::{Binary, Marker, Place, is_ours};
-use super::mend::{Mend, mend};
-use super::whole::{Whole, append, wholes};
-use super::{CopyError, Copying, Side, Step, behind, every};
+use super::batch_writer::{BatchResult, batches, sizes};
+use super::marker::{Binary, CopyPosition, Marker, is_ours};
+use super::operation_with_log::{OperationWithLog, append, wholes};
+use super::repair::{Repair, mend};
+use super::{CopyError, CopyStep, Side, StoreCopy, behind, every};
 use crate::commit::Write;
-use crate::document::Filed;
+use crate::document::IndexedDocument;
 use crate::operation::{OperationId, State};
 
 /// Documents, and operations, read at a time.
 pub(super) const PAGE: usize = 100;
 
-impl Copying {
+impl StoreCopy {
     pub(super) async fn copy_documents(&mut self, mut from: Vec<u8>) -> Result<(), CopyError> {
-        self.tell(Step::Documents);
+        self.tell(CopyStep::Documents);
         loop {
-            let page = self.source.filed(&from, PAGE).await;
+            let page = self.source.scan_documents(&from, PAGE).await;
             let page = page.map_err(CopyError::of(Side::Source))?;
             let last = page.len() < PAGE;
             let end = page.last().map(|filed| behind(&filed.document.key));
             let writes: Vec<Write> = page.into_iter().filter_map(put).collect();
             for range in batches(&sizes(&writes)) {
                 let some = writes.get(range).unwrap_or_default().to_vec();
-                let mut next = self.pen.marker.clone();
+                let mut next = self.writer.marker.clone();
                 next.documents += some.len() as u64;
                 if let Some(Write::Put { key, .. }) = some.last() {
                     let from = Binary(behind(key));
-                    next.place = Place::Documents { from };
+                    next.place = CopyPosition::Documents { from };
                 }
                 // A document that is put always fits.
-                self.pen.write(some, next).await?;
-                self.tell(Step::Documents);
+                self.writer.write(some, next).await?;
+                self.tell(CopyStep::Documents);
             }
             match end {
                 Some(end) if !last => from = end,
@@ -42,10 +42,10 @@ impl Copying {
             }
         }
         let next = Marker {
-            place: Place::Operations { before: None },
-            ..self.pen.marker.clone()
+            place: CopyPosition::Operations { before: None },
+            ..self.writer.marker.clone()
         };
-        self.pen.write(Vec::new(), next).await?;
+        self.writer.write(Vec::new(), next).await?;
         Ok(())
     }
 
@@ -53,7 +53,7 @@ impl Copying {
         &mut self,
         mut before: Option<OperationId>,
     ) -> Result<(), CopyError> {
-        self.tell(Step::Operations);
+        self.tell(CopyStep::Operations);
         loop {
             let rows = self.source.operations(&every(before, PAGE)).await;
             let rows = rows.map_err(CopyError::of(Side::Source))?;
@@ -68,35 +68,35 @@ impl Copying {
                 Some(_) | None => break,
             }
             let next = Marker {
-                place: Place::Operations { before },
-                ..self.pen.marker.clone()
+                place: CopyPosition::Operations { before },
+                ..self.writer.marker.clone()
             };
-            self.pen.write(Vec::new(), next).await?;
+            self.writer.write(Vec::new(), next).await?;
         }
         let next = Marker {
-            place: Place::Following,
-            ..self.pen.marker.clone()
+            place: CopyPosition::Following,
+            ..self.writer.marker.clone()
         };
-        self.pen.write(Vec::new(), next).await?;
+        self.writer.write(Vec::new(), next).await?;
         Ok(())
     }
 
     /// Adds operations, newest first, and their logs; those that are there are made the same.
-    async fn import(&mut self, found: Vec<Whole>) -> Result<(), CopyError> {
+    async fn import(&mut self, found: Vec<OperationWithLog>) -> Result<(), CopyError> {
         let writes: Vec<Write> = found.iter().map(import).collect();
         for range in batches(&sizes(&writes)) {
             let some = writes.get(range.clone()).unwrap_or_default().to_vec();
             let wholes = found.get(range).unwrap_or_default();
-            let mut next = self.pen.marker.clone();
+            let mut next = self.writer.marker.clone();
             next.operations += some.len() as u64;
-            if let (Place::Operations { .. }, Some(last)) = (&next.place, wholes.last()) {
+            if let (CopyPosition::Operations { .. }, Some(last)) = (&next.place, wholes.last()) {
                 let before = Some(last.operation.row.id);
-                next.place = Place::Operations { before };
+                next.place = CopyPosition::Operations { before };
             }
-            if self.pen.write(some, next).await? == Fit::Unfit {
+            if self.writer.write(some, next).await? == BatchResult::Unfit {
                 // Some are there from before: after a gap in the feed, everything is looked at again.
                 for whole in wholes {
-                    self.settle_ended(whole).await?;
+                    self.copy_ended_operation(whole).await?;
                 }
                 continue;
             }
@@ -104,30 +104,33 @@ impl Copying {
                 let appended = append(&*self.target, whole.operation.row.id, &whole.log).await;
                 appended.map_err(CopyError::of(Side::Target))?;
             }
-            self.tell(Step::Operations);
+            self.tell(CopyStep::Operations);
         }
         Ok(())
     }
 
     /// Makes the target have an operation that ended as the source has it. What cannot be done in its
     /// place is left for the finish, and so is a log that was begun.
-    pub(super) async fn settle_ended(&mut self, whole: &Whole) -> Result<(), CopyError> {
+    pub(super) async fn copy_ended_operation(
+        &mut self,
+        whole: &OperationWithLog,
+    ) -> Result<(), CopyError> {
         let id = whole.operation.row.id;
         let found = self.target.operation(id).await;
         let found = found.map_err(CopyError::of(Side::Target))?;
-        let mut next = self.pen.marker.clone();
+        let mut next = self.writer.marker.clone();
         let writes = match &found {
             None => {
                 next.operations += 1;
                 vec![import(whole)]
             }
             Some(there) => match mend(&whole.operation, there) {
-                Mend::Nothing | Mend::Replace => return Ok(()),
-                Mend::Writes(writes) => writes,
+                Repair::Nothing | Repair::Replace => return Ok(()),
+                Repair::Writes(writes) => writes,
             },
         };
-        let fit = self.pen.write(writes, next).await?;
-        if found.is_none() && fit == Fit::Written {
+        let fit = self.writer.write(writes, next).await?;
+        if found.is_none() && fit == BatchResult::Written {
             let appended = append(&*self.target, id, &whole.log).await;
             appended.map_err(CopyError::of(Side::Target))?;
         }
@@ -140,7 +143,7 @@ pub(super) fn is_done(state: State) -> bool {
 }
 
 /// The write that puts a document into the target; `None` for the marker of an earlier copy.
-pub(super) fn put(filed: Filed) -> Option<Write> {
+pub(super) fn put(filed: IndexedDocument) -> Option<Write> {
     (!is_ours(&filed.document.key)).then_some(Write::Put {
         key: filed.document.key,
         terms: filed.terms,
@@ -148,6 +151,6 @@ pub(super) fn put(filed: Filed) -> Option<Write> {
     })
 }
 
-pub(super) fn import(whole: &Whole) -> Write {
+pub(super) fn import(whole: &OperationWithLog) -> Write {
     Write::Import(Box::new(whole.operation.clone()))
 }

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 /// Keys of one side in their order, from a place on.
-pub(super) struct Window<K> {
+pub(super) struct DiffWindow<K> {
     pub(super) keys: Vec<K>,
     /// Nothing follows.
     pub(super) whole: bool,
@@ -14,7 +14,7 @@ pub(super) struct Window<K> {
 
 /// Which keys are on which side, up to a bound.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part<K> {
+pub(super) struct Difference<K> {
     pub(super) both: Vec<K>,
     /// Only in the source.
     pub(super) missing: Vec<K>,
@@ -25,8 +25,11 @@ pub(super) struct Part<K> {
 }
 
 /// Compares two windows that begin at the same place.
-pub(super) fn part<K: Ord + Clone>(source: &Window<K>, target: &Window<K>) -> Part<K> {
-    let end = |window: &Window<K>| match window.whole {
+pub(super) fn part<K: Ord + Clone>(
+    source: &DiffWindow<K>,
+    target: &DiffWindow<K>,
+) -> Difference<K> {
+    let end = |window: &DiffWindow<K>| match window.whole {
         true => None,
         false => window.keys.last().cloned(),
     };
@@ -35,7 +38,7 @@ pub(super) fn part<K: Ord + Clone>(source: &Window<K>, target: &Window<K>) -> Pa
         (one, other) => one.or(other),
     };
     let within = |key: &&K| bound.as_ref().is_none_or(|bound| *key <= bound);
-    let mut found = Part {
+    let mut found = Difference {
         both: Vec::new(),
         missing: Vec::new(),
         extra: Vec::new(),
@@ -63,17 +66,17 @@ pub(super) fn part<K: Ord + Clone>(source: &Window<K>, target: &Window<K>) -> Pa
 
 #[cfg(test)]
 mod tests {
-    use super::{Window, part};
+    use super::{DiffWindow, part};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     /// What is read from a place on, at most so many.
-    fn window(keys: &BTreeSet<u16>, after: Option<u16>, limit: usize) -> Window<u16> {
+    fn window(keys: &BTreeSet<u16>, after: Option<u16>, limit: usize) -> DiffWindow<u16> {
         let behind = keys
             .iter()
             .filter(|key| after.is_none_or(|after| **key > after));
         let read: Vec<u16> = behind.copied().take(limit).collect();
-        Window {
+        DiffWindow {
             whole: read.len() < limit,
             keys: read,
         }

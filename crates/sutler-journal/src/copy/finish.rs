@@ -4,17 +4,17 @@
 //! target is put right and counted; then there is another pass. A pass that found nothing is the proof.
 //! If it is interrupted, the next one begins at the front: the source may have moved in between.
 
-use super::batch::{batches, sizes};
+use super::batch_writer::{batches, sizes};
 use super::bulk::{PAGE, import, put};
-use super::compare::{Window, part};
-use super::follow::Reached;
-use super::marker::{Marker, Place, is_ours};
-use super::mend::{Mend, Sum, mend, rest_of_log};
-use super::whole::{Whole, append, wholes};
-use super::{CopyError, Copying, Finished, Side, Step, behind, every};
+use super::catch_up::CatchUp;
+use super::compare::{DiffWindow, part};
+use super::marker::{CopyPosition, Marker, is_ours};
+use super::operation_with_log::{OperationWithLog, append, wholes};
+use super::repair::{Repair, Sum, mend, rest_of_log};
+use super::{CopyError, CopyReport, CopyStep, Side, StoreCopy, behind, every};
 use crate::clock::StoreTime;
 use crate::commit::{Next, Write};
-use crate::document::Filed;
+use crate::document::IndexedDocument;
 use crate::key::Key;
 use crate::operation::{Operation, OperationId, Outcome};
 use crate::query::{Cursor, Sweep};
@@ -38,7 +38,7 @@ struct Pass {
     sums: (Sum, Sum),
 }
 
-impl Copying {
+impl StoreCopy {
     /// Copies the rest of a source that nobody works in, and compares both stores whole.
     ///
     /// # Guarantees
@@ -46,14 +46,14 @@ impl Copying {
     ///
     /// # Errors
     /// `InUse` or `Changed` if the source does not stand still; see [`CopyError`].
-    pub async fn finish(&mut self) -> Result<Finished, CopyError> {
+    pub async fn finish(&mut self) -> Result<CopyReport, CopyError> {
         if let Some(finished) = self.finished.clone() {
             return Ok(finished);
         }
         self.stands_still().await?;
         loop {
             self.catch_up().await?;
-            if self.follow(0).await? == Reached::TheEnd {
+            if self.follow(0).await? == CatchUp::TheEnd {
                 break;
             }
         }
@@ -72,19 +72,19 @@ impl Copying {
         })
     }
 
-    async fn end(&mut self, pass: Pass) -> Result<Finished, CopyError> {
+    async fn end(&mut self, pass: Pass) -> Result<CopyReport, CopyError> {
         self.unchanged().await?;
         self.stands_still().await?;
         let (source, target) = (pass.sums.0.digits(), pass.sums.1.digits());
         debug_assert_eq!(source, target, "nothing differed");
         let next = Marker {
-            place: Place::Finished { digest: target },
+            place: CopyPosition::Finished { digest: target },
             documents: pass.documents,
             operations: pass.operations,
-            ..self.pen.marker.clone()
+            ..self.writer.marker.clone()
         };
-        self.pen.write(Vec::new(), next).await?;
-        let finished = Finished {
+        self.writer.write(Vec::new(), next).await?;
+        let finished = CopyReport {
             documents: pass.documents,
             operations: pass.operations,
             digest: source,
@@ -95,7 +95,7 @@ impl Copying {
 
     /// Nobody holds a lease in the source.
     async fn stands_still(&self) -> Result<(), CopyError> {
-        let survey = self.source.survey().await;
+        let survey = self.source.info().await;
         match survey.map_err(CopyError::of(Side::Source))?.leases {
             0 => Ok(()),
             some => Err(CopyError::InUse(some)),
@@ -104,7 +104,7 @@ impl Copying {
 
     /// Nothing came into the feed since it was last followed.
     async fn unchanged(&self) -> Result<(), CopyError> {
-        let cursor = Cursor(self.pen.marker.feed.0.clone());
+        let cursor = Cursor(self.writer.marker.feed.0.clone());
         let part = self.source.changes(&cursor, 1).await;
         let part = part.map_err(CopyError::of(Side::Source))?;
         match part.changes.is_empty() && !part.gap {
@@ -115,7 +115,7 @@ impl Copying {
 
     async fn pass(&mut self) -> Result<Pass, CopyError> {
         self.progress.send_modify(|progress| progress.compared = 0);
-        self.tell(Step::Comparing);
+        self.tell(CopyStep::Comparing);
         let mut pass = Pass {
             documents: 0,
             operations: 0,
@@ -143,7 +143,7 @@ impl Copying {
                 let (Some(source), there) = (ours.get(key), theirs.get(key)) else {
                     continue;
                 };
-                let same = |it: &Filed| {
+                let same = |it: &IndexedDocument| {
                     it.document.body == source.document.body && it.terms == source.terms
                 };
                 pass.sums.0.document(source);
@@ -157,7 +157,7 @@ impl Copying {
             pass.put_right.0 += writes.len() as u64;
             for range in batches(&sizes(&writes)) {
                 let some = writes.get(range).unwrap_or_default().to_vec();
-                self.pen.write(some, self.pen.marker.clone()).await?;
+                self.writer.write(some, self.writer.marker.clone()).await?;
             }
             self.compared(found.both.len());
             match found.bound {
@@ -205,7 +205,7 @@ impl Copying {
         let ours = ours.map_err(CopyError::of(Side::Source))?;
         let theirs = wholes(&self.target, ids).await;
         let theirs = theirs.map_err(CopyError::of(Side::Target))?;
-        let theirs: BTreeMap<OperationId, Whole> = theirs
+        let theirs: BTreeMap<OperationId, OperationWithLog> = theirs
             .into_iter()
             .map(|whole| (whole.operation.row.id, whole))
             .collect();
@@ -220,17 +220,19 @@ impl Copying {
             pass.sums.1.operation(there);
             let log = rest_of_log(&whole.log, &there.log);
             match (mend(&whole.operation, &there.operation), log) {
-                (Mend::Nothing, Some([])) => continue,
-                (Mend::Replace, _) | (_, None) => {
+                (Repair::Nothing, Some([])) => continue,
+                (Repair::Replace, _) | (_, None) => {
                     self.take_away(&there.operation).await?;
                     self.add(whole).await?;
                 }
-                (Mend::Nothing, Some(rest)) => {
+                (Repair::Nothing, Some(rest)) => {
                     let appended = append(&*self.target, id, rest).await;
                     appended.map_err(CopyError::of(Side::Target))?;
                 }
-                (Mend::Writes(writes), Some(rest)) => {
-                    self.pen.write(writes, self.pen.marker.clone()).await?;
+                (Repair::Writes(writes), Some(rest)) => {
+                    self.writer
+                        .write(writes, self.writer.marker.clone())
+                        .await?;
                     let appended = append(&*self.target, id, rest).await;
                     appended.map_err(CopyError::of(Side::Target))?;
                 }
@@ -240,10 +242,10 @@ impl Copying {
         Ok(())
     }
 
-    async fn add(&mut self, whole: &Whole) -> Result<(), CopyError> {
-        let mut next = self.pen.marker.clone();
+    async fn add(&mut self, whole: &OperationWithLog) -> Result<(), CopyError> {
+        let mut next = self.writer.marker.clone();
         next.operations += 1;
-        self.pen.write(vec![import(whole)], next).await?;
+        self.writer.write(vec![import(whole)], next).await?;
         let id = whole.operation.row.id;
         let appended = append(&*self.target, id, &whole.log).await;
         appended.map_err(CopyError::of(Side::Target))
@@ -266,7 +268,9 @@ impl Copying {
             writes.push(Write::Unpin(id));
         }
         if !writes.is_empty() {
-            self.pen.write(writes, self.pen.marker.clone()).await?;
+            self.writer
+                .write(writes, self.writer.marker.clone())
+                .await?;
         }
         let finished_before = match operation.row.finished {
             Some(finished) => StoreTime(finished.0.saturating_add(1)),
@@ -297,28 +301,31 @@ impl Copying {
     }
 }
 
-type Documents = (BTreeMap<Key, Filed>, Window<Key>);
+type Documents = (BTreeMap<Key, IndexedDocument>, DiffWindow<Key>);
 
 async fn documents(store: &dyn Store, from: &[u8], side: Side) -> Result<Documents, CopyError> {
-    let page = store.filed(from, PAGE).await.map_err(CopyError::of(side))?;
+    let page = store
+        .scan_documents(from, PAGE)
+        .await
+        .map_err(CopyError::of(side))?;
     let whole = page.len() < PAGE;
-    let filed: BTreeMap<Key, Filed> = page
+    let filed: BTreeMap<Key, IndexedDocument> = page
         .into_iter()
         .filter(|filed| !is_ours(&filed.document.key))
         .map(|filed| (filed.document.key.clone(), filed))
         .collect();
     let keys = filed.keys().cloned().collect();
-    Ok((filed, Window { keys, whole }))
+    Ok((filed, DiffWindow { keys, whole }))
 }
 
 async fn operations(
     store: &dyn Store,
     before: Option<OperationId>,
     side: Side,
-) -> Result<Window<Reverse<OperationId>>, CopyError> {
+) -> Result<DiffWindow<Reverse<OperationId>>, CopyError> {
     let rows = store.operations(&every(before, PAGE)).await;
     let rows = rows.map_err(CopyError::of(side))?;
-    Ok(Window {
+    Ok(DiffWindow {
         whole: rows.len() < PAGE,
         keys: rows.into_iter().map(|row| Reverse(row.id)).collect(),
     })

@@ -3,7 +3,7 @@
 //! It is never copied along. When the copy is finished it stays, and says so: a repeated command then has
 //! nothing to do. It holds no secret, and is not sealed: a copy has no keys.
 
-use super::{CopyError, Finished};
+use super::{CopyError, CopyReport};
 use crate::key::{Key, Kind, Realm};
 use crate::operation::OperationId;
 use base64::Engine as _;
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Binary {
 /// How far it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Place {
+pub(super) enum CopyPosition {
     /// Documents are copied up to here.
     Documents { from: Binary },
     /// All documents, and ended operations down to here.
@@ -68,7 +68,7 @@ pub(super) struct Marker {
     pub(super) source: String,
     /// What changed after this is still to be looked at.
     pub(super) feed: Binary,
-    pub(super) place: Place,
+    pub(super) place: CopyPosition,
     pub(super) documents: u64,
     pub(super) operations: u64,
 }
@@ -80,7 +80,7 @@ impl Marker {
             form: FORM,
             source: source.to_owned(),
             feed: Binary(feed),
-            place: Place::Documents {
+            place: CopyPosition::Documents {
                 from: Binary::default(),
             },
             documents: 0,
@@ -103,24 +103,26 @@ impl Marker {
     }
 
     pub(super) fn is_finished(&self) -> bool {
-        matches!(self.place, Place::Finished { .. })
+        matches!(self.place, CopyPosition::Finished { .. })
     }
 
-    pub(super) fn finished(&self) -> Option<Finished> {
+    pub(super) fn finished(&self) -> Option<CopyReport> {
         match &self.place {
-            Place::Finished { digest } => Some(Finished {
+            CopyPosition::Finished { digest } => Some(CopyReport {
                 documents: self.documents,
                 operations: self.operations,
                 digest: digest.clone(),
             }),
-            Place::Documents { .. } | Place::Operations { .. } | Place::Following => None,
+            CopyPosition::Documents { .. }
+            | CopyPosition::Operations { .. }
+            | CopyPosition::Following => None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Binary, Marker, Place};
+    use super::{Binary, CopyPosition, Marker};
     use crate::copy::CopyError;
     use crate::operation::OperationId;
 
@@ -128,15 +130,15 @@ mod tests {
     fn a_marker_comes_back_as_it_was_written() {
         let mut marker = Marker::new("postgres://db/one", vec![0, 255, 7]);
         for place in [
-            Place::Documents {
+            CopyPosition::Documents {
                 from: Binary(vec![0, 200]),
             },
-            Place::Operations {
+            CopyPosition::Operations {
                 before: Some(OperationId::fresh()),
             },
-            Place::Operations { before: None },
-            Place::Following,
-            Place::Finished {
+            CopyPosition::Operations { before: None },
+            CopyPosition::Following,
+            CopyPosition::Finished {
                 digest: "ab".into(),
             },
         ] {

@@ -3,7 +3,7 @@
 //! Every write carries the fence. A claim that was lost can write nothing, and says [`Lost`].
 
 use super::Engine;
-use crate::commit::{Commit, CommitError, Expect, Next, TooLarge, Which, Write};
+use crate::commit::{Commit, CommitError, CommitSizeError, Expect, Next, StaleItem, Write};
 use crate::operation::{Fence, Operation, OperationId};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub struct Lost;
 
 /// Why nothing more is tried under a claim.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum CommitAborted {
     /// The claim is gone.
     Lost,
     /// The store took no write for as long as it was waited for. Whether the last try was written is not known.
@@ -32,11 +32,11 @@ pub enum Stopped {
 
 /// Why a commit under a claim was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unwritten {
+pub enum CommitRejected {
     /// Somebody wrote first: read and decide again.
-    Stale(Which),
+    Stale(StaleItem),
     /// It is over the limits of every store.
-    TooLarge(TooLarge),
+    TooLarge(CommitSizeError),
 }
 
 /// A claimed operation.
@@ -89,8 +89,11 @@ impl Run {
         &self.lost
     }
 
-    /// Reads the current row and whatever else of the operation changed since the claim.
-    pub async fn store(&self) -> Result<&dyn Store, Lost> {
+    /// The store, for reads under the claim.
+    ///
+    /// # Errors
+    /// The claim is lost.
+    pub fn checked_store(&self) -> Result<&dyn Store, Lost> {
         if self.lost.is_cancelled() {
             Err(Lost)
         } else {
@@ -104,10 +107,10 @@ impl Run {
     /// # Errors
     /// `Ok(Err(unwritten))`: somebody wrote first, or no store would take it; decide again.
     /// `Err(Lost)`: stop.
-    pub async fn commit(&self, commit: Commit) -> Result<Result<(), Unwritten>, Lost> {
+    pub async fn commit(&self, commit: Commit) -> Result<Result<(), CommitRejected>, Lost> {
         match self.commit_until(commit, None).await {
             Ok(committed) => Ok(committed),
-            Err(Stopped::Lost | Stopped::Refused(_)) => Err(Lost),
+            Err(CommitAborted::Lost | CommitAborted::Refused(_)) => Err(Lost),
         }
     }
 
@@ -120,7 +123,7 @@ impl Run {
         &self,
         commit: Commit,
         within: Duration,
-    ) -> Result<Result<(), Unwritten>, Stopped> {
+    ) -> Result<Result<(), CommitRejected>, CommitAborted> {
         self.commit_until(commit, Some(Instant::now() + within))
             .await
     }
@@ -129,10 +132,10 @@ impl Run {
         &self,
         commit: Commit,
         until: Option<Instant>,
-    ) -> Result<Result<(), Unwritten>, Stopped> {
+    ) -> Result<Result<(), CommitRejected>, CommitAborted> {
         let commit = commit.fenced(self.id(), self.fence());
         if let Err(why) = commit.check() {
-            return Ok(Err(Unwritten::TooLarge(why)));
+            return Ok(Err(CommitRejected::TooLarge(why)));
         }
         let fence_at = commit.expects().len() - 1;
         debug_assert!(matches!(commit.expects()[fence_at], Expect::Fence(..)));
@@ -140,19 +143,19 @@ impl Run {
         loop {
             match self.store.commit(&commit).await {
                 Ok(()) => {
-                    self.pass_on(&commit);
+                    self.notify_cancelled(&commit);
                     return Ok(Ok(()));
                 }
-                Err(CommitError::Stale(Which::Expect(n))) if n == fence_at => {
-                    return Err(Stopped::Lost);
+                Err(CommitError::Stale(StaleItem::Expect(n))) if n == fence_at => {
+                    return Err(CommitAborted::Lost);
                 }
-                Err(CommitError::Stale(which)) => return Ok(Err(Unwritten::Stale(which))),
+                Err(CommitError::Stale(which)) => return Ok(Err(CommitRejected::Stale(which))),
                 Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
                     if until.is_some_and(|until| Instant::now() >= until) {
-                        return Err(Stopped::Refused(cause));
+                        return Err(CommitAborted::Refused(cause));
                     }
                     let waited = self.wait_for_store(&cause, wait).await;
-                    waited.map_err(|Lost| Stopped::Lost)?;
+                    waited.map_err(|Lost| CommitAborted::Lost)?;
                 }
             }
             wait = (wait * 2).min(AGAIN_LAST);
@@ -160,16 +163,20 @@ impl Run {
     }
 
     /// An operation that runs here and was just cancelled need not wait for the next renewal.
-    fn pass_on(&self, commit: &Commit) {
+    fn notify_cancelled(&self, commit: &Commit) {
         for write in commit.writes() {
             if let Write::Cancel(id) = write {
-                self.engine.cancel_hint(*id);
+                self.engine.notify_cancelled(*id);
             }
         }
     }
 
     /// Writes detail and progress without moving the operation.
-    pub async fn note(&self, detail: Option<Bytes>, progress: Option<Bytes>) -> Result<(), Lost> {
+    pub async fn save_progress(
+        &self,
+        detail: Option<Bytes>,
+        progress: Option<Bytes>,
+    ) -> Result<(), Lost> {
         self.step(Next::Same, detail, progress).await
     }
 
@@ -187,11 +194,11 @@ impl Run {
     /// Waits until the store may answer again, or the claim is gone.
     pub async fn wait_for_store(&self, cause: &StoreError, wait: Duration) -> Result<(), Lost> {
         tracing::warn!(operation.id = %self.id(), error = %cause, "the store takes no write; trying again");
-        self.rest(wait).await
+        self.sleep(wait).await
     }
 
     /// Waits, as long as the claim lasts.
-    pub async fn rest(&self, wait: Duration) -> Result<(), Lost> {
+    pub async fn sleep(&self, wait: Duration) -> Result<(), Lost> {
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
             () = self.lost.cancelled() => Err(Lost),

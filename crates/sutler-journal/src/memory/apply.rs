@@ -1,29 +1,29 @@
-//! What a commit demands of the ledger, and what it does to it.
+//! What a commit demands of the tables, and what it does to it.
 //!
-//! [`Ledger::verify`] looks at everything before [`Ledger::apply`] touches anything, and `apply`
+//! [`Tables::verify`] looks at everything before [`Tables::apply`] touches anything, and `apply`
 //! cannot fail: so a commit is whole or has not happened. `Commit::check` has made sure that no two
 //! writes contend for one thing, so looking at the state before the commit is enough.
 
-use super::ledger::{Job, Ledger};
+use super::tables::{OperationEntry, Tables};
 use crate::clock::StoreTime;
-use crate::commit::{Commit, Due, Expect, NewOperation, Next, Start, Which, Write};
-use crate::document::{Document, Filed, Version};
+use crate::commit::{Commit, Due, Expect, NewOperation, Next, StaleItem, Start, Write};
+use crate::document::{Document, IndexedDocument, Version};
 use crate::operation::{Fence, Operation, OperationId, OperationRow, State, WorkerId};
 use crate::query::Subject;
 use bytes::Bytes;
 use std::borrow::Cow;
 
-impl Ledger {
+impl Tables {
     /// Names the first thing that does not hold.
-    pub(super) fn verify(&self, commit: &Commit, now: StoreTime) -> Result<(), Which> {
+    pub(super) fn verify(&self, commit: &Commit, now: StoreTime) -> Result<(), StaleItem> {
         for (n, expect) in commit.expects().iter().enumerate() {
             if !self.holds(expect, now) {
-                return Err(Which::Expect(n));
+                return Err(StaleItem::Expect(n));
             }
         }
         for (n, write) in commit.writes().iter().enumerate() {
             if !self.fits(write, now) {
-                return Err(Which::Write(n));
+                return Err(StaleItem::Write(n));
             }
         }
         Ok(())
@@ -35,10 +35,10 @@ impl Ledger {
             Expect::Version(key, read) | Expect::Unchanged(key, read) => self
                 .document(key)
                 .is_some_and(|document| document.version == *read),
-            Expect::Fence(id, fence) => self.jobs.get(id).is_some_and(|job| {
-                job.operation.row.state == State::Running
-                    && job.operation.row.fence == *fence
-                    && job
+            Expect::Fence(id, fence) => self.operations.get(id).is_some_and(|entry| {
+                entry.operation.row.state == State::Running
+                    && entry.operation.row.fence == *fence
+                    && entry
                         .worker
                         .is_some_and(|worker| self.holds_lease(worker, now))
             }),
@@ -52,9 +52,9 @@ impl Ledger {
                     Start::Waiting | Start::Ready(_) => true,
                     Start::Claimed(worker) => self.holds_lease(worker, now),
                 };
-                alive && !self.jobs.contains_key(&new.id)
+                alive && !self.operations.contains_key(&new.id)
             }
-            Write::Import(operation) => !self.jobs.contains_key(&operation.row.id),
+            Write::Import(operation) => !self.operations.contains_key(&operation.row.id),
             Write::Advance { operation, .. } => self.unfinished.contains(operation),
             Write::Reseal {
                 operation, read, ..
@@ -99,7 +99,7 @@ impl Ledger {
                     version,
                     body: body.clone(),
                 };
-                self.file(Filed::new(document, terms.clone()));
+                self.file(IndexedDocument::new(document, terms.clone()));
                 Some(Subject::Put(key.clone()))
             }
             Write::Remove(key) => self.discard(key).then(|| Subject::Removed(key.clone())),
@@ -116,36 +116,44 @@ impl Ledger {
                 next,
                 detail,
                 progress,
-            } => self.touch(*operation, |job| {
-                advance(job, *next, now);
-                replace(&mut job.operation.row.detail, detail);
-                replace(&mut job.operation.progress, progress);
+            } => self.touch(*operation, |entry| {
+                advance(entry, *next, now);
+                replace(&mut entry.operation.row.detail, detail);
+                replace(&mut entry.operation.progress, progress);
             }),
-            Write::Cancel(id) => self.touch_unfinished(*id, |job| job.operation.row.cancel = true),
-            Write::Wake(id) => self.touch_unfinished(*id, |job| wake(&mut job.operation.row, now)),
-            Write::Unpin(id) => self.touch(*id, |job| job.operation.row.pinned = false),
+            Write::Cancel(id) => {
+                self.touch_unfinished(*id, |entry| entry.operation.row.cancel = true)
+            }
+            Write::Wake(id) => {
+                self.touch_unfinished(*id, |entry| wake(&mut entry.operation.row, now))
+            }
+            Write::Unpin(id) => self.touch(*id, |entry| entry.operation.row.pinned = false),
             Write::Reseal {
                 operation,
                 detail,
                 request,
                 progress,
                 ..
-            } => self.touch(*operation, |job| {
-                job.operation.row.detail = detail.clone();
-                job.operation.request = request.clone();
-                job.operation.progress = progress.clone();
+            } => self.touch(*operation, |entry| {
+                entry.operation.row.detail = detail.clone();
+                entry.operation.request = request.clone();
+                entry.operation.progress = progress.clone();
             }),
         }
     }
 
-    fn touch(&mut self, id: OperationId, change: impl FnOnce(&mut Job)) -> Option<Subject> {
+    fn touch(
+        &mut self,
+        id: OperationId,
+        change: impl FnOnce(&mut OperationEntry),
+    ) -> Option<Subject> {
         self.change(id, change).map(|_| Subject::Operation(id))
     }
 
     fn touch_unfinished(
         &mut self,
         id: OperationId,
-        change: impl FnOnce(&mut Job),
+        change: impl FnOnce(&mut OperationEntry),
     ) -> Option<Subject> {
         if !self.unfinished.contains(&id) {
             return None;
@@ -154,7 +162,7 @@ impl Ledger {
     }
 }
 
-fn begin(new: &NewOperation, now: StoreTime) -> Job {
+fn begin(new: &NewOperation, now: StoreTime) -> OperationEntry {
     let (state, due, fence, worker): (State, StoreTime, Fence, Option<WorkerId>) = match new.start {
         Start::Waiting => (State::Waiting, now, Fence(0), None),
         Start::Ready(due) => (State::Ready, moment(due, now), Fence(0), None),
@@ -181,11 +189,11 @@ fn begin(new: &NewOperation, now: StoreTime) -> Job {
         request: new.request.clone(),
         progress: Bytes::new(),
     };
-    Job { operation, worker }
+    OperationEntry { operation, worker }
 }
 
 /// An operation of another store: its worker, if it had one, is none of ours.
-fn arrive(operation: &Operation, now: StoreTime) -> Job {
+fn arrive(operation: &Operation, now: StoreTime) -> OperationEntry {
     let mut operation = operation.clone();
     match operation.row.state {
         State::Waiting | State::Ready => {}
@@ -195,14 +203,14 @@ fn arrive(operation: &Operation, now: StoreTime) -> Job {
         }
         State::Done(_) => operation.row.finished = operation.row.finished.or(Some(now)),
     }
-    Job {
+    OperationEntry {
         operation,
         worker: None,
     }
 }
 
-fn advance(job: &mut Job, next: Next, now: StoreTime) {
-    let row = &mut job.operation.row;
+fn advance(entry: &mut OperationEntry, next: Next, now: StoreTime) {
+    let row = &mut entry.operation.row;
     match next {
         Next::Same => {
             row.takeovers = 0;
@@ -223,7 +231,7 @@ fn advance(job: &mut Job, next: Next, now: StoreTime) {
             row.finished = Some(now);
         }
     }
-    job.worker = None;
+    entry.worker = None;
 }
 
 fn wake(row: &mut OperationRow, now: StoreTime) {

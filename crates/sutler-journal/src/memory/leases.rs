@@ -2,9 +2,9 @@
 //!
 //! One lease covers all of a worker's claims. A lease that ran out is kept, so that its worker learns
 //! of it; it is forgotten together with the feed of its time. Not here: the fence of a commit, which
-//! `apply.rs` checks against [`Ledger::holds_lease`].
+//! `apply.rs` checks against [`Tables::holds_lease`].
 
-use super::ledger::Ledger;
+use super::tables::Tables;
 use crate::clock::StoreTime;
 use crate::operation::{Operation, OperationId, Queue, State, WorkerId};
 use crate::query::Renewal;
@@ -19,13 +19,13 @@ pub(super) struct Lease {
 
 /// What a worker runs.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldOperations {
     pub(super) operations: BTreeSet<OperationId>,
     /// The lease was seen to have run out, and the operations stand among the claimable ones.
     pub(super) void: bool,
 }
 
-impl Ledger {
+impl Tables {
     pub(super) fn holds_lease(&self, worker: WorkerId, now: StoreTime) -> bool {
         self.leases
             .get(&worker)
@@ -75,14 +75,14 @@ impl Ledger {
             let due = self.claimable.range(first..=last).take(*limit);
             let ids: Vec<OperationId> = due.map(|(_, _, id)| *id).collect();
             for id in ids {
-                let operation = self.change(id, |job| {
-                    let row = &mut job.operation.row;
+                let operation = self.change(id, |entry| {
+                    let row = &mut entry.operation.row;
                     if row.state == State::Running {
                         row.takeovers += 1;
                     }
                     row.state = State::Running;
                     row.fence.0 += 1;
-                    job.worker = Some(worker);
+                    entry.worker = Some(worker);
                 });
                 claimed.extend(operation.cloned());
             }
@@ -101,10 +101,10 @@ impl Ledger {
             return false;
         };
         for id in operations {
-            self.change(id, |job| {
-                job.operation.row.state = State::Ready;
-                job.operation.row.due = now;
-                job.worker = None;
+            self.change(id, |entry| {
+                entry.operation.row.state = State::Ready;
+                entry.operation.row.due = now;
+                entry.worker = None;
             });
         }
         true
@@ -126,8 +126,8 @@ impl Ledger {
             }
             held.void = true;
             for id in &held.operations {
-                if let Some(job) = self.jobs.get(id) {
-                    let row = &job.operation.row;
+                if let Some(entry) = self.operations.get(id) {
+                    let row = &entry.operation.row;
                     self.claimable.insert((row.queue.clone(), row.due, *id));
                 }
             }

@@ -1,21 +1,21 @@
-//! Reading many at once from the ledger: pages of documents, operations, counts.
+//! Reading many at once from the tables: pages of documents, operations, counts.
 //!
 //! Every list is a range of an ordered index: a page costs its own length, wherever it is. The one
 //! exception is the count of the queues, which visits what is unfinished.
 
-use super::ledger::{Ledger, TermEntry};
+use super::tables::{Tables, TermEntry};
 use crate::clock::StoreTime;
-use crate::document::{Document, Filed};
+use crate::document::{Document, IndexedDocument};
 use crate::operation::{OperationId, OperationRow, Queue, State, WorkerId};
 use crate::query::{
-    Layout, List, OperationFilter, OperationList, Page, Position, QueueStats, Stats, Survey,
+    Layout, List, OperationFilter, OperationList, Page, Position, QueueStats, Stats, StoreInfo,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use uuid::Uuid;
 
-impl Ledger {
+impl Tables {
     pub(super) fn list(&self, list: &List, after: Option<&Position>, limit: usize) -> Page {
         match list {
             List::Prefix(prefix) => self.list_by_key(prefix, after, limit),
@@ -84,18 +84,21 @@ impl Ledger {
         page(found, limit)
     }
 
-    pub(super) fn filed(&self, from: &[u8], limit: usize) -> Vec<Filed> {
+    pub(super) fn scan_documents(&self, from: &[u8], limit: usize) -> Vec<IndexedDocument> {
         let bounds = (Bound::Included(from), Bound::Unbounded);
         let found = self.documents.range::<[u8], _>(bounds).take(limit);
         found.map(|(_, filed)| filed.clone()).collect()
     }
 
-    pub(super) fn survey(&self, now: StoreTime) -> Survey {
+    pub(super) fn info(&self, now: StoreTime) -> StoreInfo {
         let alive = |worker: &&WorkerId| self.holds_lease(**worker, now);
         let leases = self.leases.keys().filter(alive).count();
         let dead = self.held.iter().filter(|(worker, _)| !alive(worker));
-        let strays = self.logs.keys().filter(|id| !self.jobs.contains_key(id));
-        Survey {
+        let strays = self
+            .logs
+            .keys()
+            .filter(|id| !self.operations.contains_key(id));
+        StoreInfo {
             layout: Layout { found: 1, now: 1 },
             documents: self.documents.len() as u64,
             leases: leases as u64,
@@ -113,8 +116,10 @@ impl Ledger {
         let row = |id: &OperationId| self.operation(*id).map(|operation| operation.row.clone());
         match &list.filter {
             OperationFilter::All => {
-                let jobs = self.jobs.range(below).rev().take(list.limit);
-                jobs.map(|(_, job)| job.operation.row.clone()).collect()
+                let operations = self.operations.range(below).rev().take(list.limit);
+                operations
+                    .map(|(_, entry)| entry.operation.row.clone())
+                    .collect()
             }
             OperationFilter::Unfinished => {
                 let ids = self.unfinished.range(below).rev().take(list.limit);
@@ -157,7 +162,7 @@ impl Ledger {
         Stats {
             accepted: self.accepted,
             live: self.unfinished.len() as u64,
-            terminal: (self.jobs.len() - self.unfinished.len()) as u64,
+            terminal: (self.operations.len() - self.unfinished.len()) as u64,
             cleaned: self.cleaned,
             queues: queues.into_values().collect(),
         }

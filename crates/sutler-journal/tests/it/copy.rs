@@ -1,15 +1,15 @@
-//! Copying between stores: everything arrives, whatever happens meanwhile.
+//! StoreCopy between stores: everything arrives, whatever happens meanwhile.
 //!
 //! Here both stores are in memory, so that time stands still and every call can be made to fail. Between
 //! real stores it is the executable's tests that copy.
 
-mod scene;
+mod fixture;
 
-use scene::{Scene, contents, settle_all};
+use fixture::{Fixture, contents, settle_all};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use sutler_journal::conformance::{Call, Fate, Tapped};
-use sutler_journal::copy::{CopyError, Copying, Step, is_unfinished};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
+use sutler_journal::copy::{CopyError, CopyStep, StoreCopy, is_unfinished};
 use sutler_journal::{
     Commit, Cursor, MemoryStore, Next, Outcome, Start, Store, StoreTime, Sweep, Write,
 };
@@ -21,15 +21,15 @@ fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
-async fn begin(scene: &Scene, target: &Arc<dyn Store>) -> Result<Copying, CopyError> {
-    Copying::begin(scene.store(), Arc::clone(target), NAME).await
+async fn begin(fixture: &Fixture, target: &Arc<dyn Store>) -> Result<StoreCopy, CopyError> {
+    StoreCopy::begin(fixture.store(), Arc::clone(target), NAME).await
 }
 
 /// Copies whatever there is, and holds the target against the source.
-async fn copy_whole(scene: &Scene, target: &Arc<dyn Store>) {
-    let mut copying = begin(scene, target).await.expect("a copy");
+async fn copy_whole(fixture: &Fixture, target: &Arc<dyn Store>) {
+    let mut copying = begin(fixture, target).await.expect("a copy");
     let finished = copying.finish().await.expect("the end of it");
-    let (source, copied) = (contents(&*scene.store()).await, contents(&**target).await);
+    let (source, copied) = (contents(&*fixture.store()).await, contents(&**target).await);
     assert_eq!(source, copied);
     assert_eq!(finished.documents, source.documents.len() as u64);
     assert_eq!(finished.operations, source.operations.len() as u64);
@@ -38,10 +38,10 @@ async fn copy_whole(scene: &Scene, target: &Arc<dyn Store>) {
 
 #[tokio::test]
 async fn everything_arrives_in_whatever_state_it_is() {
-    let scene = Scene::new();
-    scene.fill(250).await;
+    let fixture = Fixture::new();
+    fixture.fill(250).await;
     let target = memory();
-    copy_whole(&scene, &target).await;
+    copy_whole(&fixture, &target).await;
     assert!(!is_unfinished(&*target).await.unwrap());
     let stats = target.stats().await.unwrap();
     assert!(stats.live > 0 && stats.terminal > 0, "{stats:?}");
@@ -49,80 +49,80 @@ async fn everything_arrives_in_whatever_state_it_is() {
 
 #[tokio::test]
 async fn an_empty_store_is_copied_too() {
-    let scene = Scene::new();
-    copy_whole(&scene, &memory()).await;
+    let fixture = Fixture::new();
+    copy_whole(&fixture, &memory()).await;
 }
 
 #[tokio::test]
 async fn what_changes_meanwhile_is_followed() {
-    let scene = Scene::new();
-    scene.fill(150).await;
+    let fixture = Fixture::new();
+    fixture.fill(150).await;
     let target = memory();
-    let mut copying = begin(&scene, &target).await.unwrap();
+    let mut copying = begin(&fixture, &target).await.unwrap();
     for round in 0..3 {
         copying.catch_up().await.unwrap();
-        assert_eq!(copying.progress().borrow().step, Step::Following);
-        scene.change(round).await;
+        assert_eq!(copying.progress().borrow().step, CopyStep::Following);
+        fixture.change(round).await;
     }
-    scene.stop().await;
+    fixture.stop().await;
     copying.finish().await.unwrap();
-    assert_eq!(contents(&*scene.store()).await, contents(&*target).await);
+    assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
 /// Whenever the feed was read, there is something new in it.
 #[tokio::test]
 async fn a_source_that_never_rests_is_copied_too() {
     const READS_MAX: usize = 100;
-    let scene = Scene::new();
-    scene.fill(250).await;
+    let fixture = Fixture::new();
+    fixture.fill(250).await;
     let target = memory();
-    let (busy, reads) = (scene.store(), AtomicUsize::new(0));
-    let source = Tapped::new(scene.store(), move |call| {
+    let (busy, reads) = (fixture.store(), AtomicUsize::new(0));
+    let source = InterceptingStore::new(fixture.store(), move |call| {
         let Call::Read("changes") = call else {
-            return Fate::Through;
+            return Intercept::Pass;
         };
         let busy = Arc::clone(&busy);
         tokio::spawn(async move {
-            let new = Scene::new_operation("busy", Start::Waiting);
+            let new = Fixture::new_operation("busy", Start::Waiting);
             busy.commit(&Commit::new().start(new)).await.unwrap();
         });
         match reads.fetch_add(1, Ordering::SeqCst) < READS_MAX {
-            true => Fate::Slowly,
-            false => Fate::Refused,
+            true => Intercept::PassSlowly,
+            false => Intercept::Refuse,
         }
     });
-    let copying = Copying::begin(Arc::new(source), Arc::clone(&target), NAME).await;
+    let copying = StoreCopy::begin(Arc::new(source), Arc::clone(&target), NAME).await;
     copying.expect("a copy").catch_up().await.unwrap();
-    copy_whole(&scene, &target).await;
+    copy_whole(&fixture, &target).await;
 }
 
 /// The feed may be trimmed behind a copy that was interrupted for long.
 #[tokio::test]
 async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
-    let scene = Scene::new();
-    scene.fill(120).await;
+    let fixture = Fixture::new();
+    fixture.fill(120).await;
     let target = memory();
-    let mut copying = begin(&scene, &target).await.unwrap();
+    let mut copying = begin(&fixture, &target).await.unwrap();
     copying.catch_up().await.unwrap();
-    scene.change(0).await;
+    fixture.change(0).await;
     let everything = Sweep::Feed {
         before: StoreTime(i64::MAX),
         limit: 10_000,
     };
-    scene.store().sweep(&everything).await.unwrap();
-    scene.change(1).await;
-    scene.stop().await;
+    fixture.store().sweep(&everything).await.unwrap();
+    fixture.change(1).await;
+    fixture.stop().await;
     copying.finish().await.unwrap();
-    assert_eq!(contents(&*scene.store()).await, contents(&*target).await);
+    assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
 /// Sweeps are in no feed: what the source threw away goes from the target, and nothing else does.
 #[tokio::test]
 async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
-    let scene = Scene::new();
-    scene.fill(60).await;
+    let fixture = Fixture::new();
+    fixture.fill(60).await;
     let target = memory();
-    let mut copying = begin(&scene, &target).await.unwrap();
+    let mut copying = begin(&fixture, &target).await.unwrap();
     copying.catch_up().await.unwrap();
     let failed = Sweep::Operations {
         lanes: Vec::new(),
@@ -130,50 +130,50 @@ async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
         finished_before: StoreTime(i64::MAX),
         limit: 1000,
     };
-    assert!(scene.store().sweep(&failed).await.unwrap() > 0);
+    assert!(fixture.store().sweep(&failed).await.unwrap() > 0);
     copying.finish().await.unwrap();
-    assert_eq!(contents(&*scene.store()).await, contents(&*target).await);
+    assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
 /// A finish that was broken off leaves unfinished operations; the source goes on, and they are replaced.
 #[tokio::test]
 async fn a_source_that_went_on_after_a_broken_finish_is_copied_as_it_is_then() {
-    let scene = Scene::new();
-    scene.fill(40).await;
+    let fixture = Fixture::new();
+    fixture.fill(40).await;
     let target = memory();
-    let source: Arc<dyn Store> = Arc::new(Tapped::new(scene.store(), {
+    let source: Arc<dyn Store> = Arc::new(InterceptingStore::new(fixture.store(), {
         let surveys = AtomicUsize::new(0);
         move |call| match call {
-            Call::Read("survey") if surveys.fetch_add(1, Ordering::SeqCst) == 1 => Fate::Refused,
-            _ => Fate::Through,
+            Call::Read("info") if surveys.fetch_add(1, Ordering::SeqCst) == 1 => Intercept::Refuse,
+            _ => Intercept::Pass,
         }
     }));
-    let mut copying = Copying::begin(source, Arc::clone(&target), NAME)
+    let mut copying = StoreCopy::begin(source, Arc::clone(&target), NAME)
         .await
         .unwrap();
     let broken = copying.finish().await;
     assert!(matches!(broken, Err(CopyError::Store { .. })), "{broken:?}");
     assert!(is_unfinished(&*target).await.unwrap());
-    scene.change(7).await;
-    settle_all(&scene).await;
-    copy_whole(&scene, &target).await;
+    fixture.change(7).await;
+    settle_all(&fixture).await;
+    copy_whole(&fixture, &target).await;
 }
 
 /// A store that answers up to a call, and what tells that it was reached.
 fn dying(
     store: &Arc<dyn Store>,
     at: usize,
-    fate: Fate,
+    fate: Intercept,
     counts: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static,
 ) -> (Arc<dyn Store>, Arc<Notify>) {
     let dead = Arc::new(Notify::new());
     let (told, calls) = (Arc::clone(&dead), AtomicUsize::new(0));
-    let tapped = Tapped::new(Arc::clone(store), move |call| {
+    let tapped = InterceptingStore::new(Arc::clone(store), move |call| {
         if counts(call) && calls.fetch_add(1, Ordering::SeqCst) == at {
             told.notify_one();
             return fate.clone();
         }
-        Fate::Through
+        Intercept::Pass
     });
     (Arc::new(tapped), dead)
 }
@@ -189,15 +189,15 @@ fn changes_something(call: &Call<'_>) -> bool {
 /// Killed before or after each single change that it makes in the target, it goes on and ends well.
 #[tokio::test]
 async fn killed_at_any_moment_it_goes_on_where_it_was() {
-    let scene = Scene::new();
-    scene.fill(12).await;
+    let fixture = Fixture::new();
+    fixture.fill(12).await;
     let mut deaths = 0;
-    for fate in [Fate::Never, Fate::Last] {
+    for fate in [Intercept::CrashBefore, Intercept::CrashAfter] {
         for at in 0.. {
             let target = memory();
             let (tapped, dead) = dying(&target, at, fate.clone(), changes_something);
             let run = async {
-                let mut copying = begin(&scene, &tapped).await?;
+                let mut copying = begin(&fixture, &tapped).await?;
                 copying.finish().await
             };
             let ended = tokio::select! {
@@ -209,7 +209,7 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
                 break;
             }
             deaths += 1;
-            copy_whole(&scene, &target).await;
+            copy_whole(&fixture, &target).await;
         }
     }
     assert!(deaths > 30, "it was killed {deaths} times");
@@ -218,38 +218,38 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
 /// A commit that nobody knows the outcome of is asked for again, and nothing is copied twice.
 #[tokio::test(start_paused = true)]
 async fn a_commit_without_an_answer_is_resolved() {
-    let scene = Scene::new();
-    scene.fill(12).await;
-    for fate in [Fate::Lost, Fate::Unanswered] {
+    let fixture = Fixture::new();
+    fixture.fill(12).await;
+    for fate in [Intercept::LoseRequest, Intercept::LoseReply] {
         for at in 0..8 {
             let target = memory();
             let commits = |call: &Call<'_>| matches!(call, Call::Commit(_));
             let (tapped, _) = dying(&target, at, fate.clone(), commits);
-            let mut copying = begin(&scene, &tapped).await.unwrap();
+            let mut copying = begin(&fixture, &tapped).await.unwrap();
             copying.finish().await.unwrap();
-            assert_eq!(contents(&*scene.store()).await, contents(&*target).await);
+            assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
         }
     }
 }
 
 #[tokio::test]
 async fn a_target_that_is_not_empty_is_refused_and_left_as_it_is() {
-    let (scene, other) = (Scene::new(), Scene::new());
-    scene.fill(3).await;
+    let (fixture, other) = (Fixture::new(), Fixture::new());
+    fixture.fill(3).await;
     other.fill(2).await;
     let target = other.store();
     let before = contents(&*target).await;
-    let refused = begin(&scene, &target).await;
+    let refused = begin(&fixture, &target).await;
     assert!(matches!(refused.err(), Some(CopyError::NotEmpty)));
     assert_eq!(contents(&*target).await, before);
 }
 
 #[tokio::test]
 async fn the_copy_of_another_source_is_refused() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let target = memory();
-    begin(&scene, &target).await.unwrap();
-    let other = Copying::begin(scene.store(), Arc::clone(&target), "etcd://elsewhere").await;
+    begin(&fixture, &target).await.unwrap();
+    let other = StoreCopy::begin(fixture.store(), Arc::clone(&target), "etcd://elsewhere").await;
     match other.err() {
         Some(CopyError::OtherSource(name)) => assert_eq!(name, NAME),
         other => panic!("{other:?}"),
@@ -258,12 +258,12 @@ async fn the_copy_of_another_source_is_refused() {
 
 #[tokio::test]
 async fn a_finished_copy_says_so_and_is_not_touched_again() {
-    let scene = Scene::new();
-    scene.fill(5).await;
+    let fixture = Fixture::new();
+    fixture.fill(5).await;
     let target = memory();
-    copy_whole(&scene, &target).await;
+    copy_whole(&fixture, &target).await;
     let (_, end) = feed(&*target).await;
-    let mut again = begin(&scene, &target).await.unwrap();
+    let mut again = begin(&fixture, &target).await.unwrap();
     let finished = again.finished().cloned().expect("it was finished");
     again.catch_up().await.unwrap();
     assert_eq!(again.finish().await.unwrap(), finished);
@@ -277,11 +277,11 @@ async fn feed(store: &dyn Store) -> (usize, Cursor) {
 
 #[tokio::test]
 async fn of_two_copies_into_one_target_one_gives_way() {
-    let scene = Scene::new();
-    scene.fill(5).await;
+    let fixture = Fixture::new();
+    fixture.fill(5).await;
     let target = memory();
-    let mut one = begin(&scene, &target).await.unwrap();
-    let mut other = begin(&scene, &target).await.unwrap();
+    let mut one = begin(&fixture, &target).await.unwrap();
+    let mut other = begin(&fixture, &target).await.unwrap();
     other.catch_up().await.unwrap();
     let late = one.catch_up().await;
     assert!(matches!(late, Err(CopyError::TakenOver)), "{late:?}");
@@ -290,29 +290,29 @@ async fn of_two_copies_into_one_target_one_gives_way() {
 
 #[tokio::test]
 async fn a_source_that_somebody_works_in_is_not_finished() {
-    let scene = Scene::new();
-    scene.fill(5).await;
-    scene.work().await;
+    let fixture = Fixture::new();
+    fixture.fill(5).await;
+    fixture.work().await;
     let target = memory();
-    let mut copying = begin(&scene, &target).await.unwrap();
+    let mut copying = begin(&fixture, &target).await.unwrap();
     copying.catch_up().await.unwrap();
     let refused = copying.finish().await;
     assert!(matches!(refused, Err(CopyError::InUse(1))), "{refused:?}");
-    scene.stop().await;
+    fixture.stop().await;
     copying.finish().await.unwrap();
 }
 
 /// A change in the last moment is noticed, and the copy is not called finished.
 #[tokio::test]
 async fn a_change_while_it_is_finished_is_noticed() {
-    let scene = Scene::new();
-    scene.fill(5).await;
+    let fixture = Fixture::new();
+    fixture.fill(5).await;
     let target = memory();
-    let late = scene.store();
-    let source = Tapped::new(scene.store(), move |call| {
-        if let Call::Read("filed") = call {
+    let late = fixture.store();
+    let source = InterceptingStore::new(fixture.store(), move |call| {
+        if let Call::Read("scan_documents") = call {
             // Whoever reads documents now has followed the feed before, or has not begun yet.
-            let new = Scene::new_operation("late", Start::Waiting);
+            let new = Fixture::new_operation("late", Start::Waiting);
             let id = new.id;
             let late = Arc::clone(&late);
             tokio::spawn(async move {
@@ -320,15 +320,15 @@ async fn a_change_while_it_is_finished_is_noticed() {
                 let end = Commit::new().advance(id, Next::Done(Outcome::Failed), None, None);
                 drop(late.commit(&end.write(Write::Unpin(id))).await);
             });
-            return Fate::Slowly;
+            return Intercept::PassSlowly;
         }
-        Fate::Through
+        Intercept::Pass
     });
-    let mut copying = Copying::begin(Arc::new(source), Arc::clone(&target), NAME)
+    let mut copying = StoreCopy::begin(Arc::new(source), Arc::clone(&target), NAME)
         .await
         .unwrap();
     let refused = copying.finish().await;
     assert!(matches!(refused, Err(CopyError::Changed)), "{refused:?}");
     assert!(is_unfinished(&*target).await.unwrap());
-    copy_whole(&scene, &target).await;
+    copy_whole(&fixture, &target).await;
 }

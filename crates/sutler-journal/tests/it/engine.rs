@@ -15,11 +15,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{
-    Clock, Commit, Due, Ended, Engine, EngineSettings, Executor, Key, Kind, Lost, MemoryStore,
+    Clock, Commit, Due, Engine, EngineSettings, Executor, Key, Kind, Lost, MemoryStore,
     NewOperation, Next, OperationId, OperationRow, Outcome, Queue, QueueSettings, Realm, Run,
-    Start, State, Store, StoreTime, WorkerId,
+    RunResult, Start, State, Store, StoreTime, WorkerId,
 };
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ impl Clock for Together {
     }
 }
 
-type Tap = Box<dyn FnMut(&Call<'_>) -> Fate + Send>;
+type Tap = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
 
 /// A store to work on, and a tap to break it with.
 struct Bench {
@@ -46,15 +46,16 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let memory = MemoryStore::with_clock(Arc::new(Together(Instant::now())));
-        let tap: Arc<Mutex<Tap>> = Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Fate::Through)));
+        let tap: Arc<Mutex<Tap>> = Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Intercept::Pass)));
         let asked = Arc::clone(&tap);
-        let store = Tapped::new(Arc::new(memory), move |call| asked.lock().unwrap()(call));
+        let store =
+            InterceptingStore::new(Arc::new(memory), move |call| asked.lock().unwrap()(call));
         let store = Arc::new(store);
         Self { store, tap }
     }
 
     /// From now on, calls meet this fate.
-    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Fate + Send + 'static) {
+    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
         *self.tap.lock().unwrap() = Box::new(tap);
     }
 
@@ -126,7 +127,7 @@ fn operation(name: &str, queue: Queue, start: Start) -> NewOperation {
     }
 }
 
-type Playing = Pin<Box<dyn Future<Output = Result<Ended, Lost>> + Send>>;
+type Playing = Pin<Box<dyn Future<Output = Result<RunResult, Lost>> + Send>>;
 
 /// What an executor saw of one claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +151,7 @@ impl Script {
     fn new<F, P>(play: F) -> Arc<Self>
     where
         F: Fn(Arc<Run>, usize) -> P + Send + Sync + 'static,
-        P: Future<Output = Result<Ended, Lost>> + Send + 'static,
+        P: Future<Output = Result<RunResult, Lost>> + Send + 'static,
     {
         Arc::new(Self {
             play: Box::new(move |run, before| Box::pin(play(run, before))),
@@ -180,14 +181,14 @@ fn seen(run: &Run) -> Seen {
 }
 
 /// Ends an operation well.
-async fn finish(run: &Run) -> Result<Ended, Lost> {
+async fn finish(run: &Run) -> Result<RunResult, Lost> {
     end(run, Outcome::Succeeded).await
 }
 
-async fn end(run: &Run, outcome: Outcome) -> Result<Ended, Lost> {
+async fn end(run: &Run, outcome: Outcome) -> Result<RunResult, Lost> {
     let commit = Commit::new().advance(run.id(), Next::Done(outcome), None, None);
     run.commit(commit).await?.map_err(|_| Lost)?;
-    Ok(Ended::Finished)
+    Ok(RunResult::Finished)
 }
 
 /// Counts an operation as being run for as long as it lives.
@@ -201,7 +202,7 @@ impl Drop for Inside<'_> {
 
 #[async_trait]
 impl Executor for Script {
-    async fn execute(&self, run: Arc<Run>) -> Result<Ended, Lost> {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let id = run.id();
         *self.inside.lock().unwrap().entry(id).or_default() += 1;
         let _inside = Inside(self, id);

@@ -2,5 +2,5 @@
 
 mod copy;
 mod engine;
-mod examine;
+mod inspect;
 mod memory;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::conformance::{Candidate, Cut, Stalled, Wire};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit, UnreliableStore};
 use sutler_journal::{
     Commit, Due, Key, Kind, ManualClock, MemoryStore, NewOperation, OperationId, Queue, Realm,
     Start, Store, WorkerId, Write,
@@ -12,7 +12,7 @@ use sutler_journal::{
 /// A memory store whose clock stands still until told, at the other end of a wire.
 struct Memory {
     clock: Arc<ManualClock>,
-    wire: Arc<Wire>,
+    wire: Arc<UnreliableStore>,
 }
 
 impl Memory {
@@ -21,7 +21,7 @@ impl Memory {
         let store = MemoryStore::with_clock(Arc::clone(&clock) as _);
         Self {
             clock,
-            wire: Arc::new(Wire::new(Arc::new(store))),
+            wire: Arc::new(UnreliableStore::new(Arc::new(store))),
         }
     }
 }
@@ -45,7 +45,7 @@ impl Candidate for Memory {
         self.wire.cut(cut);
     }
 
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         self.wire.stall(commit)
     }
 }

@@ -1,14 +1,14 @@
 //! What every registry promises of its listings. The vocabulary: `conformance.rs`.
 
 use super::Candidate;
-use crate::fault::ItemFault;
-use crate::gather::{AT_ONCE, State, gather};
+use crate::error::ItemError;
+use crate::scan::{CONCURRENT_ITEMS, ItemState, scan};
 
 /// Names of what is listed now, as they are found by a whole look.
 async fn found(candidate: &dyn Candidate) -> Vec<String> {
-    let gathered = gather(candidate.registry(), &|_| None, AT_ONCE).await;
-    let found = gathered.expect("a listing").found.into_iter();
-    let there = found.filter(|it| !matches!(it.state, State::Failed(ItemFault::Gone(_))));
+    let result = scan(candidate.registry(), &|_| None, CONCURRENT_ITEMS).await;
+    let found = result.expect("a listing").items.into_iter();
+    let there = found.filter(|it| !matches!(it.state, ItemState::Failed(ItemError::Gone(_))));
     there.map(|it| it.item.image).collect()
 }
 
@@ -55,8 +55,8 @@ pub async fn a_listing_that_fails_is_no_listing(candidate: &dyn Candidate) {
     let said = fault.to_string();
     let name = candidate.registry().name();
     assert!(said.contains(name) && said.contains(": "), "{said}");
-    let gathered = gather(candidate.registry(), &|_| None, AT_ONCE).await;
-    assert!(gathered.is_err(), "{gathered:?}");
+    let result = scan(candidate.registry(), &|_| None, CONCURRENT_ITEMS).await;
+    assert!(result.is_err(), "{result:?}");
 }
 
 /// # Panics

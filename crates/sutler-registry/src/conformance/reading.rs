@@ -2,16 +2,16 @@
 
 use super::Candidate;
 use crate::digest::Digest;
-use crate::fault::ItemFault;
-use crate::gather::{AT_ONCE, Found, State, gather};
-use crate::seam::Item;
+use crate::error::ItemError;
+use crate::registry::Item;
+use crate::scan::{CONCURRENT_ITEMS, ItemState, ScannedItem, scan};
 
-async fn look(candidate: &dyn Candidate) -> Vec<Found> {
-    let gathered = gather(candidate.registry(), &|_| None, AT_ONCE).await;
-    gathered.expect("a listing").found
+async fn look(candidate: &dyn Candidate) -> Vec<ScannedItem> {
+    let result = scan(candidate.registry(), &|_| None, CONCURRENT_ITEMS).await;
+    result.expect("a listing").items
 }
 
-fn state<'a>(found: &'a [Found], candidate: &dyn Candidate, name: &str) -> &'a State {
+fn state<'a>(found: &'a [ScannedItem], candidate: &dyn Candidate, name: &str) -> &'a ItemState {
     let wanted = candidate.item(name);
     let found = found.iter().find(|it| it.item.key() == wanted.key());
     &found.expect("it is listed").state
@@ -23,7 +23,7 @@ pub async fn what_was_put_is_what_is_read(candidate: &dyn Candidate) {
     let manifest = "name: apple\ndescription: with ünïcode: and more\n";
     candidate.put("apple", manifest).await;
     let found = look(candidate).await;
-    let State::Read(spec) = state(&found, candidate, "apple") else {
+    let ItemState::Read(spec) = state(&found, candidate, "apple") else {
         panic!("{found:?}");
     };
     assert_eq!(spec.manifest, manifest.as_bytes());
@@ -49,8 +49,8 @@ pub async fn what_changes_gets_another_version_and_what_does_not_keeps_its_own(
     let before = look(candidate).await;
     candidate.put("apple", "name: other\n").await;
     let after = look(candidate).await;
-    let digest = |found: &[Found], name: &str| match state(found, candidate, name) {
-        State::Read(spec) => spec.digest.clone(),
+    let digest = |found: &[ScannedItem], name: &str| match state(found, candidate, name) {
+        ItemState::Read(spec) => spec.digest.clone(),
         other => panic!("{name}: {other:?}"),
     };
     assert_ne!(digest(&before, "apple"), digest(&after, "apple"));
@@ -88,7 +88,7 @@ pub async fn what_never_was_is_gone(candidate: &dyn Candidate) {
     let fault = candidate.registry().fetch(&item).await;
     let fault = fault.expect_err("nothing is there");
     assert!(
-        matches!(&fault, ItemFault::Gone(said) if said.contains("never")),
+        matches!(&fault, ItemError::Gone(said) if said.contains("never")),
         "{fault}"
     );
 }
@@ -104,21 +104,21 @@ pub async fn what_is_known_is_not_read_again(candidate: &dyn Candidate) {
     let known = |item: &Item| {
         let found = first.iter().find(|it| it.item.key() == item.key())?;
         match &found.state {
-            State::Read(spec) => Some(spec.digest.clone()),
-            State::Known(_) | State::Failed(_) => None,
+            ItemState::Read(spec) => Some(spec.digest.clone()),
+            ItemState::Known(_) | ItemState::Failed(_) => None,
         }
     };
     candidate.put("carrot", "name: another\n").await;
     let before = candidate.reads();
-    let gathered = gather(candidate.registry(), &known, AT_ONCE).await;
-    let second = gathered.expect("a listing").found;
+    let result = scan(candidate.registry(), &known, CONCURRENT_ITEMS).await;
+    let second = result.expect("a listing").items;
     for name in ["apple", "banana"] {
         let state = state(&second, candidate, name);
-        assert!(matches!(state, State::Known(_)), "{name}: {state:?}");
+        assert!(matches!(state, ItemState::Known(_)), "{name}: {state:?}");
     }
     assert!(matches!(
         state(&second, candidate, "carrot"),
-        State::Read(_)
+        ItemState::Read(_)
     ));
     let once_more = candidate.reads();
     let of_one = once_more - before;
@@ -136,13 +136,19 @@ pub async fn an_item_that_fails_is_not_gone_and_hurts_no_other(candidate: &dyn C
     let found = look(candidate).await;
     let apple = state(&found, candidate, "apple");
     assert!(
-        matches!(apple, State::Failed(ItemFault::Transient(_))),
+        matches!(apple, ItemState::Failed(ItemError::Transient(_))),
         "{apple:?}"
     );
-    assert!(matches!(state(&found, candidate, "banana"), State::Read(_)));
+    assert!(matches!(
+        state(&found, candidate, "banana"),
+        ItemState::Read(_)
+    ));
     candidate.mend().await;
     let found = look(candidate).await;
-    assert!(matches!(state(&found, candidate, "apple"), State::Read(_)));
+    assert!(matches!(
+        state(&found, candidate, "apple"),
+        ItemState::Read(_)
+    ));
 }
 
 /// # Panics
@@ -154,7 +160,7 @@ pub async fn what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other(
     candidate.put("banana", "name: two\n").await;
     let found = look(candidate).await;
     let apple = state(&found, candidate, "apple");
-    let State::Failed(fault) = apple else {
+    let ItemState::Failed(fault) = apple else {
         panic!("{apple:?}");
     };
     assert!(
@@ -162,7 +168,10 @@ pub async fn what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other(
         "{fault}"
     );
     assert!(fault.to_string().contains("apple"), "{fault}");
-    assert!(matches!(state(&found, candidate, "banana"), State::Read(_)));
+    assert!(matches!(
+        state(&found, candidate, "banana"),
+        ItemState::Read(_)
+    ));
     let before = candidate.reads();
     assert_eq!(look(candidate).await.len(), 2);
     // The good one was read again, since nobody said that it is known; the spoiled one need not be.

@@ -3,15 +3,15 @@
 //! Everything that is fetched by its digest is held to it. Blobs may lie elsewhere: that is followed without
 //! credentials, to the same host or by TLS.
 
-use super::document::{self, Document, Labelled, Labels};
+use super::manifest::{self, BundleLabels, ImageManifest, Labels};
+use crate::auth::RegistryAuth;
+use crate::base_url::BaseUrl;
 use crate::digest::Digest;
-use crate::door::Door;
-use crate::fault::ItemFault;
-use crate::place::Place;
-use crate::seam::{Item, Spec};
-use crate::trouble::{Trouble, judge};
-use crate::wanted::{is_image, is_tag};
-use crate::web::{Answer, Ask, Verb, Web};
+use crate::error::ItemError;
+use crate::http_client::{HttpClient, HttpMethod, HttpRequest, HttpResponse};
+use crate::http_error::{HttpError, check_status};
+use crate::registry::{Item, Spec};
+use crate::selection::{is_image, is_tag};
 use bytes::Bytes;
 use reqwest::Url;
 use std::collections::HashMap;
@@ -34,43 +34,43 @@ const VERDICTS_MAX: usize = 20_000;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
 /// The images of one registry.
-pub(super) struct Images {
-    web: Arc<Web>,
-    door: Arc<Door>,
-    place: Place,
+pub(super) struct ImageReader {
+    http: Arc<HttpClient>,
+    auth: Arc<RegistryAuth>,
+    base_url: BaseUrl,
     pull_from: String,
     platform: String,
     /// Versions that are no bundles, or broken ones, and will never be others.
-    verdicts: Mutex<HashMap<Item, ItemFault>>,
+    verdicts: Mutex<HashMap<Item, ItemError>>,
 }
 
 /// Why a version has no spec.
-enum Refused {
-    Asked(Trouble),
+enum ImageReadError {
+    Http(HttpError),
     /// It is no bundle.
     Foreign,
     /// It is one, and broken.
     Broken(String),
 }
 
-impl From<Trouble> for Refused {
-    fn from(trouble: Trouble) -> Self {
-        Self::Asked(trouble)
+impl From<HttpError> for ImageReadError {
+    fn from(error: HttpError) -> Self {
+        Self::Http(error)
     }
 }
 
-impl Images {
+impl ImageReader {
     pub(super) fn new(
-        web: Arc<Web>,
-        door: Arc<Door>,
-        place: Place,
+        http: Arc<HttpClient>,
+        auth: Arc<RegistryAuth>,
+        base_url: BaseUrl,
         pull_from: String,
         platform: String,
     ) -> Self {
         Self {
-            web,
-            door,
-            place,
+            http,
+            auth,
+            base_url,
             pull_from,
             platform,
             verdicts: Mutex::default(),
@@ -78,26 +78,29 @@ impl Images {
     }
 
     /// Which version a tag has now.
-    pub(super) async fn look_up(&self, item: &Item, who: &str) -> Result<Digest, ItemFault> {
-        check(item, who)?;
-        let asked = self.manifest(Verb::Head, item, &item.tag).await;
-        let answer = asked.map_err(|trouble| trouble.of_item(who))?;
-        let digest = answer.header(DIGEST_HEADER).map(Digest::parse);
-        match (judge(answer.status, &answer.headers, &answer.body), digest) {
+    pub(super) async fn look_up(&self, item: &Item, subject: &str) -> Result<Digest, ItemError> {
+        check(item, subject)?;
+        let response = self.manifest(HttpMethod::Head, item, &item.tag).await;
+        let response = response.map_err(|error| error.of_item(subject))?;
+        let digest = response.header(DIGEST_HEADER).map(Digest::parse);
+        match (
+            check_status(response.status, &response.headers, &response.body),
+            digest,
+        ) {
             (Ok(()), Some(Ok(digest))) => return Ok(digest),
             // Some do not say it, without a body a refusal may say too little, and some know no such question.
             (Ok(()), Some(Err(_)) | None) => {}
-            (Err(Trouble::Silent(_) | Trouble::Garbled(_)), _)
-                if matches!(answer.status, 404 | 405) => {}
-            (Err(trouble), _) => return Err(trouble.of_item(who)),
+            (Err(HttpError::Silent(_) | HttpError::Garbled(_)), _)
+                if matches!(response.status, 404 | 405) => {}
+            (Err(error), _) => return Err(error.of_item(subject)),
         }
-        let (digest, _) = self.by_tag(item).await.map_err(|it| it.of_item(who))?;
+        let (digest, _) = self.by_tag(item).await.map_err(|it| it.of_item(subject))?;
         Ok(digest)
     }
 
     /// Reads the version that an item names, or the one there is now.
-    pub(super) async fn fetch(&self, item: &Item, who: &str) -> Result<Spec, ItemFault> {
-        check(item, who)?;
+    pub(super) async fn fetch(&self, item: &Item, subject: &str) -> Result<Spec, ItemError> {
+        check(item, subject)?;
         if item.digest.is_some()
             && let Some(verdict) = self.verdicts().get(item)
         {
@@ -110,10 +113,10 @@ impl Images {
             }
             None => self.by_tag(item).await,
         };
-        let (digest, bytes) = found.map_err(|trouble| trouble.of_item(who))?;
+        let (digest, bytes) = found.map_err(|error| error.of_item(subject))?;
         let item = item.clone().at(digest.clone());
         match self.read(&item, &bytes).await {
-            Ok(Labelled {
+            Ok(BundleLabels {
                 manifest,
                 file,
                 runtime,
@@ -125,24 +128,30 @@ impl Images {
                 file,
                 runtime,
             }),
-            Err(refused) => Err(self.refusal(refused, item, digest, who)),
+            Err(error) => Err(self.item_error(error, item, digest, subject)),
         }
     }
 
     /// A fault of a version; one that will stay is remembered.
-    fn refusal(&self, refused: Refused, item: Item, digest: Digest, who: &str) -> ItemFault {
-        let fault = match refused {
-            Refused::Asked(trouble) => return trouble.of_item(who),
-            Refused::Foreign => ItemFault::NotABundle {
+    fn item_error(
+        &self,
+        error: ImageReadError,
+        item: Item,
+        digest: Digest,
+        subject: &str,
+    ) -> ItemError {
+        let fault = match error {
+            ImageReadError::Http(error) => return error.of_item(subject),
+            ImageReadError::Foreign => ItemError::NotABundle {
                 digest,
                 sentence: format!(
-                    "{who} is no bundle: it has no label com.redhat.apb.spec; leave it out by the deny list, \
+                    "{subject} is no bundle: it has no label com.redhat.apb.spec; leave it out by the deny list, \
                      or push one that has it"
                 ),
             },
-            Refused::Broken(why) => ItemFault::Malformed {
+            ImageReadError::Broken(why) => ItemError::Malformed {
                 digest: Some(digest),
-                sentence: format!("{who} {why}"),
+                sentence: format!("{subject} {why}"),
             },
         };
         let mut verdicts = self.verdicts();
@@ -154,28 +163,30 @@ impl Images {
     }
 
     /// What the labels of a version say.
-    async fn read(&self, item: &Item, bytes: &[u8]) -> Result<Labelled, Refused> {
-        match document::read(bytes).map_err(Refused::Broken)? {
-            Document::Image {
+    async fn read(&self, item: &Item, bytes: &[u8]) -> Result<BundleLabels, ImageReadError> {
+        match manifest::read(bytes).map_err(ImageReadError::Broken)? {
+            ImageManifest::Image {
                 config,
                 annotations,
             } => self.image(item, &config, &annotations).await,
-            Document::Index {
+            ImageManifest::Index {
                 children,
                 annotations,
             } => {
-                if let Some(found) = document::labelled(&annotations).map_err(Refused::Broken)? {
+                if let Some(found) =
+                    manifest::labelled(&annotations).map_err(ImageReadError::Broken)?
+                {
                     return Ok(found);
                 }
-                let child = document::choose(&children, &self.platform);
-                let child = child.map_err(Refused::Broken)?;
+                let child = manifest::choose(&children, &self.platform);
+                let child = child.map_err(ImageReadError::Broken)?;
                 let bytes = self.by_digest(item, &child.digest).await?;
-                match document::read(&bytes).map_err(Refused::Broken)? {
-                    Document::Image {
+                match manifest::read(&bytes).map_err(ImageReadError::Broken)? {
+                    ImageManifest::Image {
                         config,
                         annotations,
                     } => self.image(item, &config, &annotations).await,
-                    Document::Index { .. } => Err(Refused::Broken(
+                    ImageManifest::Index { .. } => Err(ImageReadError::Broken(
                         "is a list of lists of images: push a list of images".to_owned(),
                     )),
                 }
@@ -189,69 +200,78 @@ impl Images {
         item: &Item,
         config: &Digest,
         annotations: &Labels,
-    ) -> Result<Labelled, Refused> {
-        if let Some(found) = document::labelled(annotations).map_err(Refused::Broken)? {
+    ) -> Result<BundleLabels, ImageReadError> {
+        if let Some(found) = manifest::labelled(annotations).map_err(ImageReadError::Broken)? {
             return Ok(found);
         }
         let config = self.blob(item, config).await?;
-        let labels = document::labels(&config);
-        let found = document::labelled(&labels).map_err(Refused::Broken)?;
-        found.ok_or(Refused::Foreign)
+        let labels = manifest::labels(&config);
+        let found = manifest::labelled(&labels).map_err(ImageReadError::Broken)?;
+        found.ok_or(ImageReadError::Foreign)
     }
 
-    async fn manifest(&self, verb: Verb, item: &Item, what: &str) -> Result<Answer, Trouble> {
+    async fn manifest(
+        &self,
+        method: HttpMethod,
+        item: &Item,
+        what: &str,
+    ) -> Result<HttpResponse, HttpError> {
         let path = format!("/v2/{}/manifests/{what}", item.image);
-        let mut ask = Ask::get(self.url(&path)?, MANIFEST_BYTES_MAX);
-        ask.verb = verb;
-        ask.accept = MANIFESTS;
-        self.door.ask(ask, &scope(item)).await
+        let mut request = HttpRequest::get(self.url(&path)?, MANIFEST_BYTES_MAX);
+        request.method = method;
+        request.accept = MANIFESTS;
+        self.auth.send(request, &scope(item)).await
     }
 
     /// What a tag leads to now.
-    async fn by_tag(&self, item: &Item) -> Result<(Digest, Bytes), Trouble> {
-        let answer = self.manifest(Verb::Get, item, &item.tag).await?;
-        judge(answer.status, &answer.headers, &answer.body)?;
-        let digest = Digest::of(&answer.body);
-        let said = answer.header(DIGEST_HEADER).map(Digest::parse);
-        match said {
-            Some(Ok(said)) if said != digest => Err(mixed_up()),
-            Some(_) | None => Ok((digest, answer.body)),
+    async fn by_tag(&self, item: &Item) -> Result<(Digest, Bytes), HttpError> {
+        let response = self.manifest(HttpMethod::Get, item, &item.tag).await?;
+        check_status(response.status, &response.headers, &response.body)?;
+        let digest = Digest::of(&response.body);
+        let claimed = response.header(DIGEST_HEADER).map(Digest::parse);
+        match claimed {
+            Some(Ok(claimed)) if claimed != digest => Err(digest_mismatch()),
+            Some(_) | None => Ok((digest, response.body)),
         }
     }
 
     /// A manifest by its digest. What was just seen and is not there was replaced meanwhile.
-    async fn by_digest(&self, item: &Item, digest: &Digest) -> Result<Bytes, Trouble> {
-        let answer = self.manifest(Verb::Get, item, &digest.to_string()).await?;
-        judge(answer.status, &answer.headers, &answer.body).map_err(replaced)?;
-        held_to(digest, answer.body)
+    async fn by_digest(&self, item: &Item, digest: &Digest) -> Result<Bytes, HttpError> {
+        let response = self
+            .manifest(HttpMethod::Get, item, &digest.to_string())
+            .await?;
+        check_status(response.status, &response.headers, &response.body)
+            .map_err(gone_to_transient)?;
+        verify_digest(digest, response.body)
     }
 
     /// A blob by its digest, from wherever it lies.
-    async fn blob(&self, item: &Item, digest: &Digest) -> Result<Bytes, Trouble> {
+    async fn blob(&self, item: &Item, digest: &Digest) -> Result<Bytes, HttpError> {
         let mut url = self.url(&format!("/v2/{}/blobs/{digest}", item.image))?;
-        let ask = |url: &Url| {
-            let mut ask = Ask::get(url.clone(), CONFIG_BYTES_MAX);
-            ask.accept = "*/*";
-            ask
+        let request = |url: &Url| {
+            let mut request = HttpRequest::get(url.clone(), CONFIG_BYTES_MAX);
+            request.accept = "*/*";
+            request
         };
-        let mut answer = self.door.ask(ask(&url), &scope(item)).await?;
+        let mut response = self.auth.send(request(&url), &scope(item)).await?;
         for _ in 0..REDIRECTS_MAX {
-            let Some(next) = elsewhere(&answer, &url)? else {
+            let Some(next) = redirect_target(&response, &url)? else {
                 break;
             };
             url = next;
             // Credentials are for the registry, and not for where it keeps its blobs.
-            answer = self.web.ask(&ask(&url)).await?;
+            response = self.http.send(&request(&url)).await?;
         }
-        judge(answer.status, &answer.headers, &answer.body).map_err(replaced)?;
-        held_to(digest, answer.body)
+        check_status(response.status, &response.headers, &response.body)
+            .map_err(gone_to_transient)?;
+        verify_digest(digest, response.body)
     }
 
-    fn url(&self, path: &str) -> Result<Url, Trouble> {
-        self.place.at(path).map_err(Trouble::Garbled)
+    fn url(&self, path: &str) -> Result<Url, HttpError> {
+        self.base_url.at(path).map_err(HttpError::Garbled)
     }
 
-    fn verdicts(&self) -> MutexGuard<'_, HashMap<Item, ItemFault>> {
+    fn verdicts(&self) -> MutexGuard<'_, HashMap<Item, ItemError>> {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -262,27 +282,27 @@ fn scope(item: &Item) -> String {
 }
 
 /// Names become parts of URLs: what is no name is not asked for.
-fn check(item: &Item, who: &str) -> Result<(), ItemFault> {
+fn check(item: &Item, subject: &str) -> Result<(), ItemError> {
     match is_image(&item.image) && is_tag(&item.tag) {
         true => Ok(()),
-        false => Err(ItemFault::Malformed {
+        false => Err(ItemError::Malformed {
             digest: None,
             sentence: format!(
-                "{who:?} is no name of an image with a tag: use small letters, digits and single separators"
+                "{subject:?} is no name of an image with a tag: use small letters, digits and single separators"
             ),
         }),
     }
 }
 
-fn held_to(digest: &Digest, bytes: Bytes) -> Result<Bytes, Trouble> {
+fn verify_digest(digest: &Digest, bytes: Bytes) -> Result<Bytes, HttpError> {
     match Digest::of(&bytes) == *digest {
         true => Ok(bytes),
-        false => Err(mixed_up()),
+        false => Err(digest_mismatch()),
     }
 }
 
-fn mixed_up() -> Trouble {
-    Trouble::Silent(
+fn digest_mismatch() -> HttpError {
+    HttpError::Silent(
         "sent something else than its digest says: it is asked again at the next refresh; if that stays so, \
          something in between changes what is sent"
             .to_owned(),
@@ -290,9 +310,9 @@ fn mixed_up() -> Trouble {
 }
 
 /// What is not there although it was named a moment ago says nothing about its tag.
-fn replaced(trouble: Trouble) -> Trouble {
-    match trouble {
-        Trouble::Absent(_) => Trouble::Silent(
+fn gone_to_transient(error: HttpError) -> HttpError {
+    match error {
+        HttpError::Absent(_) => HttpError::Silent(
             "has no longer what it named a moment ago: it is looked at again at the next refresh"
                 .to_owned(),
         ),
@@ -301,20 +321,22 @@ fn replaced(trouble: Trouble) -> Trouble {
 }
 
 /// Where an answer says that the blob lies, if it says so and we may go there.
-fn elsewhere(answer: &Answer, from: &Url) -> Result<Option<Url>, Trouble> {
-    if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+fn redirect_target(response: &HttpResponse, from: &Url) -> Result<Option<Url>, HttpError> {
+    if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
-    let target = answer.header("location").and_then(|it| from.join(it).ok());
+    let target = response
+        .header("location")
+        .and_then(|it| from.join(it).ok());
     let Some(target) = target else {
-        return Err(Trouble::Silent(
+        return Err(HttpError::Silent(
             "says that a blob lies elsewhere, and not where: look at its log".to_owned(),
         ));
     };
     let near = target.origin() == from.origin();
     match target.scheme() == "https" || near {
         true => Ok(Some(target)),
-        false => Err(Trouble::Denied(
+        false => Err(HttpError::Denied(
             "keeps its blobs where TLS does not reach, which is not followed: have it serve them itself"
                 .to_owned(),
         )),

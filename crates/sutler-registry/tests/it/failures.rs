@@ -1,14 +1,16 @@
 //! What fails, and what may be concluded from it: one item, one page, the host; once, or for good.
 
-use crate::stage::{Shop, hasty, kind_of, look, made, settings, status, told};
+use crate::fixture::{
+    RegistryFixture, fast_retries, image_registry, kind_of, outcomes, scan_all, settings, status,
+};
 use std::time::Duration;
-use sutler_registry::{Digest, Found, Item, Names, Registry, State, gather};
-use sutler_servers::registry::Image;
-use sutler_servers::{Fate, Front};
+use sutler_registry::{Digest, Item, ItemState, ListingMethod, Registry, ScannedItem, scan};
+use sutler_servers::docker_registry::Image;
+use sutler_servers::{Intercept, RegistryProxy};
 
 #[tokio::test]
 async fn what_passes_by_itself_is_asked_again_and_nobody_notices() {
-    let Some(shop) = Shop::with(&["org/a", "org/b"]) else {
+    let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
     let expected = ["org/a:latest read", "org/b:latest read"];
@@ -16,126 +18,127 @@ async fn what_passes_by_itself_is_asked_again_and_nobody_notices() {
         status(500),
         status(502),
         status(429).with("Retry-After", "0"),
-        Fate::Cut,
-        Fate::BreakOff(5),
+        Intercept::Cut,
+        Intercept::BreakOff(5),
     ] {
         for part in ["_catalog", "GET /v2/org/a/manifests", "/blobs/"] {
-            shop.front.times(1, part, fate.clone());
-            let found = look(&shop.registry()).await;
-            assert_eq!(told(&found), expected, "{part} {fate:?}");
-            shop.front.mend();
+            fixture.front.times(1, part, fate.clone());
+            let found = scan_all(&fixture.registry()).await;
+            assert_eq!(outcomes(&found), expected, "{part} {fate:?}");
+            fixture.front.reset();
         }
     }
 }
 
 #[tokio::test]
 async fn what_fails_for_good_is_asked_three_times_and_hurts_no_other() {
-    let Some(shop) = Shop::with(&["org/a", "org/b"]) else {
+    let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
     let expected = ["org/a:latest transient", "org/b:latest read"];
     for fate in [
         status(500),
         status(429),
-        Fate::Cut,
-        Fate::BreakOff(5),
+        Intercept::Cut,
+        Intercept::BreakOff(5),
         // Somebody else's 404 is no word of the registry.
         status(404),
         // Whole as HTTP has it, and not what its digest says.
-        Fate::Truncate(40),
+        Intercept::Truncate(40),
     ] {
-        shop.front.when("GET /v2/org/a/manifests", fate.clone());
-        let found = look(&shop.registry()).await;
-        assert_eq!(told(&found), expected, "{fate:?}");
+        fixture.front.when("GET /v2/org/a/manifests", fate.clone());
+        let found = scan_all(&fixture.registry()).await;
+        assert_eq!(outcomes(&found), expected, "{fate:?}");
         let said = format!("{found:?}");
         assert!(said.contains("shop org/a:latest"), "{said}");
-        let asked = shop.front.asked();
+        let asked = fixture.front.requests();
         let tries = asked
             .iter()
             .filter(|it| it.starts_with("GET /v2/org/a/manifests"));
         assert!(tries.count() <= 3, "{asked:?}");
-        shop.front.mend();
+        fixture.front.reset();
     }
 }
 
 #[tokio::test]
 async fn a_server_that_wants_more_patience_than_we_have_is_left_alone() {
-    let Some(shop) = Shop::with(&["org/a"]) else {
+    let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };
     let later = status(429).with("Retry-After", "3600");
-    shop.front.when("HEAD /v2/org/a/", later);
-    assert_eq!(kind_of(&shop.registry(), "org/a").await, "transient");
-    assert_eq!(shop.front.asked().len(), 1);
+    fixture.front.when("HEAD /v2/org/a/", later);
+    assert_eq!(kind_of(&fixture.registry(), "org/a").await, "transient");
+    assert_eq!(fixture.front.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn an_answer_that_does_not_come_is_given_up() {
-    let Some(shop) = Shop::with(&["org/a", "org/b"]) else {
+    let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
-    let mut wanted = settings(&shop.front.url());
-    wanted.reach.answer_within = Duration::from_millis(500);
-    let registry = made(wanted);
-    shop.front.when("/org/a/", Fate::Hold);
-    let found = look(&registry).await;
+    let mut image_settings = settings(&fixture.front.url());
+    image_settings.http.response_timeout = Duration::from_millis(500);
+    let registry = image_registry(image_settings);
+    fixture.front.when("/org/a/", Intercept::Hold);
+    let found = scan_all(&registry).await;
     assert_eq!(
-        told(&found),
+        outcomes(&found),
         ["org/a:latest transient", "org/b:latest read"]
     );
-    shop.front.when("_catalog", Fate::Hold);
+    fixture.front.when("_catalog", Intercept::Hold);
     let fault = registry.list().await.expect_err("no listing");
     assert_eq!(fault.kind(), "unreachable", "{fault}");
 }
 
 #[tokio::test]
 async fn a_host_that_is_down_gives_no_listing_and_is_itself_again_afterwards() {
-    let Some(shop) = Shop::with(&["org/a"]) else {
+    let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };
-    let registry = made(settings(&format!("http://{}", shop.server.address())));
-    let before = look(&registry).await;
-    shop.server.kill();
+    let registry = image_registry(settings(&format!("http://{}", fixture.server.address())));
+    let before = scan_all(&registry).await;
+    fixture.server.kill();
     let fault = registry.list().await.expect_err("it is down");
     assert_eq!(fault.kind(), "unreachable", "{fault}");
     assert_eq!(kind_of(&registry, "org/a").await, "transient");
-    shop.server.start();
-    assert_eq!(look(&registry).await, before);
+    fixture.server.start();
+    assert_eq!(scan_all(&registry).await, before);
 }
 
 #[tokio::test]
 async fn a_thousand_items_of_a_silent_host_are_given_up_together() {
-    let front = Front::alone();
-    front.when("/v2/", Fate::Cut);
-    let mut wanted = settings(&front.url());
+    let front = RegistryProxy::standalone();
+    front.when("/v2/", Intercept::Cut);
+    let mut image_settings = settings(&front.url());
     let images = (0..1_000).map(|it| format!("org/image-{it}"));
-    wanted.names = Names::Images(images.collect());
-    let registry = made(wanted);
-    let found = look(&registry).await;
-    let all = |it: &Found| matches!(&it.state, State::Failed(fault) if fault.kind() == "transient");
+    image_settings.listing = ListingMethod::Images(images.collect());
+    let registry = image_registry(image_settings);
+    let found = scan_all(&registry).await;
+    let all = |it: &ScannedItem| matches!(&it.state, ItemState::Failed(fault) if fault.kind() == "transient");
     assert!(found.iter().all(all));
-    let asked = front.asked().len();
+    let asked = front.requests().len();
     assert!(asked < 50, "{asked} questions");
     // The next refresh asks again.
-    assert_eq!(look(&registry).await.len(), 1_000);
-    assert!(!front.asked().is_empty());
+    assert_eq!(scan_all(&registry).await.len(), 1_000);
+    assert!(!front.requests().is_empty());
 }
 
 #[tokio::test]
 async fn what_changed_between_look_and_read_is_another_time_and_not_gone() {
-    let Some(shop) = Shop::open() else {
+    let Some(fixture) = RegistryFixture::open() else {
         return;
     };
-    let old = shop
+    let old = fixture
         .server
         .push("org/a", "latest", &Image::bundle("name: a\n"));
     let item = Item::new("org/a", "latest");
-    let registry = shop.registry();
+    let registry = fixture.registry();
     let digest = registry.look_up(&item).await.expect("a version");
     assert_eq!(digest.to_string(), old.digest);
-    shop.server
+    fixture
+        .server
         .push("org/a", "latest", &Image::bundle("name: b\n"));
-    shop.server.remove("org/a", &old);
+    fixture.server.remove("org/a", &old);
     let fault = registry
         .fetch(&item.at(digest))
         .await
@@ -145,52 +148,55 @@ async fn what_changed_between_look_and_read_is_another_time_and_not_gone() {
 
 #[tokio::test]
 async fn a_version_that_came_back_is_known_again() {
-    let Some(shop) = Shop::open() else {
+    let Some(fixture) = RegistryFixture::open() else {
         return;
     };
     let image = Image::bundle("name: a\n");
-    let pushed = shop.server.push("org/a", "latest", &image);
+    let pushed = fixture.server.push("org/a", "latest", &image);
     let known = |_: &Item| Digest::parse(&pushed.digest).ok();
-    let registry = shop.registry();
+    let registry = fixture.registry();
     for round in ["first", "second"] {
-        let found = gather(&registry, &known, 1).await.expect("a listing").found;
-        assert_eq!(told(&found), ["org/a:latest known"], "{round}");
-        shop.server.remove("org/a", &pushed);
-        let found = gather(&registry, &known, 1).await.expect("a listing").found;
-        assert_eq!(told(&found), ["org/a:latest gone"], "{round}");
-        shop.server.push("org/a", "latest", &image);
+        let found = scan(&registry, &known, 1).await.expect("a listing").items;
+        assert_eq!(outcomes(&found), ["org/a:latest known"], "{round}");
+        fixture.server.remove("org/a", &pushed);
+        let found = scan(&registry, &known, 1).await.expect("a listing").items;
+        assert_eq!(outcomes(&found), ["org/a:latest gone"], "{round}");
+        fixture.server.push("org/a", "latest", &image);
     }
 }
 
 #[tokio::test]
 async fn pages_that_make_no_sense_are_no_listing() {
-    let front = Front::alone();
-    let registry = made(settings(&front.url()));
+    let front = RegistryProxy::standalone();
+    let registry = image_registry(settings(&front.url()));
     let endless = "<_catalog?n=1000>; rel=\"next\"";
     let foreign = "<http://other.invalid/v2/_catalog>; rel=\"next\"";
     let cut = "</v2/_catalog?last=org%2Fa";
     let fine = r#"{"repositories":["org/a"]}"#;
     let long = format!(r#"{{"repositories":["{}"]}}"#, "a".repeat(5 * 1024 * 1024));
     for (answer, kind) in [
-        (Fate::text("<html>"), "malformed"),
-        (Fate::text("[]"), "malformed"),
-        (Fate::text(r#"{"repositories":[7]}"#), "malformed"),
+        (Intercept::text("<html>"), "malformed"),
+        (Intercept::text("[]"), "malformed"),
+        (Intercept::text(r#"{"repositories":[7]}"#), "malformed"),
         // What says nothing of its images is no empty catalog.
-        (Fate::text("{}"), "malformed"),
+        (Intercept::text("{}"), "malformed"),
         (
-            Fate::text(r#"{"errors":[{"code":"UNKNOWN"}]}"#),
+            Intercept::text(r#"{"errors":[{"code":"UNKNOWN"}]}"#),
             "malformed",
         ),
-        (Fate::text(fine).with("Link", cut), "malformed"),
-        (Fate::text(fine).with("Link", endless), "malformed"),
-        (Fate::text(fine).with("Link", foreign), "malformed"),
-        (Fate::text(&long), "too-much"),
-        (Fate::status(403), "denied"),
-        (Fate::status(302).with("Location", "/login"), "malformed"),
-        (Fate::status(404), "unreachable"),
-        (Fate::status(418), "malformed"),
+        (Intercept::text(fine).with("Link", cut), "malformed"),
+        (Intercept::text(fine).with("Link", endless), "malformed"),
+        (Intercept::text(fine).with("Link", foreign), "malformed"),
+        (Intercept::text(&long), "too-much"),
+        (Intercept::status(403), "denied"),
+        (
+            Intercept::status(302).with("Location", "/login"),
+            "malformed",
+        ),
+        (Intercept::status(404), "unreachable"),
+        (Intercept::status(418), "malformed"),
     ] {
-        front.say("_catalog", Some(answer.clone()));
+        front.respond("_catalog", Some(answer.clone()));
         let fault = registry.list().await.expect_err("no listing");
         assert_eq!(fault.kind(), kind, "{fault}");
     }
@@ -198,25 +204,25 @@ async fn pages_that_make_no_sense_are_no_listing() {
 
 #[tokio::test]
 async fn a_thousand_items_of_a_host_that_has_enough_of_us_are_given_up_together() {
-    let front = Front::alone();
+    let front = RegistryProxy::standalone();
     front.when("/v2/", status(429));
-    let mut wanted = settings(&front.url());
+    let mut image_settings = settings(&front.url());
     let images = (0..1_000).map(|it| format!("org/image-{it}"));
-    wanted.names = Names::Images(images.collect());
-    let found = look(&made(wanted)).await;
-    let all = |it: &Found| matches!(&it.state, State::Failed(fault) if fault.kind() == "transient");
+    image_settings.listing = ListingMethod::Images(images.collect());
+    let found = scan_all(&image_registry(image_settings)).await;
+    let all = |it: &ScannedItem| matches!(&it.state, ItemState::Failed(fault) if fault.kind() == "transient");
     assert!(found.iter().all(all));
-    let asked = front.asked().len();
+    let asked = front.requests().len();
     assert!(asked < 50, "{asked} questions");
 }
 
 #[tokio::test]
 async fn names_that_lead_elsewhere_are_never_asked_for() {
-    let front = Front::alone();
+    let front = RegistryProxy::standalone();
     let catalog = r#"{"repositories":["../../secret","a/../b","A B","a?x=y","a#b","%2e%2e/c"]}"#;
-    front.say("_catalog", Some(Fate::text(catalog)));
-    let registry = made(settings(&front.url()));
-    assert!(look(&registry).await.is_empty());
+    front.respond("_catalog", Some(Intercept::text(catalog)));
+    let registry = image_registry(settings(&front.url()));
+    assert!(scan_all(&registry).await.is_empty());
     for (image, tag) in [
         ("../../secret", "latest"),
         ("a", "../b"),
@@ -227,20 +233,20 @@ async fn names_that_lead_elsewhere_are_never_asked_for() {
         assert_eq!(fault.kind(), "malformed", "{fault}");
         assert!(!fault.to_string().contains('\n'), "{fault}");
     }
-    assert_eq!(front.asked(), ["GET /v2/_catalog?n=1000"]);
+    assert_eq!(front.requests(), ["GET /v2/_catalog?n=1000"]);
 }
 
 #[tokio::test]
 async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
     let mut authority = settings("https://registry.example");
-    authority.reach.authorities = Some(b"nothing".to_vec());
+    authority.http.ca_certificates = Some(b"nothing".to_vec());
     let mut proxy = settings("https://registry.example");
-    proxy.reach = hasty();
-    proxy.reach.proxy = Some("not a proxy".into());
+    proxy.http = fast_retries();
+    proxy.http.proxy = Some("not a proxy".into());
     let mut platform = settings("https://registry.example");
     platform.platform = Some("amd64".to_owned());
     let mut org = settings("https://registry.example");
-    org.names = Names::Quay {
+    org.listing = ListingMethod::Quay {
         url: "https://quay.io".to_owned(),
         org: "../x".to_owned(),
     };
@@ -248,7 +254,7 @@ async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
     let mut pulled = settings("https://registry.example");
     pulled.pull_from = Some("https://registry.example".to_owned());
     let mut images = settings("https://registry.example");
-    images.names = Names::Images(vec!["org/a:latest".to_owned()]);
+    images.listing = ListingMethod::Images(vec!["org/a:latest".to_owned()]);
     for (wrong, word) in [
         (authority, "certificate"),
         (proxy, "proxy"),

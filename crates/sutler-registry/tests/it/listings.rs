@@ -1,10 +1,12 @@
 //! What is listed: pages, lists of images, allow and deny lists, named tags, and what a refresh costs.
 
-use crate::stage::{Shop, look, made, settings, told};
+use crate::fixture::{RegistryFixture, image_registry, outcomes, scan_all, settings};
 use std::collections::BTreeMap;
-use sutler_registry::{Credentials, Digest, Item, Names, Registry, Wanted, Wishes, gather};
-use sutler_servers::registry::Image;
-use sutler_servers::{Fate, Front};
+use sutler_registry::{
+    Credentials, Digest, ImageFilter, ImageSelection, Item, ListingMethod, Registry, scan,
+};
+use sutler_servers::docker_registry::Image;
+use sutler_servers::{Intercept, RegistryProxy};
 
 /// More than one page of a catalog.
 const MANY: usize = 1_500;
@@ -15,40 +17,36 @@ fn texts(list: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_catalog_of_several_pages_is_read_to_its_end_and_nothing_known_twice() {
-    let Some(shop) = Shop::open() else {
+    let Some(fixture) = RegistryFixture::open() else {
         return;
     };
     let mut known = BTreeMap::new();
     for number in 0..MANY {
         let name = format!("org/bundle-{number:05}");
         let image = Image::bundle(&format!("name: bundle-{number}\n"));
-        let laid = shop.server.lay(&name, "latest", &image);
+        let laid = fixture.server.write_image(&name, "latest", &image);
         known.insert(name, Digest::parse(&laid.digest).expect("a digest"));
     }
-    let registry = shop.registry();
+    let registry = fixture.registry();
     let lookup = |item: &Item| known.get(&item.image).cloned();
-    let found = gather(&registry, &lookup, 8)
-        .await
-        .expect("a listing")
-        .found;
+    let found = scan(&registry, &lookup, 8).await.expect("a listing").items;
     assert_eq!(found.len(), MANY);
-    let asked = shop.front.asked();
+    let asked = fixture.front.requests();
     let catalog = asked.iter().filter(|it| it.contains("_catalog")).count();
     let heads = asked.iter().filter(|it| it.starts_with("HEAD ")).count();
     assert_eq!((catalog, heads, asked.len()), (2, MANY, MANY + 2));
     // One changes: one is read, its manifest and its labels.
     let image = Image::bundle("name: changed\n");
-    shop.server.lay("org/bundle-00700", "latest", &image);
-    let found = gather(&registry, &lookup, 8)
-        .await
-        .expect("a listing")
-        .found;
-    let read: Vec<String> = told(&found)
+    fixture
+        .server
+        .write_image("org/bundle-00700", "latest", &image);
+    let found = scan(&registry, &lookup, 8).await.expect("a listing").items;
+    let read: Vec<String> = outcomes(&found)
         .into_iter()
         .filter(|it| !it.ends_with(" known"))
         .collect();
     assert_eq!(read, ["org/bundle-00700:latest read"]);
-    let asked = shop.front.asked();
+    let asked = fixture.front.requests();
     let reads = asked.iter().filter(|it| it.starts_with("GET /v2/org/"));
     assert_eq!(reads.count(), 2);
 }
@@ -61,14 +59,14 @@ async fn lists_and_named_tags_say_what_is_wanted() {
         "org/broken-apb",
         "org/tool",
     ];
-    let Some(shop) = Shop::with(&images) else {
+    let Some(fixture) = RegistryFixture::with(&images) else {
         return;
     };
     for tag in ["v1.0", "v2.0"] {
         let image = Image::bundle(&format!("name: hello\ntag: {tag}\n"));
-        shop.server.push("org/hello-apb", tag, &image);
+        fixture.server.push("org/hello-apb", tag, &image);
     }
-    let wishes = Wishes {
+    let wishes = ImageSelection {
         allow: Some(texts(&[".*-apb$"])),
         deny: texts(&["broken"]),
         default_tag: Some("latest".to_owned()),
@@ -78,8 +76,8 @@ async fn lists_and_named_tags_say_what_is_wanted() {
         ]
         .into(),
     };
-    let mut wanted = settings(&shop.front.url());
-    wanted.wanted = Wanted::new(&wishes).expect("they make sense");
+    let mut image_settings = settings(&fixture.front.url());
+    image_settings.filter = ImageFilter::new(&wishes).expect("they make sense");
     let expected = [
         "org/hello-apb:latest read",
         "org/hello-apb:v1.0 read",
@@ -87,55 +85,61 @@ async fn lists_and_named_tags_say_what_is_wanted() {
         "org/postgres-apb:latest read",
         "org/postgres-apb:v3.9 gone",
     ];
-    assert_eq!(told(&look(&made(wanted)).await), expected);
+    assert_eq!(
+        outcomes(&scan_all(&image_registry(image_settings)).await),
+        expected
+    );
 }
 
 #[tokio::test]
 async fn a_list_of_images_asks_for_no_catalog() {
-    let Some(shop) = Shop::with(&["org/a", "org/b"]) else {
+    let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
-    shop.front.when("_catalog", Fate::status(403));
-    let mut wanted = settings(&shop.front.url());
-    wanted.names = Names::Images(texts(&["org/a", "org/never"]));
+    fixture.front.when("_catalog", Intercept::status(403));
+    let mut image_settings = settings(&fixture.front.url());
+    image_settings.listing = ListingMethod::Images(texts(&["org/a", "org/never"]));
     let expected = ["org/a:latest read", "org/never:latest gone"];
-    assert_eq!(told(&look(&made(wanted)).await), expected);
+    assert_eq!(
+        outcomes(&scan_all(&image_registry(image_settings)).await),
+        expected
+    );
 }
 
 #[tokio::test]
 async fn docker_hub_is_listed_in_a_session_and_its_images_are_those_of_docker_io() {
-    let Some(shop) = Shop::with(&["org/private"]) else {
+    let Some(fixture) = RegistryFixture::with(&["org/private"]) else {
         return;
     };
-    let hub = Front::alone();
-    hub.say(
+    let hub = RegistryProxy::standalone();
+    hub.respond(
         "POST /v2/users/login",
-        Some(Fate::text(r#"{"token":"session-of-tests"}"#)),
+        Some(Intercept::text(r#"{"token":"session-of-tests"}"#)),
     );
     let listing = r#"{"count":1,"next":null,"results":[{"name":"private","is_private":true}]}"#;
-    hub.say("GET /v2/repositories/org/", Some(Fate::text(listing)));
-    let mut wanted = settings(&shop.front.url());
-    wanted.pull_from = Some(sutler_registry::HUB_HOST.to_owned());
-    wanted.names = Names::DockerHub {
+    hub.respond("GET /v2/repositories/org/", Some(Intercept::text(listing)));
+    let mut image_settings = settings(&fixture.front.url());
+    image_settings.pull_from = Some(sutler_registry::HUB_HOST.to_owned());
+    image_settings.listing = ListingMethod::DockerHub {
         url: hub.url(),
         org: "org".to_owned(),
     };
-    wanted.credentials = crate::stage::login();
-    let registry = made(wanted);
-    let found = look(&registry).await;
-    assert_eq!(told(&found), ["org/private:latest read"]);
+    image_settings.credentials = crate::fixture::login();
+    let registry = image_registry(image_settings);
+    let found = scan_all(&registry).await;
+    assert_eq!(outcomes(&found), ["org/private:latest read"]);
     let spec = registry.fetch(&Item::new("org/private", "latest")).await;
     let image = spec.expect("a spec").image.expect("an image");
     assert!(
         image.starts_with("docker.io/org/private@sha256:"),
         "{image}"
     );
-    let shown = hub.shown();
+    let shown = hub.authorizations();
     let listed = shown.iter().find(|(line, _)| line.starts_with("GET"));
     let proof = listed.and_then(|(_, proof)| proof.as_deref());
     assert_eq!(proof, Some("Bearer session-of-tests"));
 
-    hub.say("GET /v2/repositories/org/", Some(Fate::status(404)));
+    hub.respond("GET /v2/repositories/org/", Some(Intercept::status(404)));
     let fault = registry
         .list()
         .await
@@ -145,23 +149,23 @@ async fn docker_hub_is_listed_in_a_session_and_its_images_are_those_of_docker_io
 
 #[tokio::test]
 async fn quay_is_listed_with_the_token_of_an_application() {
-    let quay = Front::alone();
+    let quay = RegistryProxy::standalone();
     let listing = r#"{"repositories":[{"namespace":"org","name":"a","kind":"image"},
         {"namespace":"org","name":"chart","kind":"application"}]}"#;
-    quay.say(
+    quay.respond(
         "GET /api/v1/repository?namespace=org",
-        Some(Fate::text(listing)),
+        Some(Intercept::text(listing)),
     );
-    let mut wanted = settings(&quay.url());
-    wanted.names = Names::Quay {
+    let mut image_settings = settings(&quay.url());
+    image_settings.listing = ListingMethod::Quay {
         url: quay.url(),
         org: "org".to_owned(),
     };
-    wanted.credentials = Credentials::Token("application-of-tests".into());
-    let registry = made(wanted);
+    image_settings.credentials = Credentials::Token("application-of-tests".into());
+    let registry = image_registry(image_settings);
     let listing = registry.list().await.expect("a listing");
     assert_eq!(listing.items(), [Item::new("org/a", "latest")]);
-    let shown = quay.shown();
+    let shown = quay.authorizations();
     // Without asking for what is public, nobody but the token's own user is shown anything.
     assert!(shown[0].0.contains("&public=true"), "{shown:?}");
     assert_eq!(shown[0].1.as_deref(), Some("Bearer application-of-tests"));
@@ -175,21 +179,21 @@ async fn quay_is_listed_with_the_token_of_an_application() {
 
 #[tokio::test]
 async fn a_catalog_that_gives_fewer_at_once_is_read_to_its_end_all_the_same() {
-    let front = Front::alone();
+    let front = RegistryProxy::standalone();
     let too_many = r#"{"errors":[{"code":"PAGINATION_NUMBER_INVALID"}]}"#;
-    let refused = Fate::Answer {
+    let refused = Intercept::Answer {
         status: 400,
         headers: Vec::new(),
         body: too_many.to_owned(),
     };
-    let first = Fate::text(r#"{"repositories":["org/a"]}"#)
+    let first = Intercept::text(r#"{"repositories":["org/a"]}"#)
         .with("Link", "</v2/_catalog>; rel=\"first\"")
         .with("Link", "</v2/_catalog?last=org%2Fa&n=1>; rel=\"next\"");
-    let second = Fate::text(r#"{"repositories":["org/b"]}"#);
-    front.say("_catalog?last=", Some(second));
-    front.say("_catalog?n=1000", Some(refused));
-    front.say("_catalog", Some(first));
-    let listing = made(settings(&front.url())).list().await;
+    let second = Intercept::text(r#"{"repositories":["org/b"]}"#);
+    front.respond("_catalog?last=", Some(second));
+    front.respond("_catalog?n=1000", Some(refused));
+    front.respond("_catalog", Some(first));
+    let listing = image_registry(settings(&front.url())).list().await;
     let listing = listing.expect("a listing");
     let expected = ["org/a", "org/b"].map(|it| Item::new(it, "latest"));
     assert_eq!(listing.items(), expected);

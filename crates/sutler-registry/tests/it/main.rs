@@ -1,12 +1,12 @@
 //! Registries against real servers, with a front that does harm to single requests.
 //!
-//! `stage.rs` is the vocabulary; `conforms.rs` has every adapter pass the suite; the other files are about one
+//! `fixture.rs` is the vocabulary; `real_registry_conformance.rs` has every adapter pass the suite; the other files are about one
 //! thing each.
 
-mod conforms;
-mod conforms_recorded;
-mod entry;
+mod authentication;
 mod failures;
-mod forms;
+mod fixture;
+mod image_formats;
 mod listings;
-mod stage;
+mod real_registry_conformance;
+mod recorded_api_conformance;

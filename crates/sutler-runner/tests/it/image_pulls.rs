@@ -8,8 +8,8 @@ use sutler_runner::{
     ContainerRunner, ContainerSettings, Exit, Network, RegistryLogin, RunError, RunName, RunSpec,
     RunStatus, Runnable, Runner, Vars,
 };
+use sutler_servers::docker_registry::{self, RegistryAccess, USER};
 use sutler_servers::podman::{Podman, SHELL_IMAGE, shared};
-use sutler_servers::registry::{self, Entry, USER};
 use sutler_servers::{Demands, PASSWORD};
 use tokio::sync::mpsc;
 
@@ -67,10 +67,10 @@ async fn an_image_behind_a_password_is_pulled_with_it_and_refused_in_time_withou
     let Some(podman) = shared().filter(|podman| podman.is_own()) else {
         return;
     };
-    let Some(server) = registry::own(Demands::default(), Entry::Password) else {
+    let Some(server) = docker_registry::own(Demands::default(), RegistryAccess::Password) else {
         return;
     };
-    let host = format!("127.0.0.1:{}", server.place().port);
+    let host = format!("127.0.0.1:{}", server.admin_url().port);
     let image = format!("{host}/bundles/shell:1");
     let login = format!("{USER}:{PASSWORD}");
     let push = ["push", "--tls-verify=false", "--creds", &login, SHELL_IMAGE];

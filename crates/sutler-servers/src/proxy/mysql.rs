@@ -16,7 +16,7 @@ const WORDS: usize = 60;
 
 /// Which part of an answer comes next.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Next {
+enum NextReply {
     #[default]
     Head,
     Columns(u8),
@@ -26,7 +26,7 @@ enum Next {
 /// A connection's own state.
 #[derive(Default)]
 pub struct MySqlDialect {
-    next: Next,
+    next: NextReply,
     /// A statement is being prepared: the answer will tell its number.
     preparing: Option<Vec<u8>>,
     /// Texts of prepared statements, by their numbers.
@@ -47,7 +47,7 @@ impl Dialect for MySqlDialect {
         if number != 0 {
             return Some(message);
         }
-        self.next = Next::Head;
+        self.next = NextReply::Head;
         match *body.first()? {
             QUERY => message.asks = Some(few_words(&body[1..])),
             PREPARE => {
@@ -75,25 +75,25 @@ impl Dialect for MySqlDialect {
             return Some((length, false));
         }
         let ended = match (self.next, first) {
-            (Next::Head, 0xff) => true,
-            (Next::Head, 0) => status(body) & MORE_FOLLOWS == 0,
-            (Next::Head, columns) => {
-                self.next = Next::Columns(columns);
+            (NextReply::Head, 0xff) => true,
+            (NextReply::Head, 0) => status(body) & MORE_FOLLOWS == 0,
+            (NextReply::Head, columns) => {
+                self.next = NextReply::Columns(columns);
                 false
             }
-            (Next::Columns(left), _) => {
+            (NextReply::Columns(left), _) => {
                 self.next = if left > 1 {
-                    Next::Columns(left - 1)
+                    NextReply::Columns(left - 1)
                 } else {
-                    Next::Rows
+                    NextReply::Rows
                 };
                 false
             }
-            (Next::Rows, 0xfe | 0xff) => {
-                self.next = Next::Head;
+            (NextReply::Rows, 0xfe | 0xff) => {
+                self.next = NextReply::Head;
                 first == 0xff || status(body) & MORE_FOLLOWS == 0
             }
-            (Next::Rows, _) => false,
+            (NextReply::Rows, _) => false,
         };
         Some((length, ended))
     }

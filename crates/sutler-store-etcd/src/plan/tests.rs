@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{
     Commit, CommitId, Due, Fence, Key, Kind, List, NewOperation, Next, OperationId, Outcome,
-    Position, Queue, Realm, Start, StoreTime, Term, Version, Which, WorkerId, Write,
+    Position, Queue, Realm, StaleItem, Start, StoreTime, Term, Version, WorkerId, Write,
 };
 use uuid::Uuid;
 
@@ -50,7 +50,7 @@ impl Little {
         }
     }
 
-    fn stale(&self, commit: &Commit) -> Which {
+    fn stale(&self, commit: &Commit) -> StaleItem {
         match self.judge(commit) {
             Verdict::Stale(which) => which,
             Verdict::Applied | Verdict::Write(_) | Verdict::Fetch(_) => panic!("not stale"),
@@ -131,7 +131,7 @@ fn what_was_applied_needs_nothing_more() {
     let commit = insert("a", 1);
     little.commit(&commit);
     assert!(matches!(little.judge(&commit), Verdict::Applied));
-    assert_eq!(little.stale(&insert("a", 1)), Which::Expect(0));
+    assert_eq!(little.stale(&insert("a", 1)), StaleItem::Expect(0));
 }
 
 /// How many bytes etcd has to take for a plan, as it counts them.
@@ -192,11 +192,11 @@ fn a_fence_demands_the_lease_of_whoever_holds_it() {
             .fenced(id, Fence(fence))
     };
     assert_eq!(little.plan(&done(1)).workers, BTreeSet::from([worker]));
-    assert_eq!(little.stale(&done(2)), Which::Expect(0));
+    assert_eq!(little.stale(&done(2)), StaleItem::Expect(0));
     little.dead.insert(worker);
-    assert_eq!(little.stale(&done(1)), Which::Expect(0));
+    assert_eq!(little.stale(&done(1)), StaleItem::Expect(0));
     let stranger = Commit::new().start(operation(Start::Claimed(WorkerId::fresh())));
-    assert_eq!(little.stale(&stranger), Which::Write(0));
+    assert_eq!(little.stale(&stranger), StaleItem::Write(0));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn what_is_done_and_let_go_is_read_before_it_is_written_again() {
         "nothing but the record"
     );
     let late = Commit::new().advance(id, Next::Same, None, None);
-    assert_eq!(little.stale(&late), Which::Write(0));
+    assert_eq!(little.stale(&late), StaleItem::Write(0));
 }
 
 #[test]

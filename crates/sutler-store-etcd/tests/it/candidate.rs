@@ -7,9 +7,9 @@ use crate::server::settings_of;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, Store, StoreError};
-use sutler_servers::{EtcdDialect, Held, Proxy, Server, etcd};
+use sutler_servers::{EtcdDialect, HeldCommit, Proxy, Server, etcd};
 use sutler_store_etcd::{EtcdSettings, EtcdStore};
 use tokio::task::JoinHandle;
 
@@ -92,9 +92,9 @@ impl Candidate for Etcd {
         self.proxy.cut(point_of(cut));
     }
 
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         let store = self.current();
-        let Held { arrived, go } = self.proxy.hold();
+        let HeldCommit { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
         arrived.await.expect("the transaction is sent");
         Box::new(Kept { commit, go })
@@ -108,7 +108,7 @@ struct Kept {
 }
 
 #[async_trait]
-impl Stalled for Kept {
+impl StalledCommit for Kept {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         let _ = self.go.send(());
         let ended = self.commit.await;

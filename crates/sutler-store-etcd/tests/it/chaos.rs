@@ -4,8 +4,8 @@ use crate::candidate::{Etcd, endpoint};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::Store;
-use sutler_journal::conformance::hold_under_blows;
-use sutler_servers::{EtcdDialect, Proxy, Server, strike};
+use sutler_journal::conformance::check_under_faults;
+use sutler_servers::{EtcdDialect, Proxy, Server, inject_fault};
 use sutler_store_etcd::{EtcdSettings, EtcdStore};
 
 const REPLICAS: usize = 3;
@@ -32,6 +32,6 @@ async fn what_was_acknowledged_is_there_once_whatever_breaks() {
         proxies.push(proxy);
         stores.push(store);
     }
-    let blow = |n: usize| strike(n, &proxies[n % REPLICAS], &server);
-    hold_under_blows(etcd.current(), stores, BLOWS, blow).await;
+    let blow = |n: usize| inject_fault(n, &proxies[n % REPLICAS], &server);
+    check_under_faults(etcd.current(), stores, BLOWS, blow).await;
 }

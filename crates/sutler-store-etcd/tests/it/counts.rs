@@ -33,22 +33,22 @@ async fn a_commit_is_one_round_trip_and_so_is_a_poll() {
     };
     let store = etcd.current();
     let worker = worker(&*store).await;
-    let before = etcd.proxy.waits();
+    let before = etcd.proxy.round_trips();
     let new = new_operation("a", Start::Claimed(worker));
     let id = new.id;
     let accept = insert("a", 4).start(new);
     let read = Version(accept.id());
     store.commit(&accept).await.expect("accepted");
-    assert_eq!(etcd.proxy.waits() - before, 1, "accepting");
+    assert_eq!(etcd.proxy.round_trips() - before, 1, "accepting");
     store.poll(&key("a"), id).await.expect("a poll");
-    assert_eq!(etcd.proxy.waits() - before, 2, "a poll");
+    assert_eq!(etcd.proxy.round_trips() - before, 2, "a poll");
     store.get(&key("a")).await.expect("a read");
-    assert_eq!(etcd.proxy.waits() - before, 3, "a read");
+    assert_eq!(etcd.proxy.round_trips() - before, 3, "a read");
     let memo = Commit::new()
         .advance(id, Next::Same, None, Some(bytes("memo")))
         .fenced(id, Fence(1));
     store.commit(&memo).await.expect("a memo");
-    assert_eq!(etcd.proxy.waits() - before, 4, "a memo");
+    assert_eq!(etcd.proxy.round_trips() - before, 4, "a memo");
     let result = Commit::new()
         .replace(key("a"), read, vec![Term::new("a", "x")], bytes("live"))
         .advance(
@@ -59,15 +59,19 @@ async fn a_commit_is_one_round_trip_and_so_is_a_poll() {
         )
         .fenced(id, Fence(1));
     store.commit(&result).await.expect("a result");
-    assert_eq!(etcd.proxy.waits() - before, 5, "a result");
+    assert_eq!(etcd.proxy.round_trips() - before, 5, "a result");
     store.commit(&result).await.expect("a repeat");
-    assert!(etcd.proxy.waits() - before <= 6, "a repeat");
+    assert!(etcd.proxy.round_trips() - before <= 6, "a repeat");
     let next = Commit::new()
         .write(Write::Unpin(id))
         .start(new_operation("a", Start::Waiting));
-    let before = etcd.proxy.waits();
+    let before = etcd.proxy.round_trips();
     store.commit(&next).await.expect("the next operation");
-    assert_eq!(etcd.proxy.waits() - before, 1, "letting go of the last");
+    assert_eq!(
+        etcd.proxy.round_trips() - before,
+        1,
+        "letting go of the last"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,9 +169,12 @@ async fn a_page_by_term_is_two_round_trips_wherever_it_is() {
     };
     let mut after = None;
     for _ in 0..4 {
-        let before = etcd.proxy.waits();
+        let before = etcd.proxy.round_trips();
         let page = store.list(&list, after.as_ref(), 10).await.expect("a page");
-        assert_eq!((page.documents.len(), etcd.proxy.waits() - before), (10, 2));
+        assert_eq!(
+            (page.documents.len(), etcd.proxy.round_trips() - before),
+            (10, 2)
+        );
         after = page.next;
     }
     assert_eq!(after, None);

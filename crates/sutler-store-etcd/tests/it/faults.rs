@@ -5,7 +5,8 @@ use crate::scene::{insert, key, new_operation, until, worker};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Commit, CommitError, Fence, LeaseError, Next, Outcome, Start, Store, WorkerId, settle,
+    Commit, CommitError, Fence, LeaseError, Next, Outcome, Start, Store, WorkerId,
+    commit_until_known,
 };
 
 use sutler_servers::{Cut, Server};
@@ -51,8 +52,10 @@ async fn a_server_that_died_is_missed_at_once_and_found_again() {
     );
     server.start();
     until("the server is back", || async { store.now().await.is_ok() }).await;
-    settle(&*store, &commit).await.expect("now it is taken");
-    settle(&*store, &accepted)
+    commit_until_known(&*store, &commit)
+        .await
+        .expect("now it is taken");
+    commit_until_known(&*store, &accepted)
         .await
         .expect("it was there before");
     until("the watch is back", || async {
@@ -91,7 +94,7 @@ async fn a_frozen_server_is_not_waited_for_and_what_it_did_is_found_out() {
         store.stats().await.is_ok()
     })
     .await;
-    settle(&*store, &commit)
+    commit_until_known(&*store, &commit)
         .await
         .expect("it happened, or happens now");
     let stats = store.stats().await.expect("counts");
@@ -127,7 +130,7 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     let late = Commit::new()
         .advance(id, done, None, None)
         .fenced(id, Fence(1));
-    let late = settle(&*store, &late).await;
+    let late = commit_until_known(&*store, &late).await;
     assert!(matches!(late, Err(CommitError::Stale(_))), "{late:?}");
     let renewed = store.renew(worker, brief).await;
     assert!(matches!(renewed, Err(LeaseError::Lost)), "{renewed:?}");
@@ -153,7 +156,7 @@ async fn a_dead_member_is_left_for_one_that_lives() {
     etcd.proxy.set_down(true);
     let commit = insert("b", 0);
     until("another member answers", || async {
-        settle(&*store, &commit).await.is_ok()
+        commit_until_known(&*store, &commit).await.is_ok()
     })
     .await;
     until("another member is watched", || async {

@@ -12,5 +12,5 @@ pub(crate) fn own() -> Option<Server> {
 
 /// How it is reached.
 pub(crate) fn settings_of(server: &Server) -> EtcdSettings {
-    EtcdSettings::from_url(&server.place().url()).expect("a URL")
+    EtcdSettings::from_url(&server.admin_url().url()).expect("a URL")
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mongodb::bson::Document as Bsons;
 use sutler_journal::{
     Commit, CommitId, Due, Fence, Key, Kind, NewOperation, Next, OperationId, Outcome, Queue,
-    Realm, Start, Term, Version, Which, WorkerId, Write,
+    Realm, StaleItem, Start, Term, Version, WorkerId, Write,
 };
 use uuid::Uuid;
 
@@ -44,11 +44,11 @@ fn check(commit: &Commit, expected: &[(&str, Role)]) {
 const RECORD: (&str, Role) = ("update", Role::Record);
 
 fn must(n: usize) -> Role {
-    Role::Must(Which::Expect(n))
+    Role::Must(StaleItem::Expect(n))
 }
 
 fn fits(n: usize) -> Role {
-    Role::Must(Which::Write(n))
+    Role::Must(StaleItem::Write(n))
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn the_first_step_that_finds_nothing_tells_what_is_stale() {
     let judged = |results: &[Found]| plan.judge(results);
     assert_eq!(
         judged(&[one.clone(), Found::Count(0), one.clone()]),
-        Verdict::Stale(Which::Expect(0))
+        Verdict::Stale(StaleItem::Expect(0))
     );
     let taken = Found::Error(super::DUPLICATE_KEY);
     assert_eq!(
         judged(&[one.clone(), one.clone(), taken.clone()]),
-        Verdict::Stale(Which::Expect(1))
+        Verdict::Stale(StaleItem::Expect(1))
     );
     assert_eq!(judged(&[taken]), Verdict::Repeated);
     assert_eq!(

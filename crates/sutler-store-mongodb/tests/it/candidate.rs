@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, Store, StoreError};
-use sutler_servers::{Held, MongoDialect, Place, Proxy, Server, mongodb};
+use sutler_servers::{HeldCommit, MongoDialect, Proxy, Server, ServerUrl, mongodb};
 use sutler_store_mongodb::MongoStore;
 use tokio::task::JoinHandle;
 
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Mongo {
     pub(crate) proxy: Proxy,
     /// The database, past the proxy.
-    pub(crate) place: Place,
+    pub(crate) place: ServerUrl,
     store: Mutex<Arc<MongoStore>>,
 }
 
@@ -29,7 +29,7 @@ impl Mongo {
 
     /// An empty store on this server.
     pub(crate) async fn on(server: &Server) -> Self {
-        let place = server.fresh();
+        let place = server.fresh_database();
         let proxy = Proxy::to::<MongoDialect>(server.address()).await;
         let store = open(&place.through(proxy.port()).url()).await;
         Self {
@@ -78,9 +78,9 @@ impl Candidate for Mongo {
         });
     }
 
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         let store = self.current();
-        let Held { arrived, go } = self.proxy.hold();
+        let HeldCommit { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
         arrived.await.expect("the commit is sent");
         Box::new(Kept { commit, go })
@@ -94,7 +94,7 @@ struct Kept {
 }
 
 #[async_trait]
-impl Stalled for Kept {
+impl StalledCommit for Kept {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         let _ = self.go.send(());
         let ended = self.commit.await;

@@ -5,14 +5,16 @@ use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::Store;
-use sutler_journal::conformance::hold_under_blows;
-use sutler_servers::{Demands, MongoDialect, Place, Proxy, Server, mongodb as servers, strike};
+use sutler_journal::conformance::check_under_faults;
+use sutler_servers::{
+    Demands, MongoDialect, Proxy, Server, ServerUrl, inject_fault, mongodb as servers,
+};
 use sutler_store_mongodb::{MongoSettings, MongoStore};
 
 const REPLICAS: usize = 3;
 const BLOWS: usize = 18;
 
-async fn replica(place: &Place, server: &Server) -> (Proxy, Arc<dyn Store>) {
+async fn replica(place: &ServerUrl, server: &Server) -> (Proxy, Arc<dyn Store>) {
     let proxy = Proxy::to::<MongoDialect>(server.address()).await;
     let url = SecretString::from(place.through(proxy.port()).url());
     let settings = MongoSettings {
@@ -37,6 +39,6 @@ async fn what_was_acknowledged_is_there_once_whatever_breaks() {
         proxies.push(proxy);
         stores.push(store);
     }
-    let blow = |n: usize| strike(n, &proxies[n % REPLICAS], &server);
-    hold_under_blows(mongo.current(), stores, BLOWS, blow).await;
+    let blow = |n: usize| inject_fault(n, &proxies[n % REPLICAS], &server);
+    check_under_faults(mongo.current(), stores, BLOWS, blow).await;
 }

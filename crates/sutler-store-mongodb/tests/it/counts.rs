@@ -16,7 +16,7 @@ async fn settled() -> Option<Mongo> {
     until("the store listens", || async {
         mongo
             .proxy
-            .asked_since(0)
+            .messages_since(0)
             .iter()
             .any(|it| it == "aggregate")
     })
@@ -32,24 +32,24 @@ async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
     let store = mongo.current();
     let worker = worker(&*store).await;
     let both = ["bulkWrite", "commitTransaction"];
-    let asked = |before: usize| mongo.proxy.asked_since(before);
-    let before = mongo.proxy.waits();
+    let asked = |before: usize| mongo.proxy.messages_since(before);
+    let before = mongo.proxy.round_trips();
     let new = new_operation("a", Start::Claimed(worker));
     let id = new.id;
     let accept = insert("a", 4).start(new);
     let read = Version(accept.id());
     store.commit(&accept).await.expect("accepted");
     assert_eq!(asked(before), both, "accepting");
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     store.poll(&key("a"), id).await.expect("a poll");
     assert_eq!(asked(before), ["find"], "a poll");
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     store.get(&key("a")).await.expect("a read");
     assert_eq!(asked(before), ["find"], "a read");
     let memo = Commit::new()
         .advance(id, Next::Same, None, Some(bytes("memo")))
         .fenced(id, Fence(1));
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     store.commit(&memo).await.expect("a memo");
     assert_eq!(asked(before), both, "a memo");
     let done = Next::Done(Outcome::Succeeded);
@@ -57,13 +57,13 @@ async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
         .replace(key("a"), read, vec![Term::new("a", "x")], bytes("live"))
         .advance(id, done, Some(bytes("done")), None)
         .fenced(id, Fence(1));
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     store.commit(&result).await.expect("a result");
     assert_eq!(asked(before), both, "a result");
     let next = Commit::new()
         .write(Write::Unpin(id))
         .start(new_operation("a", Start::Waiting));
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     store.commit(&next).await.expect("the next operation");
     assert_eq!(asked(before), both, "letting go of the last");
 }
@@ -76,17 +76,20 @@ async fn a_claim_that_finds_nothing_is_one_round_trip() {
     let store = mongo.current();
     let worker = worker(&*store).await;
     let queues = [(WORK, 8)];
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     let claimed = store.claim(worker, &queues).await.expect("a claim");
     assert!(claimed.is_empty());
-    assert_eq!(mongo.proxy.asked_since(before), ["aggregate"]);
+    assert_eq!(mongo.proxy.messages_since(before), ["aggregate"]);
     let ready = Start::Ready(Due::Now);
     let new = new_operation("a", ready);
     store.commit(&Commit::new().start(new)).await.expect("it");
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     let claimed = store.claim(worker, &queues).await.expect("a claim");
     assert_eq!(claimed.len(), 1);
-    assert_eq!(mongo.proxy.asked_since(before), ["aggregate", "bulkWrite"]);
+    assert_eq!(
+        mongo.proxy.messages_since(before),
+        ["aggregate", "bulkWrite"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,13 +100,13 @@ async fn what_is_not_found_is_asked_for_once_more_of_a_primary_that_is_sure_of_i
     let store = mongo.current();
     let database = watched(&mongo).await;
     let nobody = OperationId::fresh();
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     assert!(store.get(&key("a")).await.expect("a read").is_none());
     let polled = store.poll(&key("a"), nobody).await;
     assert!(polled.expect("a poll").is_none());
     let whole = store.operation(nobody).await;
     assert!(whole.expect("a read").is_none());
-    assert_eq!(mongo.proxy.asked_since(before), ["find"; 6]);
+    assert_eq!(mongo.proxy.messages_since(before), ["find"; 6]);
     let sure = doc! { "command.readConcern.level": "linearizable", "command.limit": 1 };
     let profile = database.collection::<Bsons>("system.profile");
     let sure = profile.count_documents(sure).await.expect("a profile");
@@ -216,8 +219,8 @@ async fn a_feed_without_news_is_one_round_trip() {
     let start = Cursor::default();
     let first = store.changes(&start, 100).await.expect("changes");
     assert_eq!(first.changes.len(), 1);
-    let before = mongo.proxy.waits();
+    let before = mongo.proxy.round_trips();
     let again = store.changes(&start, 100).await.expect("changes");
     assert_eq!(again, first);
-    assert_eq!(mongo.proxy.asked_since(before), ["aggregate"]);
+    assert_eq!(mongo.proxy.messages_since(before), ["aggregate"]);
 }

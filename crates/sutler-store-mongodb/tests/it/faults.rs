@@ -6,7 +6,8 @@ use crate::scene::{WORK, bytes, insert, key, new_operation, until, worker};
 use mongodb::bson::{Document as Bsons, doc};
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Commit, CommitError, Fence, LeaseError, Next, Outcome, Start, Store, WorkerId, settle,
+    Commit, CommitError, Fence, LeaseError, Next, Outcome, Start, Store, WorkerId,
+    commit_until_known,
 };
 use sutler_servers::{Cut, Demands, mongodb as servers};
 
@@ -42,9 +43,9 @@ async fn a_server_that_died_is_missed_quickly_and_found_again() {
     assert!(took < SOON, "quickly, not in {took:?}");
     server.start();
     until("the server is back", || async { store.now().await.is_ok() }).await;
-    let settled = settle(&*store, &commit).await;
+    let settled = commit_until_known(&*store, &commit).await;
     settled.expect("now it is taken");
-    let settled = settle(&*store, &accepted).await;
+    let settled = commit_until_known(&*store, &accepted).await;
     settled.expect("it was there before");
     assert!(store.get(&key("a")).await.expect("a read").is_some());
 }
@@ -68,7 +69,7 @@ async fn a_frozen_server_is_not_waited_for_and_nothing_stays_locked() {
     until("the server goes on", || async { store.now().await.is_ok() }).await;
     // What arrived while it was frozen left a transaction open, which is ended by and by.
     until("the commit is taken", || async {
-        settle(&*store, &commit).await.is_ok()
+        commit_until_known(&*store, &commit).await.is_ok()
     })
     .await;
     let stats = store.stats().await.expect("counts");
@@ -113,7 +114,7 @@ async fn a_commit_is_applied_once_whatever_the_server_answers() {
         fail(&mongo, command, times, how).await;
         let id = format!("{n}");
         let commit = insert(&id, 1).start(new_operation(&id, Start::Waiting));
-        let taken = settle(&*store, &commit).await;
+        let taken = commit_until_known(&*store, &commit).await;
         assert!(taken.is_ok(), "{command} {n}: {taken:?}");
         let stats = store.stats().await.expect("counts");
         assert_eq!(stats.accepted, n + 1, "{command} {n}: once");
@@ -135,7 +136,9 @@ async fn of_a_commit_that_is_refused_for_good_it_is_not_said_that_it_was_not_wri
         matches!(refused, Err(CommitError::Unknown(_))),
         "{refused:?}"
     );
-    settle(&*store, &commit).await.expect("now it is taken");
+    commit_until_known(&*store, &commit)
+        .await
+        .expect("now it is taken");
     assert_eq!(store.stats().await.expect("counts").accepted, 1, "once");
 }
 
@@ -165,7 +168,7 @@ async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
         "{unknown:?}"
     );
     let _ = held.go.send(());
-    let settled = settle(&*store, &commit).await;
+    let settled = commit_until_known(&*store, &commit).await;
     let late = near.commit(&other).await;
     settled.expect("nobody else wrote");
     assert!(matches!(late, Err(CommitError::Stale(_))), "{late:?}");
@@ -197,7 +200,7 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     let late = Commit::new()
         .advance(id, done, None, None)
         .fenced(id, Fence(1));
-    let late = settle(&*store, &late).await;
+    let late = commit_until_known(&*store, &late).await;
     assert!(matches!(late, Err(CommitError::Stale(_))), "{late:?}");
     let renewed = store.renew(worker, brief).await;
     assert!(matches!(renewed, Err(LeaseError::Lost)), "{renewed:?}");
@@ -217,11 +220,11 @@ async fn a_primary_that_died_is_replaced_and_nothing_acknowledged_is_lost() {
     }
     let primary = members
         .iter()
-        .find(|it| servers::is_primary(it.place().port));
+        .find(|it| servers::is_primary(it.admin_url().port));
     primary.expect("a primary").kill();
     let commit = insert("during", 1).start(new_operation("during", Start::Waiting));
     let took = until("another primary", || async {
-        settle(&*store, &commit).await.is_ok()
+        commit_until_known(&*store, &commit).await.is_ok()
     })
     .await;
     assert!(took < Duration::from_secs(60), "not in {took:?}");

@@ -4,7 +4,7 @@ use crate::candidate::Mongo;
 use crate::scene::{insert, key};
 use mongodb::bson::{Document as Bsons, doc};
 use secrecy::SecretString;
-use sutler_journal::{Cursor, Store, settle};
+use sutler_journal::{Cursor, Store, commit_until_known};
 use sutler_servers::{Cut, Demands, MongoDialect, PASSWORD, Proxy, Tls, mongodb as servers};
 use sutler_store_mongodb::{MongoStore, OpenError};
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ async fn a_standalone_server_is_refused_with_a_way_on() {
     let Some(server) = servers::standalone() else {
         return;
     };
-    let url = SecretString::from(server.fresh().url());
+    let url = SecretString::from(server.fresh_database().url());
     let refused = MongoStore::open(&url)
         .await
         .expect_err("it has no transactions");
@@ -31,7 +31,7 @@ async fn replicas_that_begin_at_once_make_one_store() {
     let Some(server) = servers::shared() else {
         return;
     };
-    let url = server.fresh().url();
+    let url = server.fresh_database().url();
     let mut opening = JoinSet::new();
     for n in 0..3 {
         let url = SecretString::from(url.as_str());
@@ -103,9 +103,9 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     let Some(server) = servers::own(demands) else {
         return;
     };
-    let mut place = server.fresh();
+    let mut place = server.fresh_database();
     let root = doc! { "role": "root", "db": "admin" };
-    add_user(&server.place().url(), "root", root).await;
+    add_user(&server.admin_url().url(), "root", root).await;
     place.query = "directConnection=true&authSource=admin".to_owned();
     let keeper = doc! { "role": "readWrite", "db": &place.path };
     add_user(&place.with_user("root", PASSWORD).url(), "keeper", keeper).await;
@@ -118,11 +118,11 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     for _ in 0..4 {
         proxy.cut(Cut::After);
     }
-    let settled = settle(&store, &insert("b", 1)).await;
+    let settled = commit_until_known(&store, &insert("b", 1)).await;
     settled.expect("a commit");
     let changes = store.changes(&Cursor::default(), 10).await;
     assert_eq!(changes.expect("changes").changes.len(), 2);
-    let survey = store.survey().await.expect("a survey");
+    let survey = store.info().await.expect("a survey");
     assert_eq!(survey.documents, 2);
     let wrong = place.with_user("keeper", "canary");
     let refused = MongoStore::open(&SecretString::from(wrong.url())).await;
@@ -142,7 +142,7 @@ async fn connections_are_encrypted_where_the_url_says_so() {
     let Some(server) = servers::own(demands) else {
         return;
     };
-    let mut place = server.fresh();
+    let mut place = server.fresh_database();
     let authority = &server.certificates().authority;
     place.query = format!("directConnection=true&tls=true&tlsCAFile={authority}");
     let store = MongoStore::open(&SecretString::from(place.url())).await;

@@ -162,7 +162,7 @@ async fn work_that_appears_under_a_lease_long_over_is_found() {
     // Nothing holds it now: it is settled again, then forgotten.
     store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
     store.sweep(&sweep).await.expect("a sweep");
-    let survey = store.survey().await.expect("a survey");
+    let survey = store.info().await.expect("a survey");
     assert_eq!((survey.abandoned, survey.leases_over), (0, 0));
 }
 

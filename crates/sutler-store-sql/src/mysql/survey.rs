@@ -6,10 +6,14 @@ use crate::rows::{self, blob, number, only};
 use crate::trouble::{Trouble, odd};
 use sqlx::Arguments;
 use sqlx::mysql::MySqlRow;
-use sutler_journal::{Filed, Layout, StoreError, Survey};
+use sutler_journal::{IndexedDocument, Layout, StoreError, StoreInfo};
 
 impl Shared {
-    pub(super) async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+    pub(super) async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         let answer = self
             .ask(sql::FILED, &|a| {
                 a.add(from)?;
@@ -21,7 +25,7 @@ impl Shared {
             .map_err(Trouble::into_store_error)
     }
 
-    pub(super) async fn survey(&self, layout: Layout) -> Result<Survey, StoreError> {
+    pub(super) async fn info(&self, layout: Layout) -> Result<StoreInfo, StoreError> {
         let answer = self.ask(sql::SURVEY, &|_| Ok(())).await;
         answer
             .and_then(|found| survey(layout, &found))
@@ -29,21 +33,21 @@ impl Shared {
     }
 }
 
-fn filed(row: &MySqlRow) -> Result<Filed, Trouble> {
+fn filed(row: &MySqlRow) -> Result<IndexedDocument, Trouble> {
     let terms = packed::unpack_terms(blob(row, 3)?)
         .ok_or_else(|| odd("the terms of a document are damaged"))?;
     let terms = terms
         .into_iter()
         .map(|(scope, value)| codec::term(scope, value));
-    Ok(Filed::new(
+    Ok(IndexedDocument::new(
         rows::keyed(row)?,
         terms.collect::<Result<_, _>>()?,
     ))
 }
 
-fn survey(layout: Layout, found: &[MySqlRow]) -> Result<Survey, Trouble> {
+fn survey(layout: Layout, found: &[MySqlRow]) -> Result<StoreInfo, Trouble> {
     let row = only(found)?;
-    Ok(Survey {
+    Ok(StoreInfo {
         layout,
         leases: number(row, 0)?,
         leases_over: number(row, 1)?,

@@ -10,7 +10,8 @@ use sqlx::Arguments;
 use sqlx::postgres::PgRow;
 use sutler_journal::{
     Changes, Cursor, Document, Key, List, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, Page, Polled, Position, QueueStats, Stats, StoreError, StoreTime,
+    OperationList, OperationRow, Page, PolledOperation, Position, QueueStats, Stats, StoreError,
+    StoreTime,
 };
 use uuid::Uuid;
 
@@ -37,7 +38,7 @@ impl Shared {
         read.map_err(Trouble::into_store_error)
     }
 
-    pub(super) async fn poll(&self, lane: &Key, id: OperationId) -> Read<Option<Polled>> {
+    pub(super) async fn poll(&self, lane: &Key, id: OperationId) -> Read<Option<PolledOperation>> {
         let answer = self
             .ask(sql::POLL, &|a| {
                 a.add(Id(id.0))?;

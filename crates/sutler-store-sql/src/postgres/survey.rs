@@ -6,10 +6,14 @@ use crate::rows::{self, number, only};
 use crate::trouble::{Trouble, odd};
 use sqlx::postgres::PgRow;
 use sqlx::{Arguments, Row as _};
-use sutler_journal::{Filed, Layout, StoreError, Survey};
+use sutler_journal::{IndexedDocument, Layout, StoreError, StoreInfo};
 
 impl Shared {
-    pub(super) async fn filed(&self, from: &[u8], limit: usize) -> Result<Vec<Filed>, StoreError> {
+    pub(super) async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
         let answer = self
             .ask(sql::FILED, &|a| {
                 a.add(from)?;
@@ -21,7 +25,7 @@ impl Shared {
             .map_err(Trouble::into_store_error)
     }
 
-    pub(super) async fn survey(&self, layout: Layout) -> Result<Survey, StoreError> {
+    pub(super) async fn info(&self, layout: Layout) -> Result<StoreInfo, StoreError> {
         let answer = self.ask(sql::SURVEY, &|_| Ok(())).await;
         answer
             .and_then(|found| survey(layout, &found))
@@ -29,20 +33,20 @@ impl Shared {
     }
 }
 
-fn filed(row: &PgRow) -> Result<Filed, Trouble> {
+fn filed(row: &PgRow) -> Result<IndexedDocument, Trouble> {
     let scopes: Vec<Vec<u8>> = row.try_get(3).map_err(odd)?;
     let values: Vec<Vec<u8>> = row.try_get(4).map_err(odd)?;
     let terms = scopes.iter().zip(&values);
     let terms = terms.map(|(scope, value)| codec::term(scope, value));
-    Ok(Filed::new(
+    Ok(IndexedDocument::new(
         rows::keyed(row)?,
         terms.collect::<Result<_, _>>()?,
     ))
 }
 
-fn survey(layout: Layout, found: &[PgRow]) -> Result<Survey, Trouble> {
+fn survey(layout: Layout, found: &[PgRow]) -> Result<StoreInfo, Trouble> {
     let row = only(found)?;
-    Ok(Survey {
+    Ok(StoreInfo {
         layout,
         leases: number(row, 0)?,
         leases_over: number(row, 1)?,

@@ -2,7 +2,7 @@
 
 use crate::scene::{insert, key, until_ok};
 use std::time::{Duration, Instant};
-use sutler_journal::{Commit, CommitError, Store, settle};
+use sutler_journal::{Commit, CommitError, Store, commit_until_known};
 use sutler_servers::Server;
 use sutler_store_sql::SqlSettings;
 
@@ -37,7 +37,7 @@ async fn is_noticed(store: &dyn Store, lost: &Commit) {
 async fn goes_on(store: &dyn Store, lost: &Commit) {
     let read = until_ok("a read", || async { store.get(&key("before")).await }).await;
     assert!(read.is_some(), "what was acknowledged is there");
-    until_ok("the lost commit", || settle(store, lost)).await;
+    until_ok("the lost commit", || commit_until_known(store, lost)).await;
     let found = store.get(&key("lost")).await.expect("a read");
     assert!(found.is_some());
     store.commit(&insert("after")).await.expect("a commit");

@@ -3,8 +3,8 @@
 use crate::scene::{insert, key, operation, until_ok, worker};
 use std::time::{Duration, Instant};
 use sutler_journal::{
-    Commit, CommitError, Fence, LeaseError, Next, Outcome, Queue, Start, State, Store, Version,
-    Which, WorkerId,
+    Commit, CommitError, Fence, LeaseError, Next, Outcome, Queue, StaleItem, Start, State, Store,
+    Version, WorkerId,
 };
 
 const SHORT: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(crate) async fn a_lease_runs_out_by_itself_and_its_worker_writes_nothing(sto
         .advance(new.id, Next::Done(Outcome::Succeeded), None, None)
         .fenced(new.id, Fence(1));
     match store.commit(&late).await {
-        Err(CommitError::Stale(Which::Expect(1))) => {}
+        Err(CommitError::Stale(StaleItem::Expect(1))) => {}
         other => panic!("it has no lease, yet {other:?}"),
     }
     let renewed = store.renew(paused, SHORT).await;

@@ -24,9 +24,9 @@ pub(crate) async fn every_call_is_one_round_trip(store: &dyn Store, proxy: &Prox
             )
             .fenced(id, sutler_journal::Fence(1));
         let mut counted = Vec::new();
-        let mut before = proxy.waits();
+        let mut before = proxy.round_trips();
         let mut count = |name: &'static str| {
-            let now = proxy.waits();
+            let now = proxy.round_trips();
             counted.push((name, now - before));
             before = now;
         };

@@ -13,7 +13,9 @@ use crate::codec;
 use crate::staged::{Extra, Staged};
 use crate::young::YoungDoc;
 use rusqlite::Result;
-use sutler_journal::{Commit, Expect, Key, OperationId, Start, StoreTime, Version, Which, Write};
+use sutler_journal::{
+    Commit, Expect, Key, OperationId, StaleItem, Start, StoreTime, Version, Write,
+};
 
 /// What became of a commit.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +23,7 @@ pub(crate) enum Verdict {
     /// It stands, now or from an earlier time.
     Applied,
     /// It did not hold, and wrote nothing.
-    Stale(Which),
+    Stale(StaleItem),
 }
 
 /// A document as it was found.
@@ -51,12 +53,12 @@ impl Desk<'_> {
         let mut seen = Seen::default();
         for (n, expect) in commit.expects().iter().enumerate() {
             if !self.holds(expect, &mut seen, now)? {
-                return Ok(Verdict::Stale(Which::Expect(n)));
+                return Ok(Verdict::Stale(StaleItem::Expect(n)));
             }
         }
         for (n, write) in commit.writes().iter().enumerate() {
             if !self.fits(write, &mut seen, now)? {
-                return Ok(Verdict::Stale(Which::Write(n)));
+                return Ok(Verdict::Stale(StaleItem::Write(n)));
             }
         }
         self.subjects.clear();

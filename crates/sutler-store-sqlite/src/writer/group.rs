@@ -8,7 +8,7 @@ use super::desk::Desk;
 use super::job::{Job, Trouble};
 use crate::faults::{Fault, FaultPoint};
 use rusqlite::ErrorCode;
-use sutler_journal::{StoreError, measure};
+use sutler_journal::{StoreError, metrics};
 
 /// What the thread does next.
 pub(super) enum Flow {
@@ -33,7 +33,7 @@ pub(super) fn run(desk: &mut Desk<'_>, group: &mut Vec<Job>) -> Flow {
     match attempt(desk, group) {
         Ok(()) => {
             desk.publish();
-            measure::commit_group(group.len());
+            metrics::record_commit_group(group.len());
             for job in group.drain(..) {
                 job.settle();
             }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, ManualClock, Store};
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use sutler_store_sqlite::{SqliteSettings, SqliteStore};
@@ -118,7 +118,7 @@ impl Candidate for Sqlite {
         self.cuts.arm(cut);
     }
 
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         Box::new(HeldBack {
             store: self.current().1,
             commit,
@@ -133,7 +133,7 @@ struct HeldBack {
 }
 
 #[async_trait]
-impl Stalled for HeldBack {
+impl StalledCommit for HeldBack {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         self.store.commit(&self.commit).await
     }

@@ -1,42 +1,42 @@
-//! `sutler admin`: what operators see and order, over the administration API of a running broker.
+//! `sutler admin`: reads and actions of operators, over the administration API of a running broker.
 //!
 //! Flags and dispatch. The connection is in `admin/client.rs`, lists in `admin/list.rs` and
-//! `admin/table.rs`, bundles in `admin/bundles.rs`, orders in `admin/order.rs`, logs in `admin/logs.rs`, what can go wrong in
-//! `admin/failure.rs`.
+//! `admin/table.rs`, bundles in `admin/bundles.rs`, actions in `admin/actions.rs`, logs in `admin/logs.rs`, errors and
+//! exit codes in `admin/error.rs`.
 
+mod actions;
 mod bundles;
 mod client;
-mod failure;
+mod error;
 mod list;
 mod logs;
-mod order;
 pub(crate) mod registry;
 mod table;
 mod transfer;
 
 use clap::{Args, Subcommand, ValueEnum};
-use client::Client;
-use failure::Failure;
+use client::AdminClient;
+use error::AdminError;
 use secrecy::SecretString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Look into a running broker, and put right what is stuck.
+/// Inspect a running broker, and repair stuck operations.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by the broker, 5 not confirmed."
 )]
 pub(crate) struct AdminArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: AdminCommand,
 }
 
-/// Where the broker is, and who asks.
+/// Address of the broker, and the operator.
 #[derive(Args)]
-pub(super) struct Connection {
-    /// Where administration is served
+pub(super) struct ConnectionArgs {
+    /// URL of the administration API
     #[arg(
         long,
         global = true,
@@ -48,62 +48,62 @@ pub(super) struct Connection {
     /// The operator's name
     #[arg(long, global = true, value_name = "NAME", env = "SUTLER_ADMIN_USER")]
     user: Option<String>,
-    /// Reads the password from a file; otherwise SUTLER_ADMIN_PASSWORD is used
+    /// Read the password from a file; otherwise SUTLER_ADMIN_PASSWORD is used
     #[arg(long, global = true, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Trusts the authorities in this PEM file, besides those of the system
+    /// Trust the authorities in this PEM file, besides those of the system
     #[arg(long, global = true, value_name = "FILE", env = "SUTLER_ADMIN_CA")]
     ca: Option<PathBuf>,
-    /// Which realm of the broker; the default platform's if not said
+    /// The realm of the broker [default: the realm of the default platform]
     #[arg(long, global = true, value_name = "NAME")]
     realm: Option<String>,
-    /// How results are printed
+    /// Output format
     #[arg(
         long,
         short,
         global = true,
         value_enum,
         value_name = "FORMAT",
-        default_value_t = Output::Table
+        default_value_t = AdminOutput::Table
     )]
-    output: Output,
+    output: AdminOutput,
 }
 
-/// How results are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Output {
-    /// Columns for people
+pub(super) enum AdminOutput {
+    /// Columns
     Table,
-    /// What the broker answered
+    /// The response of the broker, as JSON
     Json,
-    /// Only ids, one a line
+    /// Only ids, one per line
     Name,
 }
 
 #[derive(Subcommand)]
 enum AdminCommand {
-    /// List service instances, show one, or order something for one
+    /// List service instances, show one, or act on one
     #[command(subcommand)]
     Instances(InstanceCommand),
-    /// List service bindings, show one, or order something for one
+    /// List service bindings, show one, or act on one
     #[command(subcommand)]
     Bindings(BindingCommand),
     /// List operations, newest first, or show one
     #[command(subcommand)]
     Operations(OperationCommand),
-    /// Which bundles are offered, and why others are not
+    /// List the offered bundles, and why others are not offered
     Bundles,
-    /// What the work of an operation said
+    /// Print the log of an operation
     Logs(logs::LogArgs),
-    /// What operators ordered, newest first
+    /// List the actions of operators, newest first
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Counts of operations, and whether the broker drains
+    /// Show counts of operations, and whether the broker drains
     Stats,
-    /// Take no changes and start nothing until `resume`; reads and what runs go on
-    Drain(order::Why),
-    /// Take changes again
-    Resume(order::Why),
+    /// Refuse changes and start nothing until `resume`; reads and running operations continue
+    Drain(actions::ReasonArgs),
+    /// Accept changes again
+    Resume(actions::ReasonArgs),
     /// Write everything of a realm to a file of JSON lines, sealed as in the store
     Export(transfer::ExportArgs),
     /// Read a file of `export` into a broker with the same keys and the same realm
@@ -117,15 +117,15 @@ enum InstanceCommand {
     /// List them
     List(list::InstanceFilters),
     /// Show one
-    Show(InstanceId),
-    /// Do again what failed last, or try now what waits for its next attempt
-    Retry(order::OnInstance),
-    /// Ask what runs to stop
-    Cancel(order::OnInstance),
-    /// End what runs as failed, without waiting for it
-    Abandon(order::OnInstance),
+    Show(InstanceIdArg),
+    /// Retry the last failed operation, or run a waiting attempt now
+    Retry(actions::InstanceActionArgs),
+    /// Ask the running operation to stop
+    Cancel(actions::InstanceActionArgs),
+    /// End the running operation as failed, without waiting for it
+    Abandon(actions::InstanceActionArgs),
     /// Forget it and its bindings without calling the service; asks first
-    Purge(order::OnInstance),
+    Purge(actions::InstanceActionArgs),
 }
 
 #[derive(Subcommand)]
@@ -133,15 +133,15 @@ enum BindingCommand {
     /// List them
     List(list::BindingFilters),
     /// Show one
-    Show(BindingId),
-    /// Do again what failed last, or try now what waits for its next attempt
-    Retry(order::OnBinding),
-    /// Ask what runs to stop
-    Cancel(order::OnBinding),
-    /// End what runs as failed, without waiting for it
-    Abandon(order::OnBinding),
+    Show(BindingIdArg),
+    /// Retry the last failed operation, or run a waiting attempt now
+    Retry(actions::BindingActionArgs),
+    /// Ask the running operation to stop
+    Cancel(actions::BindingActionArgs),
+    /// End the running operation as failed, without waiting for it
+    Abandon(actions::BindingActionArgs),
     /// Forget it without calling the service; asks first
-    Purge(order::OnBinding),
+    Purge(actions::BindingActionArgs),
 }
 
 #[derive(Subcommand)]
@@ -162,17 +162,17 @@ enum AuditCommand {
     List(list::AuditFilters),
 }
 
-/// Names an instance.
+/// Id of an instance.
 #[derive(Args)]
-pub(super) struct InstanceId {
+pub(super) struct InstanceIdArg {
     /// The instance's id
     #[arg(value_name = "INSTANCE")]
     instance: String,
 }
 
-/// Names a binding.
+/// Ids of a binding.
 #[derive(Args)]
-pub(super) struct BindingId {
+pub(super) struct BindingIdArg {
     /// The id of the binding's instance
     #[arg(value_name = "INSTANCE")]
     instance: String,
@@ -181,13 +181,13 @@ pub(super) struct BindingId {
     binding: String,
 }
 
-impl InstanceId {
+impl InstanceIdArg {
     fn path(&self) -> String {
         format!("instances/{}", client::segment(&self.instance))
     }
 }
 
-impl BindingId {
+impl BindingIdArg {
     fn path(&self) -> String {
         let (instance, binding) = (&self.instance, &self.binding);
         format!(
@@ -208,13 +208,13 @@ pub(crate) async fn run(args: AdminArgs) -> ExitCode {
     }
 }
 
-async fn command(args: AdminArgs) -> Result<(), Failure> {
+async fn command(args: AdminArgs) -> Result<(), AdminError> {
     let AdminArgs {
         connection,
         command,
     } = args;
     let output = connection.output;
-    let client = Client::connect(&connection, password(&connection)?)?;
+    let client = AdminClient::connect(&connection, password(&connection)?)?;
     match command {
         AdminCommand::Instances(it) => instances(&client, output, it).await,
         AdminCommand::Bindings(it) => bindings(&client, output, it).await,
@@ -249,15 +249,19 @@ async fn command(args: AdminArgs) -> Result<(), Failure> {
         AdminCommand::Bundles => bundles::run(&client, output).await,
         AdminCommand::Logs(args) => logs::run(&client, output, &args).await,
         AdminCommand::Stats => list::show(&client, output, "stats").await,
-        AdminCommand::Drain(why) => order::broker(&client, output, "drain", &why).await,
-        AdminCommand::Resume(why) => order::broker(&client, output, "resume", &why).await,
+        AdminCommand::Drain(why) => actions::broker(&client, output, "drain", &why).await,
+        AdminCommand::Resume(why) => actions::broker(&client, output, "resume", &why).await,
         AdminCommand::Export(args) => transfer::export(&client, &args).await,
         AdminCommand::Import(args) => transfer::import(&client, output, &args).await,
         AdminCommand::Backup(args) => transfer::backup(&client, &args).await,
     }
 }
 
-async fn instances(client: &Client, output: Output, it: InstanceCommand) -> Result<(), Failure> {
+async fn instances(
+    client: &AdminClient,
+    output: AdminOutput,
+    it: InstanceCommand,
+) -> Result<(), AdminError> {
     let (verb, on) = match it {
         InstanceCommand::List(filters) => {
             let query = filters.query();
@@ -269,7 +273,7 @@ async fn instances(client: &Client, output: Output, it: InstanceCommand) -> Resu
         InstanceCommand::Abandon(on) => ("abandon", on),
         InstanceCommand::Purge(on) => ("purge", on),
     };
-    order::give(
+    actions::give(
         client,
         output,
         verb,
@@ -280,7 +284,11 @@ async fn instances(client: &Client, output: Output, it: InstanceCommand) -> Resu
     .await
 }
 
-async fn bindings(client: &Client, output: Output, it: BindingCommand) -> Result<(), Failure> {
+async fn bindings(
+    client: &AdminClient,
+    output: AdminOutput,
+    it: BindingCommand,
+) -> Result<(), AdminError> {
     let (verb, on) = match it {
         BindingCommand::List(filters) => {
             let query = filters.query();
@@ -292,15 +300,15 @@ async fn bindings(client: &Client, output: Output, it: BindingCommand) -> Result
         BindingCommand::Abandon(on) => ("abandon", on),
         BindingCommand::Purge(on) => ("purge", on),
     };
-    order::give(client, output, verb, &on.id.path(), &on.id.binding, &on.why).await
+    actions::give(client, output, verb, &on.id.path(), &on.id.binding, &on.why).await
 }
 
 /// The operator's password: from a file, or from the environment; never from a flag, which others
 /// could see in the list of processes.
-fn password(connection: &Connection) -> Result<Option<SecretString>, Failure> {
+fn password(connection: &ConnectionArgs) -> Result<Option<SecretString>, AdminError> {
     if let Some(path) = &connection.password_file {
         let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
+            std::fs::read_to_string(path).map_err(|error| AdminError::file("read", path, error))?;
         return Ok(Some(SecretString::from(
             text.trim_end_matches(['\r', '\n']),
         )));

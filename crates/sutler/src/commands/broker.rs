@@ -1,7 +1,6 @@
-//! `sutler broker`: a configuration, served.
+//! `sutler broker`: starts a broker from a configuration and serves it until it is stopped.
 //!
-//! What is configured and where it comes from is the library's affair (`sutler::load`); `broker/`
-//! turns it into a broker.
+//! The configuration is read by the library (`sutler::load`); `broker/` converts it into a broker.
 
 mod access;
 mod build;
@@ -9,11 +8,12 @@ mod bundles;
 mod reload;
 
 use super::CommandResult;
+use crate::telemetry;
 use clap::Args;
-use reload::Reloads;
+use reload::ReloadTask;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::Flag;
+use sutler::FlagValue;
 use sutler_broker::BuildError;
 use tokio::net::TcpListener;
 
@@ -24,7 +24,7 @@ pub(crate) struct BrokerArgs {
     config: ConfigArgs,
 }
 
-/// The configuration: a file, and flags that win over it.
+/// The configuration: a file, and flags that override it.
 #[derive(Args)]
 pub(crate) struct ConfigArgs {
     /// The configuration: YAML, or an `application.yaml` of Spring Cloud Open Service Broker
@@ -35,27 +35,27 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
 
-    /// A bundle, or a folder of bundles, to offer in place of a catalog
+    /// A bundle, or a folder of bundles, to offer instead of a catalog
     #[arg(long, value_name = "DIR", conflicts_with = "catalog")]
     bundles: Option<PathBuf>,
 
-    /// Where to listen [default: 127.0.0.1:8080]
+    /// Address to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
 
-    /// The database; made if it is not there [default: sutler.db]
+    /// The database; created if missing [default: sutler.db]
     #[arg(long, value_name = "FILE", conflicts_with = "in_memory")]
     db: Option<PathBuf>,
 
-    /// The keys that seal the database; made if they are not there [default: the database's name with .key]
+    /// The key file that seals the database; created if missing [default: the database's name with .key]
     #[arg(long, value_name = "FILE", conflicts_with = "in_memory")]
     key_file: Option<PathBuf>,
 
-    /// Keep everything in memory and forget it at the end
+    /// Keep everything in memory; nothing is left when the process ends
     #[arg(long)]
     in_memory: bool,
 
-    /// Serve everybody; otherwise the configuration must name users, or BROKER_USERNAME and BROKER_PASSWORD be set
+    /// Serve without authentication; otherwise the configuration must have users, or BROKER_USERNAME and BROKER_PASSWORD must be set
     #[arg(long)]
     no_auth: bool,
 
@@ -67,26 +67,26 @@ pub(crate) struct ConfigArgs {
     #[arg(long)]
     compat_deleted_gone: bool,
 
-    /// How much to log: error, warn, info, debug, trace, or several such as info,sutler_broker=debug [default: info]
+    /// Log level: error, warn, info, debug, trace, or several such as info,sutler_broker=debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 
-    /// How a line of the log is written, on standard error: text or json [default: text]
+    /// Format of the log on standard error: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
 
-    /// The file that the audit is added to; without one it is part of the log
+    /// The file that audit lines are appended to; without it they are part of the log
     #[arg(long, value_name = "FILE")]
     audit_file: Option<PathBuf>,
 
-    /// Show the metrics to everybody who can reach the port, at /metrics
+    /// Serve metrics at /metrics without authentication
     #[arg(long)]
     public_metrics: bool,
 }
 
 impl ConfigArgs {
     /// The flags as values of the configuration.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<FlagValue> {
         let file = |path: &Option<PathBuf>| path.as_ref().map(|it| it.display().to_string());
         let word = |given: bool, word: &str| given.then(|| word.to_owned());
         let database = file(&self.db).map(|path| format!("sqlite:{path}"));
@@ -119,7 +119,7 @@ impl ConfigArgs {
         ];
         let given = all.into_iter();
         given
-            .filter_map(|(name, path, value)| value.map(|value| Flag { name, path, value }))
+            .filter_map(|(name, path, value)| value.map(|value| FlagValue { name, path, value }))
             .collect()
     }
 }
@@ -129,7 +129,8 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let flags = args.config.flags();
     let file = args.config.config;
     let loaded = sutler::load(file.as_deref(), &flags)?;
-    let telemetry = Arc::new(build::telemetry(&loaded.config)?);
+    let telemetry = telemetry::start(&loaded.config.log, &loaded.config.audit)?;
+    let telemetry = Arc::new(telemetry);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -143,12 +144,12 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
     let broker = broker.metrics_page(telemetry.metrics_page());
     let running = broker.start().await?;
     if let Some(bundles) = &mut bundles {
-        bundles.open_shop(&running).await?;
+        bundles.start_publishing(&running).await?;
     }
     if let Some(bundles) = bundles {
-        tokio::spawn(bundles.tend(running.clone()));
+        tokio::spawn(bundles.run_background(running.clone()));
     }
-    let reloads = Reloads {
+    let reloads = ReloadTask {
         file,
         flags,
         running: running.clone(),

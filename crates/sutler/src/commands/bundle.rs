@@ -1,13 +1,13 @@
-//! `sutler bundle`: what authors of bundles need, without any broker. One file per verb.
+//! `sutler bundle`: commands for authors of bundles; none needs a broker. One file per verb.
 //!
 //! Exit codes: 0 done, 1 failed or faults found, 2 wrong usage.
 
 mod check;
 mod docs;
 mod emit;
+mod environment;
 mod new;
 mod pack;
-mod place;
 mod run;
 mod terminal;
 mod test;
@@ -26,23 +26,23 @@ pub(crate) struct BundleArgs {
 
 #[derive(Subcommand)]
 enum BundleCommand {
-    /// Begin a new bundle, small and working
+    /// Create a new bundle, small and working
     New(new::NewArgs),
-    /// Tell every fault of a bundle, with its place and what to do about it
-    Check(check::CheckArgs),
-    /// Print a page about a bundle, in Markdown, for those who use it
+    /// Print every fault of a bundle, with its place and how to fix it
+    Check(check::BundleCheckArgs),
+    /// Print a page about a bundle, in Markdown, for its users
     Docs(FolderArgs),
-    /// Make an image of a bundle, without any container engine
+    /// Pack a bundle into an image, without a container engine
     Pack(pack::PackArgs),
-    /// Run one action of a bundle, without any broker
+    /// Run one action of a bundle, without a broker
     Run(run::RunArgs),
-    /// Lead every example through a whole life, twice, and once more with crashes
+    /// Take every example through its whole lifecycle, twice, and once more with crashes
     Test(test::TestArgs),
-    /// Give something back from a run: credentials, state, progress, an error
+    /// Return something from a run: credentials, state, progress, an error
     Emit(emit::EmitArgs),
 }
 
-/// Which bundle.
+/// The bundle to work on.
 #[derive(Args)]
 struct FolderArgs {
     /// The bundle's folder

@@ -1,75 +1,74 @@
-//! `sutler check`: whether a broker keeps to the rules, seen from outside.
+//! `sutler check`: checks from outside whether a broker conforms to the specification.
 //!
-//! Flags and dispatch. What is judged and how is `sutler-check`; here are the way to the broker
-//! (`check/connect.rs`), parameters from a file (`check/given.rs`), signals and progress
-//! (`check/run.rs`, `check/bars.rs`), what is printed (`check/text.rs`, `check/outline.rs`,
-//! `check/cases.rs`), and exit codes (`check/end.rs`).
+//! Flags and dispatch. The rules are in `sutler-check`; here are the connection (`check/connect.rs`), parameters
+//! from a file (`check/parameter_file.rs`), signals and progress (`check/run.rs`, `check/progress.rs`), output
+//! (`check/text.rs`, `check/outline.rs`, `check/cases.rs`), and exit codes (`check/exit.rs`).
 
-mod bars;
 mod cases;
 mod connect;
-mod end;
-mod given;
+mod exit;
 mod outline;
+mod parameter_file;
+mod progress;
 mod run;
 mod text;
 
 use clap::{Args, ValueEnum};
-use end::{End, NotDone};
+use exit::{CheckCommandError, CheckOutcome};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use sutler::Span;
+use sutler::DurationText;
 use sutler_check::{Level, Options, Profile};
 
-/// How long the clean-up may take, in operations that take as long as they may.
+/// Timeout of the clean-up, in multiples of the operation timeout.
 const CLEAN_UP_OPERATIONS: u32 = 2;
 
-/// Prove a broker conformant, or show where it is not.
+/// Check whether a broker conforms to the specification.
 #[derive(Args)]
-#[command(after_help = end::EXIT_CODES)]
+#[command(after_help = exit::EXIT_CODES)]
 pub(crate) struct CheckArgs {
     /// The broker's URL: everything before /v2
     #[arg(value_name = "URL", required_unless_present_any = ["list_cases", "reference"])]
     url: Option<String>,
     #[command(flatten)]
-    way: connect::WayArgs,
-    /// Walks only this offering, by name or id; may be given several times
+    connect: connect::ConnectArgs,
+    /// Check only this offering, by name or id; may be given several times
     #[arg(long, value_name = "NAME")]
     service: Vec<String>,
-    /// Walks only this plan, by name, id or service/plan; may be given several times
+    /// Check only this plan, by name, id or service/plan; may be given several times
     #[arg(long, value_name = "NAME")]
     plan: Vec<String>,
-    /// Reads parameters from a file of JSON or YAML: {service/plan: {provision: {...}, update: {...}, bind: {...}}}
+    /// Read parameters from a file of JSON or YAML: {service/plan: {provision: {...}, update: {...}, bind: {...}}}
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
-    /// Reads the catalog and tells what would be done, and does nothing else
+    /// Read the catalog and print what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
-    /// How long one asynchronous operation may take
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = span)]
-    operation_timeout: Span,
-    /// How many plans are walked side by side
+    /// Timeout of one asynchronous operation
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    operation_timeout: DurationText,
+    /// Number of plans that are checked in parallel
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: u8,
-    /// Whose expectations count where they differ
+    /// The set of expectations to check against
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t = ProfileName::V2_17)]
     profile: ProfileName,
-    /// Which failures make the exit code 1; everything is checked and shown all the same
+    /// Failures of this level make the exit code 1; everything is checked and shown in any case
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LevelName::Must)]
     level: LevelName,
-    /// How the report is written
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    format: Format,
-    /// Writes the report to a file in place of standard output
+    /// Format of the report
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+    /// Write the report to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Shows what passed and what was not applicable too
+    /// Show passed and not applicable cases too
     #[arg(long, short)]
     verbose: bool,
-    /// Lists every case with its line, its level and its rule, and ends
+    /// List every case with its line, its level and its rule, and exit
     #[arg(long)]
     list_cases: bool,
-    /// Prints docs/check-cases.md and ends
+    /// Print docs/check-cases.md and exit
     #[arg(long, hide = true)]
     reference: bool,
 }
@@ -86,17 +85,17 @@ enum ProfileName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LevelName {
-    /// Only what breaks the specification
+    /// Only violations of the specification
     Must,
-    /// What it advises too
+    /// Violations of its recommendations too
     Should,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table and every failure, for people
+enum ReportFormat {
+    /// A table and every failure
     Text,
-    /// Everything, for machines
+    /// JSON with all details
     Json,
     /// JUnit's XML, for build servers
     Junit,
@@ -112,13 +111,13 @@ impl CheckArgs {
         }
     }
 
-    fn options(&self) -> Result<Options, NotDone> {
-        let Span(operation_within) = self.operation_timeout;
+    fn options(&self) -> Result<Options, CheckCommandError> {
+        let DurationText(operation_within) = self.operation_timeout;
         Ok(Options {
             services: self.service.clone(),
             plans: self.plan.clone(),
             parameters: match &self.params {
-                Some(path) => given::read(path)?,
+                Some(path) => parameter_file::read(path)?,
                 None => Default::default(),
             },
             jobs: self.jobs.into(),
@@ -132,8 +131,8 @@ impl CheckArgs {
     }
 }
 
-fn span(text: &str) -> Result<Span, String> {
-    Span::try_from(text.to_owned())
+fn duration(text: &str) -> Result<DurationText, String> {
+    DurationText::try_from(text.to_owned())
 }
 
 pub(crate) async fn run(args: CheckArgs) -> ExitCode {
@@ -146,35 +145,35 @@ pub(crate) async fn run(args: CheckArgs) -> ExitCode {
     }
 }
 
-async fn command(args: CheckArgs) -> Result<End, NotDone> {
+async fn command(args: CheckArgs) -> Result<CheckOutcome, CheckCommandError> {
     if args.reference {
-        return text::print(&cases::page()).map(|()| End::Fine);
+        return text::print(&cases::page()).map(|()| CheckOutcome::Fine);
     }
     if args.list_cases {
-        return text::print(&cases::list()).map(|()| End::Fine);
+        return text::print(&cases::list()).map(|()| CheckOutcome::Fine);
     }
     let url = args.url.as_deref().unwrap_or_default();
-    let connection = args.way.connect(url)?;
+    let connection = args.connect.connect(url)?;
     let options = args.options()?;
     if args.dry_run {
         return outline::run(connection, options).await;
     }
     let report = run::to_the_end(connection, options, args.level()).await?;
     let written = match args.format {
-        Format::Text => text::render(&report, args.verbose),
-        Format::Json => report.to_json(),
-        Format::Junit => report.to_junit(),
-        Format::Markdown => report.to_markdown(),
+        ReportFormat::Text => text::render(&report, args.verbose),
+        ReportFormat::Json => report.to_json(),
+        ReportFormat::Junit => report.to_junit(),
+        ReportFormat::Markdown => report.to_markdown(),
     };
     match &args.output {
         None => text::print(&written)?,
         Some(path) => {
             std::fs::write(path, anstream::adapter::strip_str(&written).to_string())
-                .map_err(|error| NotDone::file("write", path, error))?;
+                .map_err(|error| CheckCommandError::file("write", path, error))?;
         }
     }
-    if args.output.is_some() || args.format != Format::Text {
+    if args.output.is_some() || args.format != ReportFormat::Text {
         text::say(&text::summary(&report));
     }
-    Ok(End::of(&report, args.level()))
+    Ok(CheckOutcome::of(&report, args.level()))
 }

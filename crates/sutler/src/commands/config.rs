@@ -1,6 +1,6 @@
-//! `sutler config`: look at a configuration without starting anything.
+//! `sutler config`: checks and prints a configuration without starting anything.
 //!
-//! What may be configured is in the library (`sutler::Config`); here it is only printed.
+//! The configuration itself is in the library (`sutler::BrokerConfig`).
 
 use super::CommandResult;
 use super::broker::ConfigArgs;
@@ -8,15 +8,15 @@ use clap::{Args, Subcommand};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// The file that is looked at where none is named.
+/// Default file.
 const FILE: &str = "sutler.yaml";
 
 /// Check, show and describe configurations.
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Tell every fault and every warning of a configuration; exits with 0 if it has no fault
+    /// Print every fault and every warning of a configuration; exits with 0 if it has no fault
     Check(FileArgs),
-    /// Print what holds and where each value came from; secrets stay hidden
+    /// Print the resulting configuration and the source of each value; secrets stay hidden
     Show(FileArgs),
     /// Print the JSON Schema of a configuration file
     Schema,
@@ -24,7 +24,7 @@ pub(crate) enum ConfigCommand {
     Reference,
 }
 
-/// Which configuration.
+/// The configuration to read.
 #[derive(Args)]
 pub(crate) struct FileArgs {
     /// The file [default: the one --config names, or sutler.yaml]
@@ -56,7 +56,7 @@ pub(crate) fn run(command: ConfigCommand) -> CommandResult {
 }
 
 impl FileArgs {
-    fn load(self) -> Result<(sutler::Loaded, String), sutler::ConfigFaults> {
+    fn load(self) -> Result<(sutler::ResolvedConfig, String), sutler::ConfigError> {
         let named = self.file.or_else(|| self.config.config.clone());
         let file = named.unwrap_or_else(|| FILE.into());
         let loaded = sutler::load(Some(&file), &self.config.flags())?;

@@ -1,7 +1,7 @@
-//! `sutler hash-password`: a password in, its Argon2id hash out.
+//! `sutler hash-password`: reads a password and prints its Argon2id hash.
 //!
-//! The password comes from standard input, never from an argument: arguments stand in process lists and
-//! in the history of shells.
+//! The password is read from standard input, never from an argument: arguments are visible in process lists
+//! and in the history of shells.
 
 use super::CommandResult;
 use secrecy::zeroize::Zeroizing;
@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 use sutler_broker::hash_password;
 
-/// Longest input that is read, in bytes; longer than any password that is taken.
+/// Maximum input, in bytes; longer than any accepted password.
 const INPUT_BYTES_MAX: u64 = 4096;
 
 pub(crate) fn run() -> CommandResult {
@@ -18,7 +18,7 @@ pub(crate) fn run() -> CommandResult {
         let mut stderr = std::io::stderr();
         write!(stderr, "Password: ")?;
         stderr.flush()?;
-        let _silence = Silence::begin();
+        let _silence = EchoOff::begin();
         let line = read(stdin.lock())?;
         writeln!(stderr)?;
         line
@@ -42,17 +42,17 @@ fn password(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// A terminal that does not show what is typed, until dropped. Where `stty` is missing it does.
-struct Silence;
+/// Switches off the echo of the terminal until dropped. Without `stty` the echo stays on.
+struct EchoOff;
 
-impl Silence {
+impl EchoOff {
     fn begin() -> Self {
         echo("-echo");
         Self
     }
 }
 
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         echo("echo");
     }

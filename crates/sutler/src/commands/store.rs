@@ -1,43 +1,40 @@
-//! `sutler store`: the store itself, without a broker: its layout, what is in it, whether it holds together,
-//! and copies of it in other stores.
+//! `sutler store`: maintenance of a store without a broker: layout, counts, consistency, copies into other stores.
 //!
-//! Flags and dispatch. Which store is meant is in `store/chosen.rs`, each verb in a file of its own. What
-//! they do is the journal's (`sutler_journal::copy`, `sutler_journal::examine`).
+//! Flags and dispatch. The choice of the store is in `store/target_store.rs`, each verb has its own file. The work
+//! is done by the journal (`sutler_journal::copy`, `sutler_journal::inspect`).
 
-mod bar;
 mod check;
-mod chosen;
 mod copy;
 mod migrate;
+mod progress_bar;
 mod stats;
+mod target_store;
 
+use crate::BoxError;
 use clap::{Subcommand, ValueEnum};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Why a command was not done.
-type Fault = Box<dyn std::error::Error>;
-
-/// Look after the store itself.
+/// Maintain the store.
 #[derive(Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Bring a store's layout up to date, and say from what to what
+    /// Migrate a store to the current layout, and print both versions
     Migrate(migrate::MigrateArgs),
-    /// Count what is in a store
+    /// Count the contents of a store
     Stats(stats::StatsArgs),
-    /// Read everything in a store and tell what does not hold
-    Check(check::CheckArgs),
-    /// Copy a store into another one, of any make, while it is in use
+    /// Read everything in a store and report inconsistencies
+    Check(check::StoreCheckArgs),
+    /// Copy a store into another one, of any kind, while it is in use
     Copy(copy::CopyArgs),
 }
 
-/// How results are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people
+enum StoreOutput {
+    /// Text
     #[default]
     Table,
-    /// For machines
+    /// JSON
     Json,
 }
 
@@ -58,13 +55,13 @@ pub(crate) async fn run(command: StoreCommand) -> ExitCode {
 }
 
 /// Prints to standard output.
-fn say(text: &str) -> Result<(), Fault> {
+fn say(text: &str) -> Result<(), BoxError> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// Prints a value for machines.
-fn say_json(value: &serde_json::Value) -> Result<(), Fault> {
+/// Prints a value as JSON.
+fn say_json(value: &serde_json::Value) -> Result<(), BoxError> {
     say(&format!("{value:#}\n"))
 }

@@ -1,39 +1,39 @@
 //! Variables of the environment as values of the configuration: `SUTLER_LOG__LEVEL` is `log.level`.
 //!
-//! Which there are follows from the schema, so that a slip of the pen is an error and not a setting
-//! that never was. Values of secrets are never quoted. Pure: the environment is handed in.
+//! The known variables follow from the schema, so that a misspelt one is an error instead of being ignored.
+//! Values of secrets are never quoted. Pure: the environment is an argument.
 
 use super::schema::{is_composite, properties, resolve};
-use super::sources::{ConfigFault, Origin};
-use super::tree::{Path, Step, put};
+use super::sources::{ConfigDiagnostic, ValueOrigin};
+use super::tree::{KeyPath, PathStep, put};
 use serde_json::Value;
 use sutler_yaml::{Kind, Node, nearest};
 
-/// What all of them begin with.
+/// Prefix of all variables.
 const PREFIX: &str = "SUTLER_";
 
-/// Between the levels.
+/// Separator between levels.
 const LEVELS: &str = "__";
 
-/// Variables with that beginning that are no settings of a broker.
+/// Variables with the prefix that are not settings of a broker.
 const OTHERS: [&str; 1] = ["SUTLER_CONFIG"];
 
-/// Beginnings of variables that are for other commands and for tests.
+/// Prefixes of variables of other commands and of tests.
 const OTHER_BEGINNINGS: [&str; 3] = ["SUTLER_TEST_", "SUTLER_ADMIN_", "SUTLER_COPY_"];
 
-/// Variables that were there before the others, and what they mean.
+/// Older short variables, with the path they set.
 const SHORT: [(&str, &str); 1] = [("SUTLER_LOG", "log.level")];
 
-/// Longest value, in bytes.
+/// Maximum length of a value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// Puts every variable that is a setting into a tree, and notes which path it changed.
+/// Sets every variable that is a setting in the tree, and records the changed paths.
 pub(super) fn overlay(
     root: &mut Node,
     variables: &[(String, String)],
     schema: &Value,
-    changed: &mut Vec<(String, Origin)>,
-) -> Vec<ConfigFault> {
+    changed: &mut Vec<(String, ValueOrigin)>,
+) -> Vec<ConfigDiagnostic> {
     let mut faults = Vec::new();
     for (name, value) in variables {
         let Some(rest) = name.strip_prefix(PREFIX) else {
@@ -50,11 +50,11 @@ pub(super) fn overlay(
         let done = setting(name, rest, schema).and_then(|(path, part)| {
             let node = node(value, part)?;
             put(root, &path.0, node)?;
-            changed.push((path.to_string(), Origin::Variable(name.clone())));
+            changed.push((path.to_string(), ValueOrigin::Variable(name.clone())));
             Ok(())
         });
         if let Err(reason) = done {
-            faults.push(ConfigFault {
+            faults.push(ConfigDiagnostic {
                 at: name.chars().take(120).collect(),
                 path: String::new(),
                 reason,
@@ -64,14 +64,14 @@ pub(super) fn overlay(
     faults
 }
 
-/// The path that a variable stands for, and the schema there.
-fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(Path, &'a Value), String> {
+/// The path that a variable sets, and the schema at that path.
+fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(KeyPath, &'a Value), String> {
     if let Some((_, path)) = SHORT.iter().find(|(short, _)| *short == name) {
-        let path = Path::of_keys(path);
+        let path = KeyPath::of_keys(path);
         let text = &schema["$defs"]["Log"]["properties"]["level"];
         return Ok((path, text));
     }
-    let mut path = Path::default();
+    let mut path = KeyPath::default();
     let mut part = resolve(schema, schema);
     let mut written = PREFIX.to_owned();
     for segment in rest.split(LEVELS) {
@@ -82,14 +82,14 @@ fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(Path, &'a V
                 let Some(next) = known.get(&key).filter(|it| exact && is_settable(it)) else {
                     return Err(unknown(&written, &key, known));
                 };
-                path.0.push(Step::Key(key));
+                path.0.push(PathStep::Key(key));
                 next
             }
             (None, Some(items)) => {
                 let nth = segment.parse().map_err(|_| {
                     format!("must have the number of an item after `{written}`, from 0")
                 })?;
-                path.0.push(Step::Nth(nth));
+                path.0.push(PathStep::Nth(nth));
                 items
             }
             (None, None) => return Err("goes deeper than there are settings".to_owned()),
@@ -100,7 +100,7 @@ fn setting<'a>(name: &str, rest: &str, schema: &'a Value) -> Result<(Path, &'a V
     Ok((path, part))
 }
 
-/// Catalogs are files; the sections of Spring are for files too.
+/// Whether a key can be set by a variable: catalogs and the sections of Spring cannot.
 fn is_settable(part: &Value) -> bool {
     let is_open = part["type"] == "object" && part.get("properties").is_none();
     part["format"] != "catalog" && !is_open
@@ -125,7 +125,7 @@ fn unknown(before: &str, key: &str, known: &serde_json::Map<String, Value>) -> S
     }
 }
 
-/// A value: text where text is wanted, else YAML such as `[a, b]`.
+/// Parses a value: text for scalars, YAML such as `[a, b]` for lists and mappings.
 fn node(value: &str, part: &Value) -> Result<Node, String> {
     if value.len() > VALUE_BYTES_MAX {
         return Err(format!("must not be longer than {VALUE_BYTES_MAX} bytes"));
@@ -144,7 +144,7 @@ fn node(value: &str, part: &Value) -> Result<Node, String> {
     }
 }
 
-/// Lines of a variable are no lines of the file.
+/// Clears line numbers: those of a variable are not lines of the file.
 fn forget_places(node: &mut Node) {
     let Node { place, key, kind } = node;
     (place.line, place.column, *key) = (0, 0, None);

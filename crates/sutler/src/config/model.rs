@@ -1,113 +1,131 @@
-//! The configuration as types: the only source of what may be written, of its schema and of the
-//! reference in `docs/configuration.md`. Doc comments of fields are what operators read.
+//! The configuration of a broker as types: with `blocks/` the only source of the schema and of the reference in
+//! `docs/configuration.md`. Operators read the doc comments of the fields.
 //!
-//! Nothing is decided here: `check.rs` says what does not go together, `load.rs` where values come
-//! from. Who may come in: `model/access.rs`. What the broker does:
-//! `model/service.rs`, `model/bundles.rs` and `model/registries.rs`; where it keeps it: `model/store.rs`; how much and how long:
-//! `model/bounds.rs`.
+//! Blocks that other roots use too (listener, TLS, authentication, limits, log, store) are in `blocks/`; here are
+//! those of the broker only: `model/access.rs`, `model/service.rs`, `model/bundles.rs`, `model/registries.rs`.
+//! `check.rs` has the rules, `merge.rs` the sources of values.
 
 mod access;
-mod bounds;
 mod bundles;
 mod refresh;
 mod registries;
 mod service;
-mod store;
 
-pub use access::{Access, Admin, AuthMode, Bearer, ClientAuth, Platform, Tls, User};
-pub use bounds::{Limits, Timeouts};
+pub use access::{AdminConfig, PlatformAccess};
 pub use bundles::{
-    BundleCompat, BundleSecret, Bundles, Engine, ImageLogin, RunLimits, RunNetwork, SecretKey,
+    BundleCompat, BundleSecret, BundlesConfig, ContainerEngineConfig, ImageLogin, RunLimits,
+    RunNetwork, SecretKey,
 };
-pub use refresh::Refresh;
-pub use registries::{RegistryAuth, RegistryBlock, RegistryKind, Tags};
+pub use refresh::RefreshConfig;
+pub use registries::{ImageTags, RegistryAuth, RegistryConfig, RegistryKind};
 pub use service::{
-    Audit, CatalogSource, CleanupTimes, Compat, DeletedPollAnswer, Format, Inline, Log, Metrics,
-    MissingVersionAnswer, Records,
+    CatalogConfig, CleanupConfig, CompatConfig, DeletedPollAnswer, InlineCatalog,
+    MissingVersionAnswer, ResourceConfig,
 };
-pub use store::{StoreServer, StoreSource, StoreUrl};
 
-use super::words::{Address, Span};
+use super::blocks::{
+    AccessConfig, AuditConfig, AuthMode, BearerConfig, LimitsConfig, LogConfig, MetricsConfig,
+    StoreConfig, TimeoutsConfig, TlsConfig, UserConfig,
+};
+use super::value_types::{DurationText, HostPort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The configuration of `sutler broker`. Every key may be left out.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+#[schemars(rename = "Config")]
+pub struct BrokerConfig {
     /// Where the broker listens. Only this machine can reach the default.
-    pub listen: Address,
+    pub listen: HostPort,
     /// Whether requests must prove who they are: `required`, or `none` to serve everybody.
     pub auth: AuthMode,
     /// Who may come in with a name and a password, unless `platforms` say otherwise.
-    pub users: Vec<User>,
+    pub users: Vec<UserConfig>,
     /// Who may come in with a bearer token, unless `platforms` say otherwise.
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerConfig>,
     /// Platforms with a path, a realm and users of their own. What `users` and `bearer` say above
     /// is then the platform at `/`; without them there is none there.
-    pub platforms: Vec<Platform>,
+    pub platforms: Vec<PlatformAccess>,
     /// Encrypted connections. Without it the broker speaks plain HTTP.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsConfig>,
     /// What is offered; without it, a demo catalog.
-    pub catalog: CatalogSource,
+    pub catalog: CatalogConfig,
     /// Services offered by bundles, in place of a catalog.
-    pub bundles: Option<Bundles>,
+    pub bundles: Option<BundlesConfig>,
     /// Registries that bundles are found in, beside the folders of `bundles`.
-    pub registry: Vec<RegistryBlock>,
+    pub registry: Vec<RegistryConfig>,
     /// How registries are asked, and what becomes of what they do not have any more.
-    pub refresh: Refresh,
+    pub refresh: RefreshConfig,
     /// Where instances, bindings and operations are kept.
-    pub store: StoreSource,
+    pub store: StoreConfig,
     /// The API of operators, and who may use it. Without it there is none.
-    pub admin: Option<Admin>,
+    pub admin: Option<AdminConfig>,
     /// How much of everything a client may have.
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// How long things may take.
-    pub timeouts: Timeouts,
+    pub timeouts: TimeoutsConfig,
     /// How many operations run at a time.
     pub workers: usize,
     /// How long a shut-down waits for what runs.
-    pub drain: Span,
+    pub drain: DurationText,
     /// Service instances: unknown ones, and how long their operations are kept.
-    pub instances: Records,
+    pub instances: ResourceConfig,
     /// Service bindings: unknown ones, and how long their operations are kept.
-    pub bindings: Records,
+    pub bindings: ResourceConfig,
     /// Answers of older versions of the specification.
-    pub compat: Compat,
+    pub compat: CompatConfig,
     /// What the broker writes about its work, on standard error.
-    pub log: Log,
+    pub log: LogConfig,
     /// Who changed what, one line of JSON each.
-    pub audit: Audit,
+    pub audit: AuditConfig,
     /// Numbers for Prometheus, at `/metrics`.
-    pub metrics: Metrics,
+    pub metrics: MetricsConfig,
 }
 
-impl Default for Config {
+impl Default for BrokerConfig {
     fn default() -> Self {
         let settings = sutler_broker::Settings::default();
         Self {
-            listen: Address::parse("127.0.0.1:8080").expect("it is an address"),
+            listen: HostPort::parse("127.0.0.1:8080").expect("it is an address"),
             auth: AuthMode::Required,
             users: Vec::new(),
             bearer: None,
             platforms: Vec::new(),
             tls: None,
-            catalog: CatalogSource::default(),
+            catalog: CatalogConfig::default(),
             bundles: None,
             registry: Vec::new(),
-            refresh: Refresh::default(),
-            store: StoreSource::default(),
+            refresh: RefreshConfig::default(),
+            store: StoreConfig::default(),
             admin: None,
-            limits: Limits::default(),
-            timeouts: Timeouts::default(),
+            limits: LimitsConfig::default(),
+            timeouts: TimeoutsConfig::default(),
             workers: settings.workers,
-            drain: Span(settings.drain),
-            instances: Records::default(),
-            bindings: Records::default(),
-            compat: Compat::default(),
-            log: Log::default(),
-            audit: Audit::default(),
-            metrics: Metrics::default(),
+            drain: DurationText(settings.drain),
+            instances: ResourceConfig::default(),
+            bindings: ResourceConfig::default(),
+            compat: CompatConfig::default(),
+            log: LogConfig::default(),
+            audit: AuditConfig::default(),
+            metrics: MetricsConfig::default(),
         }
+    }
+}
+
+impl BrokerConfig {
+    /// The access that the top of the configuration describes.
+    pub(super) fn top_access(&self) -> AccessConfig<'_> {
+        AccessConfig {
+            auth: self.auth,
+            users: &self.users,
+            bearer: self.bearer.as_ref(),
+        }
+    }
+
+    /// The access to `/`; `None` if only `platforms` are served.
+    pub fn root_access(&self) -> Option<AccessConfig<'_>> {
+        let access = self.top_access();
+        (self.platforms.is_empty() || !access.admits_nobody()).then_some(access)
     }
 }

@@ -1,13 +1,13 @@
-//! `docs/configuration.md`, made from the schema: every key, its form, its default, what it means.
+//! Renders `docs/configuration.md` from the schema: every key with its form, default and meaning.
 //!
-//! What the types say is said there and nowhere else; only the page's introduction is written here.
+//! The descriptions are the doc comments of the types; only the introduction is in `reference-head.md`.
 
 use super::schema::{properties, resolve, schema};
 use serde_json::Value;
 
 const HEAD: &str = include_str!("reference-head.md");
 
-/// Forms that values have, as people call them.
+/// Names of the forms of values.
 const FORMS: [(&str, &str); 10] = [
     ("duration", "duration"),
     ("size", "size"),
@@ -21,10 +21,10 @@ const FORMS: [(&str, &str); 10] = [
     ("tags", "tag, or tags"),
 ];
 
-/// The page.
+/// Renders the page.
 pub fn reference() -> String {
     let schema = schema();
-    let mut page = Page {
+    let mut page = ReferencePage {
         text: HEAD.to_owned(),
         schema: &schema,
         sections: Vec::new(),
@@ -39,14 +39,14 @@ pub fn reference() -> String {
     page.text
 }
 
-struct Page<'a> {
+struct ReferencePage<'a> {
     text: String,
     schema: &'a Value,
-    /// Sections to come: the path of the first key that has one, and the type's name.
+    /// Sections to render: the path of the first key that has one, and the name of its type.
     sections: Vec<(String, String)>,
 }
 
-impl Page<'_> {
+impl ReferencePage<'_> {
     fn section(&mut self, title: &str, path: &str, part: &Value) {
         self.text.push_str(&format!("\n## {title}\n\n"));
         if !path.is_empty() {
@@ -72,7 +72,7 @@ impl Page<'_> {
         }
     }
 
-    /// What a value is; a mapping gets a section of its own.
+    /// The form of a value; a mapping gets its own section.
     fn form(&mut self, property: &Value, path: &str) -> String {
         let part = resolve(property, self.schema);
         let format = part["format"].as_str().unwrap_or_default();
@@ -104,7 +104,7 @@ impl Page<'_> {
         .to_owned()
     }
 
-    /// The section of a type, which may be the one of another key of the same type.
+    /// The anchor of a type's section; keys of the same type share one.
     fn anchor(&mut self, property: &Value, path: &str) -> String {
         let name = reference_name(property);
         let known = self.sections.iter().find(|(_, known)| *known == name);
@@ -139,7 +139,7 @@ fn reference_name(property: &Value) -> String {
     name.unwrap_or_default().to_owned()
 }
 
-/// The words that a value may be, and what each means.
+/// The allowed words of a value, with their meanings.
 fn choices(part: &Value) -> Vec<(String, String)> {
     let choices = part["oneOf"].as_array().into_iter().flatten();
     choices

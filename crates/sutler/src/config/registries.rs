@@ -1,20 +1,20 @@
-//! Registries made of their blocks: secrets and files are read here, and nothing is asked of anybody yet.
+//! Opens registries from their configuration: reads secrets and files, sends no request.
 
-use super::model::{RegistryAuth, RegistryBlock, RegistryKind};
-use super::secret::Variables;
-use super::words::File;
+use super::model::{RegistryAuth, RegistryConfig, RegistryKind};
+use super::secret::EnvLookup;
+use super::value_types::FilePath;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use sutler_registry::{
-    Credentials, HUB_HOST, HUB_REGISTRY_URL, HUB_URL, ImageRegistry, ImageSettings, IndexRegistry,
-    IndexSettings, Names, OpenShiftRegistry, OpenShiftSettings, QUAY_URL, Reach, Registry, Wanted,
-    Wishes,
+    Credentials, HUB_HOST, HUB_REGISTRY_URL, HUB_URL, HttpSettings, ImageFilter, ImageRegistry,
+    ImageSelection, ImageSettings, IndexRegistry, IndexSettings, ListingMethod, OpenShiftRegistry,
+    OpenShiftSettings, QUAY_URL, Registry,
 };
 
-/// Largest file that a block may name, in bytes.
+/// Maximum size of a file that a block names, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Names of Docker Hub that do not list.
@@ -25,13 +25,13 @@ const HUB_NAMES: [&str; 4] = [
     "registry.hub.docker.com",
 ];
 
-/// Makes a registry of its block.
+/// Opens a registry.
 ///
 /// # Errors
-/// The block cannot be used; the sentence says what to change, and holds no secret.
+/// The block cannot be used; the text says what to change, and has no secret.
 pub fn open_registry(
-    block: &RegistryBlock,
-    variable: &Variables<'_>,
+    block: &RegistryConfig,
+    variable: &EnvLookup<'_>,
 ) -> Result<Arc<dyn Registry>, String> {
     if block.skip_verify_tls {
         return Err(
@@ -40,10 +40,10 @@ pub fn open_registry(
                 .to_owned(),
         );
     }
-    let common = Common {
-        wanted: wanted(block)?,
+    let common = RegistryOptions {
+        filter: filter(block)?,
         credentials: credentials(block, variable)?,
-        reach: reach(block, variable)?,
+        http: http(block, variable)?,
     };
     match block.kind {
         RegistryKind::Oci | RegistryKind::Dockerhub | RegistryKind::Quay => images(block, common),
@@ -60,9 +60,9 @@ pub fn open_registry(
                 name: block.name.clone(),
                 url: block.url.clone().ok_or_else(|| format!("needs {api}"))?,
                 namespaces: block.namespaces.clone(),
-                wanted: common.wanted,
+                filter: common.filter,
                 credentials: common.credentials,
-                reach: common.reach,
+                http: common.http,
             })?;
             Ok(Arc::new(registry))
         }
@@ -70,25 +70,25 @@ pub fn open_registry(
             let registry = IndexRegistry::new(IndexSettings {
                 name: block.name.clone(),
                 url: needed(block.url.as_ref(), "url")?,
-                wanted: common.wanted,
+                filter: common.filter,
                 credentials: common.credentials,
-                reach: common.reach,
+                http: common.http,
             })?;
             Ok(Arc::new(registry))
         }
     }
 }
 
-/// What all sorts have.
-struct Common {
-    wanted: Wanted,
+/// Options of all kinds of registries.
+struct RegistryOptions {
+    filter: ImageFilter,
     credentials: Credentials,
-    reach: Reach,
+    http: HttpSettings,
 }
 
-fn images(block: &RegistryBlock, common: Common) -> Result<Arc<dyn Registry>, String> {
+fn images(block: &RegistryConfig, common: RegistryOptions) -> Result<Arc<dyn Registry>, String> {
     let given = |url: &Option<String>, own: &str| url.clone().unwrap_or_else(|| own.to_owned());
-    let listed = (!block.images.is_empty()).then(|| Names::Images(block.images.clone()));
+    let listed = (!block.images.is_empty()).then(|| ListingMethod::Images(block.images.clone()));
     let org = || needed(block.org.as_ref(), "org");
     let (url, pull_from, names) = match block.kind {
         RegistryKind::Dockerhub => {
@@ -101,7 +101,7 @@ fn images(block: &RegistryBlock, common: Common) -> Result<Arc<dyn Registry>, St
             };
             let names = match listed {
                 Some(listed) => listed,
-                None => Names::DockerHub { url, org: org()? },
+                None => ListingMethod::DockerHub { url, org: org()? },
             };
             let registry = given(&block.registry_url, HUB_REGISTRY_URL);
             (registry, Some(HUB_HOST.to_owned()), names)
@@ -111,13 +111,13 @@ fn images(block: &RegistryBlock, common: Common) -> Result<Arc<dyn Registry>, St
             let registry = given(&block.registry_url, &url);
             let names = match listed {
                 Some(listed) => listed,
-                None => Names::Quay { url, org: org()? },
+                None => ListingMethod::Quay { url, org: org()? },
             };
             (registry, None, names)
         }
         RegistryKind::Oci | RegistryKind::Openshift | RegistryKind::Index => {
             let org = block.org.clone();
-            let names = listed.unwrap_or(Names::Catalog { org });
+            let names = listed.unwrap_or(ListingMethod::Catalog { org });
             (needed(block.url.as_ref(), "url")?, None, names)
         }
     };
@@ -126,10 +126,10 @@ fn images(block: &RegistryBlock, common: Common) -> Result<Arc<dyn Registry>, St
         url,
         pull_from: block.pull_from.clone().or(pull_from),
         platform: block.platform.clone(),
-        names,
-        wanted: common.wanted,
+        listing: names,
+        filter: common.filter,
         credentials: common.credentials,
-        reach: common.reach,
+        http: common.http,
     })?;
     Ok(Arc::new(registry))
 }
@@ -139,8 +139,8 @@ fn needed(value: Option<&String>, key: &str) -> Result<String, String> {
     value.ok_or_else(|| format!("needs `{key}` for a registry of its `type`"))
 }
 
-fn wanted(block: &RegistryBlock) -> Result<Wanted, String> {
-    Wanted::new(&Wishes {
+fn filter(block: &RegistryConfig) -> Result<ImageFilter, String> {
+    ImageFilter::new(&ImageSelection {
         allow: block.white_list.clone(),
         deny: block.black_list.clone(),
         default_tag: block.tag.default.clone(),
@@ -148,41 +148,45 @@ fn wanted(block: &RegistryBlock) -> Result<Wanted, String> {
     })
 }
 
-fn reach(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Reach, String> {
+fn http(block: &RegistryConfig, variable: &EnvLookup<'_>) -> Result<HttpSettings, String> {
     let proxy = block.proxy.as_ref().map(|it| it.reveal(variable));
     let proxy = proxy.transpose();
-    let authorities = block.ca.as_ref().map(|File(path)| read(path)).transpose()?;
-    Ok(Reach {
-        authorities: authorities.map(String::into_bytes),
+    let ca_certificates = block
+        .ca
+        .as_ref()
+        .map(|FilePath(path)| read(path))
+        .transpose()?;
+    Ok(HttpSettings {
+        ca_certificates: ca_certificates.map(String::into_bytes),
         proxy: proxy.map_err(|why| format!("has a `proxy` that {why}"))?,
-        answer_within: block.answer_within.0,
-        ..Reach::default()
+        response_timeout: block.answer_within.0,
+        ..HttpSettings::default()
     })
 }
 
 /// A file of credentials, as Automation Broker has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Login {
+struct RegistryCredentials {
     username: Option<String>,
     password: Option<SecretString>,
     token: Option<SecretString>,
 }
 
-fn credentials(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Credentials, String> {
+fn credentials(block: &RegistryConfig, variable: &EnvLookup<'_>) -> Result<Credentials, String> {
     let login = match (block.auth_type, &block.auth_name) {
         (RegistryAuth::Config, None) => {
-            let reveal = |key: &str, secret: &Option<super::Secret>| {
+            let reveal = |key: &str, secret: &Option<super::SecretSource>| {
                 let found = secret.as_ref().map(|it| it.reveal(variable)).transpose();
                 found.map_err(|why| format!("has a `{key}` that {why}"))
             };
-            Login {
+            RegistryCredentials {
                 username: block.user.clone(),
                 password: reveal("pass", &block.pass)?,
                 token: reveal("token", &block.token)?,
             }
         }
-        (RegistryAuth::File, Some(File(path))) => login_in(path)?,
+        (RegistryAuth::File, Some(FilePath(path))) => login_in(path)?,
         (RegistryAuth::File, None) => {
             return Err("has `auth_type: file` and no file: name it under `auth_name`".to_owned());
         }
@@ -206,9 +210,9 @@ fn credentials(block: &RegistryBlock, variable: &Variables<'_>) -> Result<Creden
     }
 }
 
-fn login_in(path: &Path) -> Result<Login, String> {
+fn login_in(path: &Path) -> Result<RegistryCredentials, String> {
     let shown = path.display();
-    // What is in it must not be quoted, so that only the place is told.
+    // The content must not be quoted: only its place is reported.
     let wrong = || {
         format!(
             "names {shown}, which is no file of credentials: write `username` and `password`, or `token`, in YAML"
@@ -219,7 +223,7 @@ fn login_in(path: &Path) -> Result<Login, String> {
     let [document] = documents.as_slice() else {
         return Err(wrong());
     };
-    let login = sutler_yaml::read::<Login>(document);
+    let login = sutler_yaml::read::<RegistryCredentials>(document);
     match (login.value, login.faults.is_empty()) {
         (Some(login), true) => Ok(login),
         (Some(_) | None, _) => Err(wrong()),

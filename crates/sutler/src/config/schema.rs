@@ -1,11 +1,11 @@
-//! The schema of the configuration, made from its types, and walking in it.
+//! The JSON Schema of the configuration, derived from its types, and lookups in it.
 
-use super::model::Config;
+use super::model::BrokerConfig;
 use serde_json::{Map, Value, json};
 
 /// The JSON Schema of a configuration file.
 pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(Config).to_value();
+    let mut schema = schemars::schema_for!(BrokerConfig).to_value();
     let open = |description: &str| json!({ "type": "object", "description": description });
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         let catalog = "The catalog of an application of Spring Cloud Open Service Broker.";
@@ -17,7 +17,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The schema that a part of it stands for: references followed, `null` left out.
+/// Follows references to the actual schema, without the `null` alternative.
 pub(super) fn resolve<'a>(part: &'a Value, root: &'a Value) -> &'a Value {
     if let Some(reference) = part.get("$ref").and_then(Value::as_str) {
         let name = reference.rsplit('/').next().unwrap_or_default();
@@ -33,12 +33,12 @@ pub(super) fn resolve<'a>(part: &'a Value, root: &'a Value) -> &'a Value {
     }
 }
 
-/// The keys of a mapping and what each is.
+/// The keys of a mapping with their schemas.
 pub(super) fn properties(part: &Value) -> Option<&Map<String, Value>> {
     part.get("properties").and_then(Value::as_object)
 }
 
-/// Whether a value has parts.
+/// Whether a value is a list or a mapping.
 pub(super) fn is_composite(part: &Value) -> bool {
     let is = |name: &str| match &part["type"] {
         Value::String(one) => one == name,

@@ -1,7 +1,7 @@
-//! Secrets in a configuration: one way for all of them, and none that prints them.
+//! Secrets of a configuration: parsed and read in one way, never printed.
 //!
-//! A secret is written as it is, or as `${env:NAME}` or `${file:PATH}`, and is then read from there at
-//! the start and at every reload. `$${` is a plain `${`. Nothing here knows what the secret is for.
+//! A secret is written literally, or as `${env:NAME}` or `${file:PATH}`, which is read at the start and at every
+//! reload. `$${` is an escaped `${`. The purpose of a secret is not known here.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -10,15 +10,15 @@ use std::borrow::Cow;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Largest file of a secret, in bytes.
+/// Maximum size of a secret file, in bytes.
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
 
-/// What stands for a secret that is not shown.
+/// Printed in place of a secret.
 pub const HIDDEN: &str = "(hidden)";
 
-/// A secret, or where it is.
+/// A secret, or its location.
 #[derive(Clone, Debug)]
-pub enum Secret {
+pub enum SecretSource {
     /// The secret itself.
     Plain(SecretString),
     /// In a variable of the environment.
@@ -27,11 +27,11 @@ pub enum Secret {
     File(PathBuf),
 }
 
-impl Secret {
-    /// Reads what is written in a configuration.
+impl SecretSource {
+    /// Parses the value of a configuration.
     ///
     /// # Errors
-    /// It begins like a reference, but is none.
+    /// The value begins like a reference, but is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some(inner) = text.strip_prefix("${") else {
             let plain = match text.starts_with("$${") {
@@ -51,11 +51,11 @@ impl Secret {
         }
     }
 
-    /// The secret itself, from wherever it is.
+    /// Reads the secret from its location.
     ///
     /// # Errors
     /// The variable is not set, or the file cannot be read, is too large or empty.
-    pub fn reveal(&self, variable: &Variables<'_>) -> Result<SecretString, String> {
+    pub fn reveal(&self, variable: &EnvLookup<'_>) -> Result<SecretString, String> {
         let secret = match self {
             Self::Plain(secret) => secret.clone(),
             Self::Variable(name) => match variable(name) {
@@ -71,8 +71,8 @@ impl Secret {
     }
 }
 
-/// How a variable of the environment is found.
-pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
+/// Lookup of an environment variable.
+pub type EnvLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -95,15 +95,15 @@ fn read(path: &Path) -> Result<SecretString, String> {
     Ok(secret.strip_suffix('\r').unwrap_or(secret).into())
 }
 
-impl<'de> Deserialize<'de> for Secret {
+impl<'de> Deserialize<'de> for SecretSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = SecretString::deserialize(deserializer)?;
         Self::parse(text.expose_secret()).map_err(serde::de::Error::custom)
     }
 }
 
-/// Never the secret: where it is, or that it is hidden.
-impl Serialize for Secret {
+/// Serializes the location, or that the value is hidden; never the secret.
+impl Serialize for SecretSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Plain(_) => serializer.serialize_str(HIDDEN),
@@ -113,7 +113,7 @@ impl Serialize for Secret {
     }
 }
 
-impl JsonSchema for Secret {
+impl JsonSchema for SecretSource {
     fn schema_name() -> Cow<'static, str> {
         "Secret".into()
     }
@@ -133,12 +133,12 @@ impl JsonSchema for Secret {
 
 #[cfg(test)]
 mod tests {
-    use super::Secret;
+    use super::SecretSource;
     use secrecy::ExposeSecret as _;
 
     fn revealed(text: &str) -> Result<String, String> {
         let variable = |name: &str| (name == "SET").then(|| "from the variable".to_owned());
-        let secret = Secret::parse(text)?.reveal(&variable)?;
+        let secret = SecretSource::parse(text)?.reveal(&variable)?;
         Ok(secret.expose_secret().to_owned())
     }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_print_itself() {
-        let secret = Secret::parse("hush").expect("a secret");
+        let secret = SecretSource::parse("hush").expect("a secret");
         let json = serde_json::to_string(&secret).expect("JSON");
         assert_eq!(json, "\"(hidden)\"");
         assert!(!format!("{secret:?}").contains("hush"));

@@ -1,15 +1,15 @@
-//! The configuration as it holds, with where each value came from. Secrets stay hidden.
+//! Prints the resulting configuration with the source of each value. Secrets stay hidden.
 
-use super::model::Config;
-use super::sources::Sources;
+use super::model::BrokerConfig;
+use super::sources::ConfigSources;
 use serde_json::{Map, Value};
 
-/// In which column the origins stand, where there is room.
+/// Column of the source comments, if the value is short enough.
 const ORIGINS_AT: usize = 48;
 
-/// YAML with a comment behind every value; it could be read again, but for what is hidden.
-pub fn show(config: &Config, sources: &Sources) -> String {
-    let mut page = Page {
+/// YAML with a comment after every value; valid as input except for hidden values.
+pub fn show(config: &BrokerConfig, sources: &ConfigSources) -> String {
+    let mut page = ConfigListing {
         text: String::new(),
         sources,
     };
@@ -19,12 +19,12 @@ pub fn show(config: &Config, sources: &Sources) -> String {
     page.text
 }
 
-struct Page<'a> {
+struct ConfigListing<'a> {
     text: String,
-    sources: &'a Sources,
+    sources: &'a ConfigSources,
 }
 
-impl Page<'_> {
+impl ConfigListing<'_> {
     fn mapping(&mut self, entries: &Map<String, Value>, path: &str, depth: usize) {
         for (key, value) in entries {
             let path = match path {
@@ -66,7 +66,7 @@ impl Page<'_> {
         }
     }
 
-    /// The first entry of an item stands beside the dash.
+    /// The first entry of an item is on the line of the dash.
     fn item(&mut self, item: &Value, path: &str, depth: usize) {
         let indent = "  ".repeat(depth);
         let Value::Object(entries) = item else {
@@ -81,7 +81,7 @@ impl Page<'_> {
     }
 }
 
-/// A value without parts. Texts that YAML would take for something else are quoted.
+/// A scalar. Text that YAML would read as another type is quoted.
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => match is_plain(text) {

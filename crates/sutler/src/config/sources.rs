@@ -1,13 +1,13 @@
-//! Where each value came from, and faults that say it.
+//! Source of each value of a configuration, and diagnostics with it.
 
 use super::tree::nearest_to;
 use std::fmt;
 use sutler_yaml::{Node, Place, one_line};
 
-/// Where a value came from; later ones win over earlier ones.
+/// Source of a value; later variants override earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody said anything.
+pub enum ValueOrigin {
+    /// Not set.
     Default,
     /// The file, at a line.
     File(String, Place),
@@ -17,7 +17,7 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -30,16 +30,16 @@ impl fmt::Display for Origin {
 
 /// One fault of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigFault {
-    /// Where: `sutler.yaml:3:7`, a variable or a flag.
+pub struct ConfigDiagnostic {
+    /// The place: `sutler.yaml:3:7`, a variable or a flag.
     pub at: String,
-    /// About what, e.g. `users[0].name`; may be empty.
+    /// The path of the value, e.g. `users[0].name`; may be empty.
     pub path: String,
-    /// What is wrong and what to do. Quotes no value that could be a secret.
+    /// The fault and how to fix it. Never quotes a value that could be a secret.
     pub reason: String,
 }
 
-impl fmt::Display for ConfigFault {
+impl fmt::Display for ConfigDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.at.is_empty() {
             write!(f, "{}: ", one_line(&self.at))?;
@@ -51,11 +51,11 @@ impl fmt::Display for ConfigFault {
     }
 }
 
-/// Everything that is wrong with a configuration.
+/// All faults of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigFaults(pub Vec<ConfigFault>);
+pub struct ConfigError(pub Vec<ConfigDiagnostic>);
 
-impl fmt::Display for ConfigFaults {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.0.len() == 1 { "fault" } else { "faults" };
         write!(f, "the configuration has {} {plural}:", self.0.len())?;
@@ -63,36 +63,36 @@ impl fmt::Display for ConfigFaults {
     }
 }
 
-impl std::error::Error for ConfigFaults {}
+impl std::error::Error for ConfigError {}
 
-/// The tree that everything was read from, and who changed it.
+/// The tree of values, and the paths that variables and flags changed.
 #[derive(Clone, Debug)]
-pub struct Sources {
+pub struct ConfigSources {
     pub(super) file: Option<String>,
     pub(super) root: Node,
-    pub(super) changed: Vec<(String, Origin)>,
+    pub(super) changed: Vec<(String, ValueOrigin)>,
 }
 
-impl Sources {
-    /// Where the value at a path came from.
-    pub fn origin(&self, path: &str) -> Origin {
+impl ConfigSources {
+    /// The source of the value at a path.
+    pub fn origin(&self, path: &str) -> ValueOrigin {
         if let Some(origin) = self.changed_at(path) {
             return origin.clone();
         }
         match (nearest_to(&self.root, path), &self.file) {
             ((node, true), Some(name)) if node.place.line > 0 => {
-                Origin::File(name.clone(), node.begins())
+                ValueOrigin::File(name.clone(), node.begins())
             }
-            ((_, true | false), _) => Origin::Default,
+            ((_, true | false), _) => ValueOrigin::Default,
         }
     }
 
-    /// Whether somebody said something at this path.
-    pub fn says(&self, path: &str) -> bool {
+    /// Whether a value is set at this path.
+    pub fn is_set(&self, path: &str) -> bool {
         nearest_to(&self.root, path).1
     }
 
-    fn changed_at(&self, path: &str) -> Option<&Origin> {
+    fn changed_at(&self, path: &str) -> Option<&ValueOrigin> {
         let covers = |changed: &str| {
             path.strip_prefix(changed)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -104,25 +104,25 @@ impl Sources {
             .map(|(_, origin)| origin)
     }
 
-    /// A fault at a path; its place is where the path leads, or as far as it leads.
-    pub(super) fn fault(&self, path: &str, reason: impl Into<String>) -> ConfigFault {
+    /// A diagnostic for a path; its place is the node at the path, or the nearest one above it.
+    pub(super) fn fault(&self, path: &str, reason: impl Into<String>) -> ConfigDiagnostic {
         let (node, _) = nearest_to(&self.root, path);
         self.fault_at(path, Some(node.place), reason)
     }
 
-    /// A fault whose place in the file is known.
+    /// A diagnostic with a known place in the file.
     pub(super) fn fault_at(
         &self,
         path: &str,
         place: Option<Place>,
         reason: impl Into<String>,
-    ) -> ConfigFault {
+    ) -> ConfigDiagnostic {
         let at = match (self.changed_at(path), &self.file) {
             (Some(origin), _) => origin.to_string(),
             (None, Some(name)) => at(name, place),
             (None, None) => String::new(),
         };
-        ConfigFault {
+        ConfigDiagnostic {
             at,
             path: path.to_owned(),
             reason: reason.into(),

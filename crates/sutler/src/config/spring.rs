@@ -1,16 +1,15 @@
 //! The `application.yaml` of a Spring broker as a configuration file.
 //!
-//! Its catalog and its framework's settings are read where they are (`sutler-broker`,
-//! `catalog_file`). What else Spring reads from it means nothing here, and is left out with a
-//! warning. Keys of ours may stand beside them, in any document that holds under every profile.
+//! Its catalog and the settings of its framework are read by `sutler-broker` (`catalog_file`). Other keys of
+//! Spring are ignored with a warning. Keys of Sutler are allowed in every document without a profile.
 
-use super::sources::{ConfigFault, at};
+use super::sources::{ConfigDiagnostic, at};
 use sutler_yaml::{Kind, Node, plain, values_at};
 
 /// Roots whose contents are read: the catalog, and the settings of the framework.
 const READ: [&str; 2] = ["spring", "com"];
 
-/// Roots that mean something to Spring only.
+/// Roots that only Spring uses.
 const IGNORED: [&str; 8] = [
     "server",
     "management",
@@ -22,13 +21,13 @@ const IGNORED: [&str; 8] = [
     "trace",
 ];
 
-/// A document with one of these holds only under some profile.
+/// Keys of documents that apply to one profile only.
 const PROFILES: [&[&str]; 2] = [
     &["spring", "config", "activate", "on-profile"],
     &["spring", "profiles"],
 ];
 
-/// Where a catalog may stand in a configuration file.
+/// Paths of a catalog in a configuration file.
 const CATALOGS: [&[&str]; 3] = [
     &[
         "spring",
@@ -41,21 +40,21 @@ const CATALOGS: [&[&str]; 3] = [
     &["catalog", "services"],
 ];
 
-/// A file, taken apart.
+/// The sections of a file.
 #[derive(Debug)]
-pub(super) struct Parts {
-    /// Our own keys, of all documents.
+pub(super) struct FileSections {
+    /// Keys of Sutler, of all documents.
     pub(super) own: Node,
     /// Whether there is a catalog in the file.
     pub(super) catalog: bool,
-    /// Whether there is anything of Spring's.
+    /// Whether the file has sections of Spring.
     pub(super) spring: bool,
     pub(super) warnings: Vec<String>,
-    pub(super) faults: Vec<ConfigFault>,
+    pub(super) faults: Vec<ConfigDiagnostic>,
 }
 
-/// Takes the documents of a file apart.
-pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> Parts {
+/// Splits the documents of a file into sections.
+pub(super) fn split_documents(documents: Vec<Node>, name: &str) -> FileSections {
     let conditional = |document: &Node| {
         let mut profiles = PROFILES.iter().flat_map(|path| values_at(document, path));
         profiles.any(|profile| profile.entries().is_none())
@@ -71,7 +70,7 @@ pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> Parts {
     let spring = roots
         .into_iter()
         .any(|(key, _)| READ.contains(&root(key).as_str()));
-    let mut parts = Parts {
+    let mut parts = FileSections {
         own: Node::from_elsewhere(Kind::Mapping(Vec::new())),
         catalog: documents.iter().any(is_catalog),
         spring,
@@ -97,15 +96,15 @@ pub(super) fn take_apart(documents: Vec<Node>, name: &str) -> Parts {
             parts.own.place = place;
         }
         for (key, value) in entries {
-            parts.sort_out(key, value, name, &mut own);
+            parts.add_entry(key, value, name, &mut own);
         }
     }
     parts.own.kind = Kind::Mapping(own);
     parts
 }
 
-impl Parts {
-    fn sort_out(&mut self, key: String, value: Node, name: &str, own: &mut Vec<(String, Node)>) {
+impl FileSections {
+    fn add_entry(&mut self, key: String, value: Node, name: &str, own: &mut Vec<(String, Node)>) {
         let first = root(&key);
         if READ.contains(&first.as_str()) {
             return;
@@ -116,7 +115,7 @@ impl Parts {
                 "{place}: {key} is a setting of Spring, and is ignored"
             ));
         } else if own.iter().any(|(known, _)| *known == key) {
-            self.faults.push(ConfigFault {
+            self.faults.push(ConfigDiagnostic {
                 at: place,
                 path: key,
                 reason: "is in two documents of the file; remove one of them".to_owned(),

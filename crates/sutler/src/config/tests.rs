@@ -1,24 +1,24 @@
-//! What configurations say, and what is said about faulty ones.
+//! Tests of merging and checking configurations; fixtures of its submodules.
 
 mod faulty;
 mod layers;
 mod registries;
 mod spring;
 
-use super::{ConfigFaults, Draft, Flag, Input, draft};
+use super::{ConfigError, ConfigInput, FlagValue, MergedConfig, merge};
 
 const NAME: &str = "sutler.yaml";
 
-pub(super) fn of_file(text: &str) -> Input {
-    Input {
+pub(super) fn of_file(text: &str) -> ConfigInput {
+    ConfigInput {
         file: Some((NAME.to_owned(), text.to_owned())),
-        ..Input::default()
+        ..ConfigInput::default()
     }
 }
 
-fn with_variables(text: &str, variables: &[(&str, &str)]) -> Input {
+fn with_variables(text: &str, variables: &[(&str, &str)]) -> ConfigInput {
     let variables = variables.iter();
-    Input {
+    ConfigInput {
         variables: variables
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
@@ -26,8 +26,8 @@ fn with_variables(text: &str, variables: &[(&str, &str)]) -> Input {
     }
 }
 
-fn flag(name: &'static str, path: &'static str, value: &str) -> Flag {
-    Flag {
+fn flag(name: &'static str, path: &'static str, value: &str) -> FlagValue {
+    FlagValue {
         name,
         path,
         value: value.to_owned(),
@@ -35,21 +35,21 @@ fn flag(name: &'static str, path: &'static str, value: &str) -> Flag {
 }
 
 #[track_caller]
-pub(super) fn good(input: &Input) -> Draft {
-    match draft(input) {
+pub(super) fn good(input: &ConfigInput) -> MergedConfig {
+    match merge(input) {
         Ok(draft) => draft,
         Err(faults) => panic!("{faults}"),
     }
 }
 
-fn faults(input: &Input) -> ConfigFaults {
-    match draft(input) {
-        Ok(_) => ConfigFaults(Vec::new()),
+fn faults(input: &ConfigInput) -> ConfigError {
+    match merge(input) {
+        Ok(_) => ConfigError(Vec::new()),
         Err(faults) => faults,
     }
 }
 
-/// Compares with what is kept; writes it anew when SUTLER_TEST_WRITE is set.
+/// Compares with a stored text; writes it when SUTLER_TEST_WRITE is set.
 #[track_caller]
 fn kept(name: &str, kept: &str, told: &str) {
     if std::env::var_os("SUTLER_TEST_WRITE").is_some() {

@@ -1,55 +1,55 @@
-//! Changing a tree at a path: how variables and flags get above what a file says.
+//! Sets and finds nodes of a YAML tree by path: variables and flags override the file with it.
 
 use std::fmt;
 use sutler_yaml::{Kind, Node};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Nth(usize),
 }
 
 /// A path from the top, printed as `users[0].name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Path(pub(super) Vec<Step>);
+pub(super) struct KeyPath(pub(super) Vec<PathStep>);
 
-impl Path {
-    /// Of keys with dots between them.
+impl KeyPath {
+    /// Parses keys separated by dots.
     pub(super) fn of_keys(dotted: &str) -> Self {
         Self(
             dotted
                 .split('.')
-                .map(|key| Step::Key(key.to_owned()))
+                .map(|key| PathStep::Key(key.to_owned()))
                 .collect(),
         )
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, step) in self.0.iter().enumerate() {
             match step {
-                Step::Key(key) if nth == 0 => f.write_str(key)?,
-                Step::Key(key) => write!(f, ".{key}")?,
-                Step::Nth(nth) => write!(f, "[{nth}]")?,
+                PathStep::Key(key) if nth == 0 => f.write_str(key)?,
+                PathStep::Key(key) => write!(f, ".{key}")?,
+                PathStep::Nth(nth) => write!(f, "[{nth}]")?,
             }
         }
         Ok(())
     }
 }
 
-/// Puts a value at a path, making what is missing on the way.
+/// Sets the value at a path, creating missing nodes.
 ///
 /// # Errors
-/// An item of a list is named that comes after one that is not there.
-pub(super) fn put(node: &mut Node, path: &[Step], value: Node) -> Result<(), String> {
+/// The number of a list item is larger than the length of the list.
+pub(super) fn put(node: &mut Node, path: &[PathStep], value: Node) -> Result<(), String> {
     let Some((step, rest)) = path.split_first() else {
         *node = value;
         return Ok(());
     };
     match step {
-        Step::Key(key) => {
+        PathStep::Key(key) => {
             if !matches!(node.kind, Kind::Mapping(_)) {
                 node.kind = Kind::Mapping(Vec::new());
             }
@@ -63,7 +63,7 @@ pub(super) fn put(node: &mut Node, path: &[Step], value: Node) -> Result<(), Str
             });
             put(&mut entries[at].1, rest, value)
         }
-        Step::Nth(nth) => {
+        PathStep::Nth(nth) => {
             if !matches!(node.kind, Kind::List(_)) {
                 node.kind = Kind::List(Vec::new());
             }
@@ -84,7 +84,7 @@ pub(super) fn put(node: &mut Node, path: &[Step], value: Node) -> Result<(), Str
     }
 }
 
-/// The node at a printed path, or the last one on the way that is there.
+/// The node at a printed path, or the nearest existing one above it.
 pub(super) fn nearest_to<'a>(root: &'a Node, path: &str) -> (&'a Node, bool) {
     let mut node = root;
     for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {

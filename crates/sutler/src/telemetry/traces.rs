@@ -1,10 +1,10 @@
-//! Traces for OpenTelemetry, as the usual `OTEL_` variables say.
+//! Traces for OpenTelemetry, configured by the standard `OTEL_` variables.
 //!
 //! Off unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set. Spans are
-//! sent by a thread of their own in batches, over HTTP; a collector that is gone slows nothing, and
-//! what cannot be sent is dropped. Which spans there are is decided in `sutler-broker`.
+//! sent in batches by a separate thread, over HTTP; a collector that is down does not slow requests, and spans
+//! that cannot be sent are dropped. The spans themselves are defined in `sutler-broker`.
 
-use super::{Boxed, TelemetryError};
+use super::{BoxedLayer, TelemetryError};
 use opentelemetry::trace::{
     SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState, TracerProvider as _,
 };
@@ -18,14 +18,14 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 
-/// Where traces go, by the variable for traces and by the one for everything.
+/// Variables with the endpoint: the one for traces first, then the general one.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
-/// The last batch may take this long; then the program ends without it.
+/// Timeout of the last batch at shutdown.
 const FINISH_WITHIN: Duration = Duration::from_secs(3);
-/// Crates that send traces must not trace that: it would never end.
+/// Crates that send traces are not traced: that would create traces without end.
 const SILENT: [&str; 7] = [
     "opentelemetry",
     "hyper",
@@ -36,47 +36,47 @@ const SILENT: [&str; 7] = [
     "tonic",
 ];
 
-/// Whether, and why, traces are sent.
+/// Whether traces are sent.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish {
+enum TraceExport {
     Off,
     Send,
     /// A protocol that is not built in.
-    Unspoken(String),
+    UnsupportedProtocol(String),
 }
 
-fn wish(variable: impl Fn(&str) -> Option<String>) -> Wish {
+fn export_mode(variable: impl Fn(&str) -> Option<String>) -> TraceExport {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
     let says = |name: &str, word: &str| set(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
     if !ENDPOINTS.iter().any(|name| set(name).is_some())
         || says("OTEL_SDK_DISABLED", "true")
         || says("OTEL_TRACES_EXPORTER", "none")
     {
-        return Wish::Off;
+        return TraceExport::Off;
     }
     let protocol =
         set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL").or_else(|| set("OTEL_EXPORTER_OTLP_PROTOCOL"));
     match protocol {
-        Some(protocol) if protocol != "http/protobuf" => Wish::Unspoken(protocol),
-        Some(_) | None => Wish::Send,
+        Some(protocol) if protocol != "http/protobuf" => TraceExport::UnsupportedProtocol(protocol),
+        Some(_) | None => TraceExport::Send,
     }
 }
 
-/// The sender of traces.
-pub(super) struct Traces(SdkTracerProvider);
+/// Sends traces to a collector.
+pub(super) struct TraceSender(SdkTracerProvider);
 
-impl Traces {
-    /// Sets up what the environment asks for; `None` if that is nothing.
-    pub(super) fn from_environment() -> Result<Option<(Self, Boxed)>, TelemetryError> {
-        match wish(|name| std::env::var(name).ok()) {
-            Wish::Off => return Ok(None),
-            Wish::Unspoken(protocol) => {
+impl TraceSender {
+    /// Sets up what the environment configures; `None` if traces are off.
+    pub(super) fn from_environment() -> Result<Option<(Self, BoxedLayer)>, TelemetryError> {
+        match export_mode(|name| std::env::var(name).ok()) {
+            TraceExport::Off => return Ok(None),
+            TraceExport::UnsupportedProtocol(protocol) => {
                 let sentence = format!(
-                    "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and only http/protobuf is spoken here"
+                    "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and only http/protobuf is supported"
                 );
                 return Err(TelemetryError::Traces(sentence.into()));
             }
-            Wish::Send => {}
+            TraceExport::Send => {}
         }
         let exporter = SpanExporter::builder()
             .with_http()
@@ -91,15 +91,15 @@ impl Traces {
             .with_location(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
-            // A span that was entered could not be given the name of its route any more.
+            // The name of a span cannot be changed after it was entered.
             .with_context_activation(false)
             .with_tracer(provider.tracer("sutler"))
             .with_filter(filter_fn(is_traced).with_max_level_hint(LevelFilter::INFO));
-        propagate_with(W3c);
+        propagate_with(W3cPropagation);
         Ok(Some((Self(provider), layer.boxed())))
     }
 
-    /// Sends the last batch, if the collector takes it in time.
+    /// Sends the last batch, within a timeout.
     pub(super) async fn finish(&self) {
         let provider = self.0.clone();
         let sending =
@@ -112,7 +112,7 @@ impl Traces {
     }
 }
 
-/// Who we are: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, else our own name.
+/// The service name: from `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES`, else `sutler`.
 fn resource() -> Resource {
     let named = std::env::var("OTEL_SERVICE_NAME").is_ok_and(|it| !it.is_empty())
         || std::env::var("OTEL_RESOURCE_ATTRIBUTES").is_ok_and(|it| it.contains("service.name="));
@@ -136,14 +136,14 @@ fn is_traced(metadata: &Metadata<'_>) -> bool {
         && !SILENT.iter().any(|name| target.starts_with(name))
 }
 
-/// Joins spans with the contexts that W3C describes.
-struct W3c;
+/// Connects spans by W3C trace contexts.
+struct W3cPropagation;
 
-impl Propagation for W3c {
+impl Propagation for W3cPropagation {
     fn join(&self, span: &Span, parent: &TraceParent) {
         if let Some(context) = remote(parent.as_str()) {
             let parent = opentelemetry::Context::new().with_remote_span_context(context);
-            // Only a span that has begun cannot be joined, and none of ours has.
+            // Fails only for a span that has begun; the spans of requests have not.
             let _ = span.set_parent(parent);
         }
     }
@@ -180,10 +180,10 @@ fn remote(parent: &str) -> Option<SpanContext> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Wish, remote, wish};
+    use super::{TraceExport, export_mode, remote};
 
-    fn with(variables: &[(&str, &str)]) -> Wish {
-        wish(|name| {
+    fn with(variables: &[(&str, &str)]) -> TraceExport {
+        export_mode(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         })
@@ -192,21 +192,27 @@ mod tests {
     #[test]
     fn traces_are_off_until_somebody_says_where_they_go() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
-        assert_eq!(with(&[]), Wish::Off);
-        assert_eq!(with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), Wish::Off);
-        assert_eq!(with(&[endpoint]), Wish::Send);
+        assert_eq!(with(&[]), TraceExport::Off);
+        assert_eq!(
+            with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]),
+            TraceExport::Off
+        );
+        assert_eq!(with(&[endpoint]), TraceExport::Send);
         assert_eq!(
             with(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x")]),
-            Wish::Send
+            TraceExport::Send
         );
-        assert_eq!(with(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]), Wish::Off);
+        assert_eq!(
+            with(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]),
+            TraceExport::Off
+        );
         assert_eq!(
             with(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]),
-            Wish::Off
+            TraceExport::Off
         );
         assert_eq!(
             with(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]),
-            Wish::Unspoken("grpc".to_owned())
+            TraceExport::UnsupportedProtocol("grpc".to_owned())
         );
     }
 

@@ -1,7 +1,6 @@
 //! `sutler hash-password`: what goes in and what comes out.
 
-use crate::process::sutler;
-use crate::said::folder;
+use crate::process::{folder, sutler};
 use std::io::Write as _;
 use std::process::{Output, Stdio};
 

@@ -1,32 +1,32 @@
 //! The executable as its users meet it: what it says, how it exits, and the walk in the README.
 
-mod admin;
+mod admin_command;
 mod asked;
-mod bundle;
-mod bundles;
-mod canaries;
-mod check;
-mod configuration;
+mod broker_with_bundles;
+mod bundle_commands;
+mod bundle_lifecycle;
+mod bundle_upgrades;
+mod check_command;
+mod cli_messages;
+mod config_command;
+mod graceful_shutdown;
 mod hash_password;
-#[cfg(feature = "postgres")]
-mod hosts;
-mod kills;
-mod lives;
+mod kill_at_every_step;
 mod process;
-mod pushes;
-mod readme;
+mod pushed_services;
+mod readme_walkthrough;
 mod registries;
-mod reload;
-mod said;
-mod shipped;
-mod stopping;
-mod store;
+mod reload_on_sighup;
+mod secrets_do_not_leak;
+mod shipped_bundles;
+mod store_commands;
 #[cfg(any(
     feature = "postgres",
     feature = "mysql",
     feature = "mongodb",
     feature = "etcd"
 ))]
-mod stores;
+mod store_servers;
 mod telemetry;
-mod upgrades;
+#[cfg(feature = "postgres")]
+mod two_hosts;

@@ -26,6 +26,31 @@ pub(crate) fn sutler(folder: &Path) -> Command {
     command
 }
 
+/// Output and exit code of a command that ended.
+pub(crate) struct ProgramOutput {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: Option<i32>,
+}
+
+/// Runs the program to its end.
+pub(crate) fn run_sutler(folder: &Path, arguments: &[&str]) -> ProgramOutput {
+    let output = sutler(folder)
+        .args(arguments)
+        .output()
+        .expect("the program runs");
+    ProgramOutput {
+        stdout: String::from_utf8(output.stdout).expect("it prints text"),
+        stderr: String::from_utf8(output.stderr).expect("it prints text"),
+        code: output.status.code(),
+    }
+}
+
+/// A temporary folder.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
 /// The address in the line that says it, be it text or JSON.
 fn listens_at(line: &str) -> Option<&str> {
     let from = ["listening address=", "\"address\":\""];

@@ -5,16 +5,16 @@
 //! `harbour.rs` is a registry behind a front that does harm to single requests, `vault.rs` one with TLS and a
 //! password whose images podman built and runs; `site.rs` is the broker.
 
-mod configured;
-mod failing;
-mod harbour;
-mod looked_after;
+mod fixture;
+mod image_registry;
 mod old_images;
+mod provision_during_refresh;
+mod registry_commands;
+mod removed_registry;
 #[cfg(feature = "postgres")]
-mod shared;
-mod site;
-mod untimely;
+mod store_refuses_refresh;
+mod token_registry;
 #[cfg(feature = "postgres")]
-mod unwritten;
-mod vault;
-mod withdrawn;
+mod two_replicas;
+mod unreachable_registries;
+mod withdrawn_services;

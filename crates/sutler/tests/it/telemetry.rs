@@ -3,9 +3,9 @@
 //! Here: starting a broker whose log is read, and asking it things. The behaviours are in
 //! `telemetry/`.
 
-mod deploy;
-mod lines;
-mod numbers;
+mod deploy_files;
+mod logs_and_audit;
+mod metrics_page;
 mod traces;
 
 use crate::process::sutler;
@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A broker whose log is read.
-struct Observed {
+struct ObservedBroker {
     process: Child,
     log: Arc<Mutex<Vec<Value>>>,
     address: String,
     client: reqwest::Client,
 }
 
-impl Observed {
+impl ObservedBroker {
     /// Starts one on a free port with a log of JSON, and waits until it listens.
     async fn start(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut process = sutler(folder)
@@ -144,7 +144,7 @@ impl Observed {
     }
 }
 
-impl Drop for Observed {
+impl Drop for ObservedBroker {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

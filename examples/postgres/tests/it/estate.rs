@@ -64,7 +64,7 @@ impl Estate {
 
     /// The server's operator.
     pub(crate) async fn operator(&self) -> Session {
-        let session = Session::open(&self.server.place().url()).await;
+        let session = Session::open(&self.server.admin_url().url()).await;
         session.expect("the operator may come in")
     }
 

@@ -111,7 +111,7 @@ async fn a_broker_may_die_after_every_statement_and_leaves_nothing() {
         return;
     };
     let estate = Estate::on(server, PREFIX);
-    let url = estate.server.place().url();
+    let url = estate.server.admin_url().url();
     let (_, server) = login_and_server(&url);
     let (wire, address) = Wire::to(server.to_owned()).await;
     let folder = tempfile::tempdir().expect("a folder");

@@ -41,7 +41,7 @@ pub(crate) struct Start<'a> {
 impl<'a> Start<'a> {
     pub(crate) fn new(server: &Server, prefix: &'a str, folder: &'a Path) -> Self {
         Self {
-            url: server.place().url(),
+            url: server.admin_url().url(),
             prefix,
             folder,
             attempts: 8,

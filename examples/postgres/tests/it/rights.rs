@@ -106,13 +106,13 @@ async fn the_broker_needs_no_superuser() {
     let Some(server) = estate::shared() else {
         return;
     };
-    let mut operator = Session::open(&server.place().url())
+    let mut operator = Session::open(&server.admin_url().url())
         .await
         .expect("the operator");
     let role = "CREATE ROLE plain_admin LOGIN CREATEDB CREATEROLE PASSWORD 'modest'";
     operator.run(role).await.expect("it may");
     let mut estate = Estate::on(server, "modest");
-    let url = estate.server.place().url();
+    let url = estate.server.admin_url().url();
     let (_, place) = url.rsplit_once('@').expect("a login and a place");
     let mut start = Start::new(&estate.server, "modest", estate.folder.path());
     start.url = format!("postgres://plain_admin:modest@{place}");

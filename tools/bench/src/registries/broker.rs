@@ -1,6 +1,6 @@
 //! The broker under measurement: the executable that lies beside this one, on SQLite.
 
-use super::Fault;
+use super::BoxError;
 use crate::load;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub(super) struct Broker {
 
 impl Broker {
     /// Starts one that has this registry, over what an earlier one left in the directory.
-    pub(super) async fn start(dir: &Path, registry: &str) -> Result<Self, Fault> {
+    pub(super) async fn start(dir: &Path, registry: &str) -> Result<Self, BoxError> {
         let config = format!(
             "auth: none\nstore: {{url: 'sqlite:sutler.db'}}\n\
              admin: {{users: [{{name: root, password: '{PASSWORD}'}}]}}\n\
@@ -66,7 +66,7 @@ impl Broker {
         Ok(broker)
     }
 
-    async fn ask(&self, method: reqwest::Method, path: &str) -> Result<Value, Fault> {
+    async fn ask(&self, method: reqwest::Method, path: &str) -> Result<Value, BoxError> {
         let url = format!("http://127.0.0.1:{}/admin/v1/{path}", self.port);
         let asked = self.http.request(method, url);
         let answer = asked.basic_auth("root", Some(PASSWORD)).send().await?;
@@ -78,7 +78,7 @@ impl Broker {
     }
 
     /// Has the registry asked, and says how long it took until that was over.
-    pub(super) async fn refresh(&self) -> Result<Duration, Fault> {
+    pub(super) async fn refresh(&self) -> Result<Duration, BoxError> {
         let began = Instant::now();
         let order = self
             .ask(reqwest::Method::POST, "registries/refresh")
@@ -98,17 +98,17 @@ impl Broker {
     }
 
     /// Waits until the refresh of the start is over.
-    pub(super) async fn settled(&self) -> Result<(), Fault> {
+    pub(super) async fn settled(&self) -> Result<(), BoxError> {
         self.refresh().await.map(drop)
     }
 
     /// Waits until so many services are offered.
-    pub(super) async fn until_offered(&self, count: usize) -> Result<(), Fault> {
+    pub(super) async fn until_offered(&self, count: usize) -> Result<(), BoxError> {
         let began = Instant::now();
         loop {
             let shown = self.ask(reqwest::Method::GET, "registries").await?;
-            let offered = shown["registries"][0]["offered"].as_u64();
-            if offered == Some(count as u64) {
+            let bundle = shown["registries"][0]["offered"].as_u64();
+            if bundle == Some(count as u64) {
                 return Ok(());
             }
             within(began)?;
@@ -116,7 +116,7 @@ impl Broker {
         }
     }
 
-    pub(super) async fn catalog_mb(&self) -> Result<f64, Fault> {
+    pub(super) async fn catalog_mb(&self) -> Result<f64, BoxError> {
         let url = format!("http://127.0.0.1:{}/v2/catalog", self.port);
         let asked = self.http.get(url).header("X-Broker-API-Version", "2.17");
         let bytes = asked.send().await?.bytes().await?;
@@ -140,7 +140,7 @@ impl Drop for Broker {
     }
 }
 
-fn within(began: Instant) -> Result<(), Fault> {
+fn within(began: Instant) -> Result<(), BoxError> {
     match began.elapsed() < PATIENCE {
         true => Ok(()),
         false => Err("it takes too long; see log.txt in its directory".into()),

@@ -4,16 +4,16 @@
 //! They judge nothing. Instances are replaced by others after some requests, so that each one's history
 //! stays short enough to be judged.
 
-use super::history::{Asked, BINDINGS, Call, Progress, Seen, Spec};
-use crate::dice::Dice;
-use crate::platform::{PLAN, Pace, SERVICE};
-use crate::wire::{Answer, Wire};
+use super::history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};
+use crate::http_client::{HttpClient, HttpResponse};
+use crate::platform::{PLAN, RequestMode, SERVICE};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use sutler_servers::SeededRng;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -47,8 +47,8 @@ impl Slots {
     }
 
     /// Takes part in an instance: which, and its slot.
-    fn take(&self, dice: &mut Dice) -> (String, &Slot) {
-        let n = dice.below(self.0.len() as u64) as usize;
+    fn take(&self, rng: &mut SeededRng) -> (String, &Slot) {
+        let n = rng.below(self.0.len() as u64) as usize;
         let slot = &self.0[n];
         let before = slot.asked.fetch_add(1, Ordering::Relaxed);
         if before.is_multiple_of(REQUESTS_PER_INSTANCE) {
@@ -60,29 +60,34 @@ impl Slots {
 }
 
 /// Where each replica serves at present.
-pub(super) type Homes = Vec<watch::Receiver<Option<SocketAddr>>>;
+pub(super) type ReplicaAddresses = Vec<watch::Receiver<Option<SocketAddr>>>;
 /// What all clients saw.
-pub(super) type History = Arc<Mutex<Vec<Asked>>>;
+pub(super) type History = Arc<Mutex<Vec<RecordedCall>>>;
 
 /// One client.
 pub(super) struct Client {
-    homes: Homes,
-    wires: Vec<Option<(SocketAddr, Wire)>>,
+    homes: ReplicaAddresses,
+    wires: Vec<Option<(SocketAddr, HttpClient)>>,
     history: History,
     clock: Instant,
-    dice: Dice,
+    rng: SeededRng,
     /// When each replica last did not answer.
     silent: Vec<Option<Instant>>,
 }
 
 impl Client {
-    pub(super) fn new(homes: &Homes, history: &History, clock: Instant, dice: Dice) -> Self {
+    pub(super) fn new(
+        homes: &ReplicaAddresses,
+        history: &History,
+        clock: Instant,
+        rng: SeededRng,
+    ) -> Self {
         Self {
             homes: homes.clone(),
             wires: homes.iter().map(|_| None).collect(),
             history: Arc::clone(history),
             clock,
-            dice,
+            rng,
             silent: vec![None; homes.len()],
         }
     }
@@ -90,54 +95,54 @@ impl Client {
     /// Asks for one thing after the other.
     pub(super) async fn ask_until(&mut self, stop: &AtomicBool, slots: &Slots) {
         while !stop.load(Ordering::Relaxed) {
-            let (instance, slot) = slots.take(&mut self.dice);
+            let (instance, slot) = slots.take(&mut self.rng);
             let call = self.choose(slot);
-            let pace = match self.dice.below(3) {
-                0 => Pace::Sync,
-                _ => Pace::Async,
+            let mode = match self.rng.below(3) {
+                0 => RequestMode::Sync,
+                _ => RequestMode::Async,
             };
-            let mut seen = self.ask_anybody(&instance, &call, pace).await;
+            let mut seen = self.ask_anybody(&instance, &call, mode).await;
             // What was not answered is repeated as it was; so is now and then what was.
-            if (seen == Seen::Unknown && !self.dice.once_in(3)) || self.dice.once_in(6) {
-                seen = self.ask_anybody(&instance, &call, pace).await;
+            if (seen == ObservedReply::Unknown && !self.rng.one_in(3)) || self.rng.one_in(6) {
+                seen = self.ask_anybody(&instance, &call, mode).await;
             }
             match (&call, &seen) {
-                (Call::Provision(spec), Seen::Accepted(_) | Seen::Done(_)) => {
+                (Call::Provision(spec), ObservedReply::Accepted(_) | ObservedReply::Done(_)) => {
                     slot.seems_there.store(!spec.fails, Ordering::Relaxed);
                 }
-                (Call::Deprovision, Seen::Accepted(_) | Seen::Done(_)) => {
+                (Call::Deprovision, ObservedReply::Accepted(_) | ObservedReply::Done(_)) => {
                     slot.seems_there.store(false, Ordering::Relaxed);
                 }
                 _ => {}
             }
-            if let Seen::Accepted(operation) = seen
-                && !self.dice.once_in(4)
+            if let ObservedReply::Accepted(operation) = seen
+                && !self.rng.one_in(4)
             {
                 self.follow(&instance, call.binding(), operation).await;
             }
-            let pause = Duration::from_micros(self.dice.below(10_000));
+            let pause = Duration::from_micros(self.rng.below(10_000));
             tokio::time::sleep(pause).await;
         }
     }
 
     fn choose(&mut self, slot: &Slot) -> Call {
-        let binding = self.dice.below(BINDINGS.len() as u64) as usize;
+        let binding = self.rng.below(BINDINGS.len() as u64) as usize;
         let there = slot.seems_there.load(Ordering::Relaxed);
         let spec = Spec {
             // Those of size 3 take long.
-            size: match self.dice.below(10) {
+            size: match self.rng.below(10) {
                 0 => 2,
                 1 | 2 => 3,
                 _ => 1,
             },
-            fails: self.dice.once_in(10),
+            fails: self.rng.one_in(10),
         };
-        if !there && self.dice.below(10) < 6 {
+        if !there && self.rng.below(10) < 6 {
             return Call::Provision(spec);
         }
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             0..12 => Call::Provision(spec),
-            12..30 => Call::Update(1 + u32::try_from(self.dice.below(3)).unwrap_or(0)),
+            12..30 => Call::Update(1 + u32::try_from(self.rng.below(3)).unwrap_or(0)),
             30..53 => Call::Bind(binding),
             53..66 => Call::Unbind(binding),
             66..76 => Call::Deprovision,
@@ -150,24 +155,32 @@ impl Client {
     async fn follow(&mut self, instance: &str, binding: Option<usize>, operation: String) {
         let call = Call::Poll(binding, operation);
         for _ in 0..POLLS_MAX {
-            let seen = self.ask_anybody(instance, &call, Pace::Async).await;
-            if !matches!(seen, Seen::Polled(Progress::Running) | Seen::Unknown) {
+            let seen = self.ask_anybody(instance, &call, RequestMode::Async).await;
+            if !matches!(
+                seen,
+                ObservedReply::Polled(Progress::Running) | ObservedReply::Unknown
+            ) {
                 return;
             }
             tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
-    async fn ask_anybody(&mut self, instance: &str, call: &Call, pace: Pace) -> Seen {
+    async fn ask_anybody(
+        &mut self,
+        instance: &str,
+        call: &Call,
+        mode: RequestMode,
+    ) -> ObservedReply {
         let count = self.homes.len();
-        let first = self.dice.below(count as u64) as usize;
+        let first = self.rng.below(count as u64) as usize;
         let answers = |n: &usize| self.silent[*n].is_none_or(|at| at.elapsed() > AVOIDED);
         let next = (0..count).map(|n| (first + n) % count).find(answers);
         let replica = match next {
-            Some(next) if !self.dice.once_in(8) => next,
+            Some(next) if !self.rng.one_in(8) => next,
             _ => first,
         };
-        self.ask(replica, instance, call, pace).await
+        self.ask(replica, instance, call, mode).await
     }
 
     /// Asks one replica, and remembers what it said.
@@ -176,18 +189,18 @@ impl Client {
         replica: usize,
         instance: &str,
         call: &Call,
-        pace: Pace,
-    ) -> Seen {
+        mode: RequestMode,
+    ) -> ObservedReply {
         let Some(address) = *self.homes[replica].borrow() else {
             // Nobody is there, so nobody is asked.
             self.silent[replica] = Some(Instant::now());
             tokio::time::sleep(AFTER_SILENCE).await;
-            return Seen::Unknown;
+            return ObservedReply::Unknown;
         };
-        let (method, path, body) = request_of(instance, call, pace);
+        let (method, path, body) = request_of(instance, call, mode);
         let mut wire = match self.wires[replica].take() {
             Some((known, wire)) if known == address => wire,
-            _ => Wire::to(address),
+            _ => HttpClient::to(address),
         };
         let began = self.now();
         let answer = timeout(ANSWER_WITHIN, wire.send(method, &path, &body)).await;
@@ -198,12 +211,12 @@ impl Client {
                 seen_of(call, &answer)
             }
             // A line that is dead or busy is not used again.
-            Ok(Err(_)) | Err(_) => Seen::Unknown,
+            Ok(Err(_)) | Err(_) => ObservedReply::Unknown,
         };
-        let asked = Asked {
+        let asked = RecordedCall {
             instance: instance.to_owned(),
             call: call.clone(),
-            pace,
+            mode,
             replica,
             began,
             ended,
@@ -211,14 +224,14 @@ impl Client {
         };
         self.remember(asked);
         self.silent[replica] = None;
-        if seen == Seen::Unknown {
+        if seen == ObservedReply::Unknown {
             self.silent[replica] = Some(Instant::now());
             tokio::time::sleep(AFTER_SILENCE).await;
         }
         seen
     }
 
-    fn remember(&self, asked: Asked) {
+    fn remember(&self, asked: RecordedCall) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         history.push(asked);
     }
@@ -228,12 +241,12 @@ impl Client {
     }
 }
 
-fn request_of(instance: &str, call: &Call, pace: Pace) -> (Method, String, Value) {
+fn request_of(instance: &str, call: &Call, mode: RequestMode) -> (Method, String, Value) {
     let mut path = format!("/v2/service_instances/{instance}");
     if let Some(n) = call.binding() {
         path = format!("{path}/service_bindings/{}", BINDINGS[n]);
     }
-    let incomplete = pace == Pace::Async;
+    let incomplete = mode == RequestMode::Async;
     let query = format!("service_id={SERVICE}&plan_id={PLAN}&accepts_incomplete={incomplete}");
     let change = |method| (method, format!("{path}?{query}"));
     let ((method, path), body) = match call {
@@ -267,8 +280,8 @@ fn request_of(instance: &str, call: &Call, pace: Pace) -> (Method, String, Value
 }
 
 /// What an answer means for a client.
-fn seen_of(call: &Call, answer: &Answer) -> Seen {
-    let odd = || Seen::Odd(format!("{} {}", answer.status, answer.body));
+fn seen_of(call: &Call, answer: &HttpResponse) -> ObservedReply {
+    let odd = || ObservedReply::Odd(format!("{} {}", answer.status, answer.body));
     let secret = || {
         answer.body["credentials"]["secret"]
             .as_str()
@@ -276,22 +289,22 @@ fn seen_of(call: &Call, answer: &Answer) -> Seen {
     };
     match (answer.status, call) {
         (200, Call::Poll(..)) => match answer.state() {
-            Some("in progress") => Seen::Polled(Progress::Running),
-            Some("succeeded") => Seen::Polled(Progress::Succeeded),
-            Some("failed") => Seen::Polled(Progress::Failed),
+            Some("in progress") => ObservedReply::Polled(Progress::Running),
+            Some("succeeded") => ObservedReply::Polled(Progress::Succeeded),
+            Some("failed") => ObservedReply::Polled(Progress::Failed),
             _ => odd(),
         },
-        (200, Call::Fetch) => Seen::Found(answer.body["parameters"]["size"].to_string()),
-        (200, Call::FetchBinding(_)) => secret().map_or_else(odd, Seen::Found),
+        (200, Call::Fetch) => ObservedReply::Found(answer.body["parameters"]["size"].to_string()),
+        (200, Call::FetchBinding(_)) => secret().map_or_else(odd, ObservedReply::Found),
         (202, _) => answer
             .operation()
-            .map_or_else(odd, |it| Seen::Accepted(it.to_owned())),
-        (200 | 201, _) => Seen::Done(secret()),
-        (404, _) => Seen::Missing,
-        (409, _) => Seen::Conflict,
-        (410, _) => Seen::Gone,
-        (422, _) => Seen::Busy,
-        (429 | 500..600, _) => Seen::Unknown,
+            .map_or_else(odd, |it| ObservedReply::Accepted(it.to_owned())),
+        (200 | 201, _) => ObservedReply::Done(secret()),
+        (404, _) => ObservedReply::Missing,
+        (409, _) => ObservedReply::Conflict,
+        (410, _) => ObservedReply::Gone,
+        (422, _) => ObservedReply::Busy,
+        (429 | 500..600, _) => ObservedReply::Unknown,
         _ => odd(),
     }
 }

@@ -3,20 +3,20 @@
 //!
 //! Pure. The rules rely on the numbers of claims, which the store gives out in order, and not on the
 //! places of lines, which a replica may write long after the deed. What the world looks like
-//! afterwards is in `world.rs`; tests are in `executions/tests.rs`.
+//! afterwards is in `external_world.rs`; tests are in `executions/tests.rs`.
 
 #[cfg(test)]
 mod tests;
 
-use crate::victim::{Deed, Who};
-use crate::violation::{Checked, Violation};
+use crate::victim::{ReplicaBoot, ReplicaEvent};
+use crate::violation::{CheckResult, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A replica stood still for so long; moments as in deeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Who.
-    pub who: Who,
+    pub who: ReplicaBoot,
     /// From here.
     pub from: u64,
     /// Until here.
@@ -52,9 +52,9 @@ pub struct Executions {
 
 /// All that was done under one operation.
 #[derive(Debug, Default)]
-struct Story {
+struct OperationHistory {
     /// Who holds which claim, and since when that was known.
-    claims: BTreeMap<u64, (Who, Option<u64>)>,
+    claims: BTreeMap<u64, (ReplicaBoot, Option<u64>)>,
     /// Steps by claim, in the order in which they ran.
     ran: BTreeMap<u64, Vec<(u32, u32)>>,
     /// The claim under which each step's memo was kept.
@@ -62,15 +62,19 @@ struct Story {
     /// The commit that ended it, and its claim.
     ended: Option<(String, u64)>,
     /// Writes: claim, first try, who.
-    wrote: Vec<(u64, u64, Who)>,
+    wrote: Vec<(u64, u64, ReplicaBoot)>,
 }
 
 /// Judges the ledger. `lease`: how long a lease lasts at most without renewal, in microseconds.
 ///
 /// # Errors
 /// The first broken promise, with its operation.
-pub fn judge(deeds: &[Deed], pauses: &[Pause], lease: u64) -> Checked<Executions> {
-    let mut stories: BTreeMap<&str, Story> = BTreeMap::new();
+pub fn check_executions(
+    deeds: &[ReplicaEvent],
+    pauses: &[Pause],
+    lease: u64,
+) -> CheckResult<Executions> {
+    let mut stories: BTreeMap<&str, OperationHistory> = BTreeMap::new();
     let mut counted = Executions::default();
     for deed in deeds {
         let (operation, taken) = take(deed, &mut stories);
@@ -88,16 +92,19 @@ pub fn judge(deeds: &[Deed], pauses: &[Pause], lease: u64) -> Checked<Executions
 }
 
 /// Puts a deed where it belongs.
-fn take<'d>(deed: &'d Deed, stories: &mut BTreeMap<&'d str, Story>) -> (&'d str, Checked<()>) {
-    let (Deed::Claimed { operation, .. }
-    | Deed::Ran { operation, .. }
-    | Deed::Kept { operation, .. }
-    | Deed::Wrote { operation, .. }
-    | Deed::Ended { operation, .. }) = deed;
+fn take<'d>(
+    deed: &'d ReplicaEvent,
+    stories: &mut BTreeMap<&'d str, OperationHistory>,
+) -> (&'d str, CheckResult<()>) {
+    let (ReplicaEvent::Claimed { operation, .. }
+    | ReplicaEvent::Ran { operation, .. }
+    | ReplicaEvent::Kept { operation, .. }
+    | ReplicaEvent::Wrote { operation, .. }
+    | ReplicaEvent::Ended { operation, .. }) = deed;
     let story = stories.entry(operation).or_default();
     let taken = match deed {
-        Deed::Claimed { fence, at, by, .. } => story.hold(*fence, *by, Some(*at)),
-        Deed::Ran {
+        ReplicaEvent::Claimed { fence, at, by, .. } => story.hold(*fence, *by, Some(*at)),
+        ReplicaEvent::Ran {
             step,
             attempt,
             fence,
@@ -107,7 +114,7 @@ fn take<'d>(deed: &'d Deed, stories: &mut BTreeMap<&'d str, Story>) -> (&'d str,
             story.ran.entry(*fence).or_default().push((*step, *attempt));
             story.hold(*fence, *by, None)
         }
-        Deed::Kept {
+        ReplicaEvent::Kept {
             step, fence, by, ..
         } => match story.kept.insert(*step, *fence) {
             None => story.hold(*fence, *by, None),
@@ -115,13 +122,13 @@ fn take<'d>(deed: &'d Deed, stories: &mut BTreeMap<&'d str, Story>) -> (&'d str,
                 "step {step} was kept twice, under the claims {before} and {fence}"
             ))),
         },
-        Deed::Wrote {
+        ReplicaEvent::Wrote {
             fence, began, by, ..
         } => {
             story.wrote.push((*fence, *began, *by));
             story.hold(*fence, *by, None)
         }
-        Deed::Ended {
+        ReplicaEvent::Ended {
             commit, fence, by, ..
         } => match &story.ended {
             Some((before, _)) if before != commit => Err(Violation::new("it ended twice")),
@@ -134,9 +141,9 @@ fn take<'d>(deed: &'d Deed, stories: &mut BTreeMap<&'d str, Story>) -> (&'d str,
     (operation, taken)
 }
 
-impl Story {
+impl OperationHistory {
     /// A claim has one holder.
-    fn hold(&mut self, fence: u64, by: Who, at: Option<u64>) -> Checked<()> {
+    fn hold(&mut self, fence: u64, by: ReplicaBoot, at: Option<u64>) -> CheckResult<()> {
         let held = self.claims.entry(fence).or_insert((by, at));
         if held.0 != by {
             let sentence = format!("claim {fence} was held by {:?} and by {by:?}", held.0);
@@ -146,7 +153,7 @@ impl Story {
         Ok(())
     }
 
-    fn check(&self, counted: &mut Executions) -> Checked<()> {
+    fn check(&self, counted: &mut Executions) -> CheckResult<()> {
         let mut latest = BTreeMap::new();
         for (fence, steps) in &self.ran {
             for pair in steps.windows(2) {
@@ -183,7 +190,7 @@ impl Story {
 
     /// Who stood still for longer than a lease has lost every claim from before, and may not write
     /// under one: only what it had already begun may turn out to have been in time.
-    fn late_write(&self, pauses: &[Pause], lease: u64) -> Checked<()> {
+    fn late_write(&self, pauses: &[Pause], lease: u64) -> CheckResult<()> {
         for (fence, began, by) in &self.wrote {
             let since = self.claims.get(fence).and_then(|(_, at)| *at);
             let late = pauses.iter().find(|pause| {

@@ -1,9 +1,9 @@
 //! What clients asked and what they saw: the history that is judged.
 //!
-//! Pure data. `client.rs` fills it, `linear.rs` and `account.rs` judge it. Not here: what the server
-//! did, which is in the ledger (`victim/deeds.rs`) and in the store.
+//! Pure data. `client.rs` fills it, `linearizability.rs` and `check_leftovers.rs` judge it. Not here: what the server
+//! did, which is in the ledger (`victim/replica_log.rs`) and in the store.
 
-use crate::platform::Pace;
+use crate::platform::RequestMode;
 
 /// Bindings that one instance may have.
 pub const BINDINGS: [&str; 2] = ["left", "right"];
@@ -75,7 +75,7 @@ pub enum Progress {
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Seen {
+pub enum ObservedReply {
     /// No answer, or one that promises nothing: it may have happened, now or later, or not.
     Unknown,
     /// 202 with its operation.
@@ -100,13 +100,13 @@ pub enum Seen {
 
 /// One request of one client, with moments in microseconds of one clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RecordedCall {
     /// The instance that it is about.
     pub instance: String,
     /// What was asked.
     pub call: Call,
     /// With or without `accepts_incomplete`.
-    pub pace: Pace,
+    pub mode: RequestMode,
     /// Which replica was asked.
     pub replica: usize,
     /// When it was sent.
@@ -114,5 +114,5 @@ pub struct Asked {
     /// When its answer was there, or given up.
     pub ended: u64,
     /// What came back.
-    pub seen: Seen,
+    pub seen: ObservedReply,
 }

@@ -1,10 +1,10 @@
 //! One replica as the harness holds it: starts, kills, pauses it and cuts its way to the database.
 
+use super::cuttable_link::CuttableLink;
 use super::executions::Pause;
-use super::schedule::Cut;
-use super::way::Way;
-use crate::victim::{Flaw, STORE_VARIABLE, Who, now_us};
-use crate::violation::{Checked, Violation};
+use super::fault_plan::Cut;
+use crate::victim::{Flaw, ReplicaBoot, STORE_VARIABLE, now_us};
+use crate::violation::{CheckResult, Violation};
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::fs::File;
@@ -40,9 +40,9 @@ pub(super) struct Launch {
 #[derive(Debug)]
 pub(super) struct Replica {
     launch: Launch,
-    who: Who,
+    who: ReplicaBoot,
     url: SecretString,
-    way: Way,
+    way: CuttableLink,
     child: Option<Child>,
     home: watch::Sender<Option<SocketAddr>>,
     /// When it stood still.
@@ -54,13 +54,13 @@ impl Replica {
     pub(super) fn new(
         launch: Launch,
         replica: usize,
-        way: Way,
+        way: CuttableLink,
         url: SecretString,
     ) -> (Self, watch::Receiver<Option<SocketAddr>>) {
         let (home, serves) = watch::channel(None);
         let replica = Self {
             launch,
-            who: Who { replica, boot: 0 },
+            who: ReplicaBoot { replica, boot: 0 },
             url,
             way,
             child: None,
@@ -102,7 +102,7 @@ impl Replica {
     }
 
     /// Starts it, again and again while its database cannot be reached.
-    pub(super) async fn start(&mut self) -> Checked<()> {
+    pub(super) async fn start(&mut self) -> CheckResult<()> {
         let begun = Instant::now();
         while begun.elapsed() < READY_WITHIN {
             self.who.boot += 1;
@@ -128,7 +128,7 @@ impl Replica {
         Err(Violation::new(sentence))
     }
 
-    fn child(&mut self) -> Checked<&mut Child> {
+    fn child(&mut self) -> CheckResult<&mut Child> {
         let number = self.who.replica;
         let ended = || Violation::new(format!("replica {number} ended by itself, see its log"));
         let child = self.child.as_mut().ok_or_else(ended)?;
@@ -139,7 +139,7 @@ impl Replica {
     }
 
     /// SIGKILL; starts it again after a while.
-    pub(super) async fn kill(&mut self, down: Duration) -> Checked<()> {
+    pub(super) async fn kill(&mut self, down: Duration) -> CheckResult<()> {
         let _ = self.child()?.kill().await;
         self.child = None;
         self.home.send_replace(None);
@@ -148,7 +148,7 @@ impl Replica {
     }
 
     /// SIGSTOP; lets it go on after a while.
-    pub(super) async fn pause(&mut self, down: Duration) -> Checked<()> {
+    pub(super) async fn pause(&mut self, down: Duration) -> CheckResult<()> {
         let who = self.who;
         let id = self.child()?.id();
         let pid = id.and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -164,7 +164,7 @@ impl Replica {
     }
 
     /// Cuts it from the database for a while.
-    pub(super) async fn cut(&mut self, cut: Cut, down: Duration) -> Checked<()> {
+    pub(super) async fn cut(&mut self, cut: Cut, down: Duration) -> CheckResult<()> {
         self.way.set(Some(cut));
         tokio::time::sleep(down).await;
         self.way.set(None);
@@ -172,7 +172,7 @@ impl Replica {
     }
 
     /// SIGTERM: it must drain and end with 0.
-    pub(super) async fn stop(&mut self) -> Checked<()> {
+    pub(super) async fn stop(&mut self) -> CheckResult<()> {
         let number = self.who.replica;
         let child = self.child()?;
         if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
@@ -192,7 +192,7 @@ impl Replica {
 }
 
 /// A signal is only the beginning: on a busy machine some threads go on for a while.
-async fn stands_still_eventually(pid: Pid) -> Checked<()> {
+async fn stands_still_eventually(pid: Pid) -> CheckResult<()> {
     let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
     let stands = || {
         let threads = std::fs::read_dir(&folder).ok()?;

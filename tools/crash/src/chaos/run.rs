@@ -1,21 +1,20 @@
 //! One round of chaos from beginning to end: start, load, blows, peace, judgement.
 
-use super::account::{Left, account};
-use super::client::{Client, History, Homes, Slots};
-use super::executions::{Executions, Pause, after_outages, judge};
-use super::facts::{Facts, Names, Row};
-use super::history::{Asked, BINDINGS, Call, Seen};
-use super::left;
-use super::linear::{Found, explain};
-use super::nemesis::{Prey, Restarted};
+use super::client::{Client, History, ReplicaAddresses, Slots};
+use super::cuttable_link::CuttableLink;
+use super::executions::{Executions, Pause, after_outages, check_executions};
+use super::external_world::ExternalWorld;
+use super::fault_injector::{FaultTargets, RestartedServer};
+use super::fault_plan::{FaultPlan, PlannedFault};
+use super::final_state;
+use super::history::{BINDINGS, Call, ObservedReply, RecordedCall};
+use super::leftovers::{FinalState, check_leftovers};
+use super::linearizability::{SearchEnd, explain};
+use super::operation_ends::{EndedOperation, Names, OperationEnds};
 use super::replica::{Launch, Replica};
-use super::schedule::{Plan, Planned};
-use super::way::Way;
-use super::world::World;
-use crate::dice::Dice;
-use crate::platform::Pace;
-use crate::victim::{Deed, Flaw, open_store};
-use crate::violation::{Checked, Violation};
+use crate::platform::RequestMode;
+use crate::victim::{Flaw, ReplicaEvent, open_store};
+use crate::violation::{CheckResult, Violation};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use sutler_journal::KeyRing;
-use sutler_servers::{Place, Server};
+use sutler_servers::SeededRng;
+use sutler_servers::{Server, ServerUrl};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
@@ -79,9 +79,9 @@ impl Chaos {
     }
 
     /// What will be broken when.
-    pub fn plan(&self) -> Vec<Planned> {
+    pub fn plan(&self) -> Vec<PlannedFault> {
         let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
-        let plan = Plan {
+        let plan = FaultPlan {
             seed: self.seed,
             length: millis(self.length),
             replicas: self.replicas,
@@ -143,7 +143,11 @@ impl fmt::Display for ChaosReport {
 ///
 /// # Errors
 /// The first broken promise.
-pub async fn unleash(chaos: &Chaos, plan: &[Planned], server: Arc<Server>) -> Checked<ChaosReport> {
+pub async fn unleash(
+    chaos: &Chaos,
+    plan: &[PlannedFault],
+    server: Arc<Server>,
+) -> CheckResult<ChaosReport> {
     let failed = |error: std::io::Error| Violation::new(format!("no harness: {error}"));
     std::fs::create_dir_all(&chaos.dir).map_err(failed)?;
     // What an earlier round did there is none of this one's business.
@@ -151,23 +155,23 @@ pub async fn unleash(chaos: &Chaos, plan: &[Planned], server: Arc<Server>) -> Ch
     KeyRing::file(chaos.dir.join("keys"))
         .map_err(|error| Violation::new(format!("no keys: {error}")))?;
     let making = Arc::clone(&server);
-    let place = tokio::task::spawn_blocking(move || making.fresh()).await;
+    let place = tokio::task::spawn_blocking(move || making.fresh_database()).await;
     let place = place.map_err(|error| Violation::new(format!("no database: {error}")))?;
     let (replicas, homes) = start_all(chaos, &server, &place).await?;
     // etcd gives every lease its whole time again when it starts.
     let renews = server.name() == "etcd";
     let away = Vec::new();
-    let server = Arc::new(Mutex::new(Restarted { server, away }));
-    let prey = Prey { replicas, server };
+    let server = Arc::new(Mutex::new(RestartedServer { server, away }));
+    let prey = FaultTargets { replicas, server };
     let history = History::default();
     let clock = Instant::now();
-    let mut dice = Dice::new(chaos.seed);
-    let struck = load_until_whole(chaos, (&prey, plan), (&homes, &history, clock), &mut dice);
+    let mut rng = SeededRng::new(chaos.seed);
+    let struck = load_until_whole(chaos, (&prey, plan), (&homes, &history, clock), &mut rng);
     struck.await?;
     let store = open_store(&place.url().into()).await;
     let store = store.map_err(|error| Violation::new(format!("the store: {error}")))?;
-    let settled = left::finished_eventually(store.as_ref(), PEACE_WITHIN).await?;
-    let mut client = Client::new(&homes, &history, clock, dice);
+    let settled = final_state::finished_eventually(store.as_ref(), PEACE_WITHIN).await?;
+    let mut client = Client::new(&homes, &history, clock, rng);
     look_at_everything(&mut client, &history, chaos.replicas).await;
     let mut pauses = Vec::new();
     for replica in &prey.replicas {
@@ -182,10 +186,10 @@ pub async fn unleash(chaos: &Chaos, plan: &[Planned], server: Arc<Server>) -> Ch
         history: all_of(&history),
         deeds: read_deeds(&chaos.dir.join("ledger"))?,
         pauses,
-        left: left::read(store.as_ref()).await?,
+        left: final_state::read(store.as_ref()).await?,
         lease: chaos.lease + LEASE_MARGIN,
     };
-    let mut report = evidence.judge()?;
+    let mut report = evidence.check_executions()?;
     report.blows = plan.len() as u64;
     report.settled = settled;
     Ok(report)
@@ -194,12 +198,12 @@ pub async fn unleash(chaos: &Chaos, plan: &[Planned], server: Arc<Server>) -> Ch
 async fn start_all(
     chaos: &Chaos,
     server: &Server,
-    place: &Place,
-) -> Checked<(Vec<Arc<Mutex<Replica>>>, Homes)> {
+    place: &ServerUrl,
+) -> CheckResult<(Vec<Arc<Mutex<Replica>>>, ReplicaAddresses)> {
     let mut starting = JoinSet::new();
-    let (mut replicas, mut homes) = (Vec::new(), Homes::new());
+    let (mut replicas, mut homes) = (Vec::new(), ReplicaAddresses::new());
     for number in 0..chaos.replicas {
-        let way = Way::to(server.address()).await;
+        let way = CuttableLink::to(server.address()).await;
         let way = way.map_err(|error| Violation::new(format!("no way: {error}")))?;
         let launch = Launch {
             program: chaos.program.clone(),
@@ -225,15 +229,15 @@ async fn start_all(
 /// Clients ask while things are broken, and stop when all is whole again.
 async fn load_until_whole(
     chaos: &Chaos,
-    (prey, plan): (&Prey, &[Planned]),
-    (homes, history, clock): (&Homes, &History, Instant),
-    dice: &mut Dice,
-) -> Checked<()> {
+    (prey, plan): (&FaultTargets, &[PlannedFault]),
+    (homes, history, clock): (&ReplicaAddresses, &History, Instant),
+    rng: &mut SeededRng,
+) -> CheckResult<()> {
     let slots = Arc::new(Slots::new(chaos.instances));
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = JoinSet::new();
     for _ in 0..chaos.clients {
-        let mut client = Client::new(homes, history, clock, dice.split());
+        let mut client = Client::new(homes, history, clock, rng.split());
         let (slots, stop) = (Arc::clone(&slots), Arc::clone(&stop));
         clients.spawn(async move { client.ask_until(&stop, &slots).await });
     }
@@ -255,22 +259,24 @@ async fn look_at_everything(client: &mut Client, history: &History, replicas: us
     for (n, instance) in instances.keys().enumerate() {
         let replica = n % replicas;
         client
-            .ask(replica, instance, &Call::Fetch, Pace::Async)
+            .ask(replica, instance, &Call::Fetch, RequestMode::Async)
             .await;
         for binding in 0..BINDINGS.len() {
             let call = Call::FetchBinding(binding);
-            client.ask(replica, instance, &call, Pace::Async).await;
+            client
+                .ask(replica, instance, &call, RequestMode::Async)
+                .await;
         }
     }
 }
 
-fn all_of(history: &History) -> Vec<Asked> {
+fn all_of(history: &History) -> Vec<RecordedCall> {
     let history = history.lock().unwrap_or_else(PoisonError::into_inner);
     history.clone()
 }
 
-fn by_instance(history: &[Asked]) -> BTreeMap<&str, Vec<Asked>> {
-    let mut instances: BTreeMap<&str, Vec<Asked>> = BTreeMap::new();
+fn by_instance(history: &[RecordedCall]) -> BTreeMap<&str, Vec<RecordedCall>> {
+    let mut instances: BTreeMap<&str, Vec<RecordedCall>> = BTreeMap::new();
     for asked in history {
         let of = instances.entry(&asked.instance).or_default();
         of.push(asked.clone());
@@ -278,7 +284,7 @@ fn by_instance(history: &[Asked]) -> BTreeMap<&str, Vec<Asked>> {
     instances
 }
 
-fn read_deeds(ledger: &Path) -> Checked<Vec<Deed>> {
+fn read_deeds(ledger: &Path) -> CheckResult<Vec<ReplicaEvent>> {
     let text = std::fs::read_to_string(ledger)
         .map_err(|error| Violation::new(format!("no ledger: {error}")))?;
     let read = |line: &str| {
@@ -290,37 +296,38 @@ fn read_deeds(ledger: &Path) -> Checked<Vec<Deed>> {
 
 /// All that is judged.
 struct Evidence {
-    history: Vec<Asked>,
-    deeds: Vec<Deed>,
+    history: Vec<RecordedCall>,
+    deeds: Vec<ReplicaEvent>,
     pauses: Vec<Pause>,
-    left: Left,
+    left: FinalState,
     lease: Duration,
 }
 
 impl Evidence {
-    fn judge(&self) -> Checked<ChaosReport> {
+    fn check_executions(&self) -> CheckResult<ChaosReport> {
         let lease = u64::try_from(self.lease.as_micros()).unwrap_or(u64::MAX);
-        let executions = judge(&self.deeds, &self.pauses, lease)?;
-        let world = World::after(&self.deeds);
-        account(&self.history, &self.left, &executions, &world)?;
-        let seen = |is: fn(&Seen) -> bool| self.history.iter().filter(|it| is(&it.seen)).count();
+        let executions = check_executions(&self.deeds, &self.pauses, lease)?;
+        let world = ExternalWorld::after(&self.deeds);
+        check_leftovers(&self.history, &self.left, &executions, &world)?;
+        let seen =
+            |is: fn(&ObservedReply) -> bool| self.history.iter().filter(|it| is(&it.seen)).count();
         let mut report = ChaosReport {
             requests: self.history.len() as u64,
-            unknown: seen(|it| *it == Seen::Unknown) as u64,
-            accepted: seen(|it| matches!(it, Seen::Accepted(_))) as u64,
+            unknown: seen(|it| *it == ObservedReply::Unknown) as u64,
+            accepted: seen(|it| matches!(it, ObservedReply::Accepted(_))) as u64,
             operations: self.left.rows.len() as u64,
             belated: world.refused,
             executions,
             ..ChaosReport::default()
         };
         for (instance, asked) in by_instance(&self.history) {
-            let of = |row: &&Row| row.instance == instance;
+            let of = |row: &&EndedOperation| row.instance == instance;
             let mut names = Names::default();
-            let facts = Facts::of(self.left.rows.iter().filter(of), &mut names);
+            let facts = OperationEnds::of(self.left.rows.iter().filter(of), &mut names);
             report.instances += 1;
             match explain(&asked, &mut names, &facts)? {
-                Found::Order => {}
-                Found::Undecided => report.undecided += 1,
+                SearchEnd::Explained => {}
+                SearchEnd::Undecided => report.undecided += 1,
             }
         }
         Ok(report)

@@ -1,9 +1,9 @@
 //! After a restart: everything that was acknowledged must be there, and nothing else.
 
-use super::{Act, Pace, Platform, Stop, unexpected};
-use crate::knowledge::{Fetchable, Known, Settled};
-use crate::violation::Checked;
-use crate::wire::Answer;
+use super::{Platform, PlatformAction, RequestMode, Stop, unexpected};
+use crate::expected_state::{AcknowledgedState, ExpectedFetch, ExpectedState};
+use crate::http_client::HttpResponse;
+use crate::violation::CheckResult;
 
 impl Platform {
     /// Holds the victim to all that is known.
@@ -32,7 +32,7 @@ impl Platform {
         let taken_along = binding.is_some() && deleting;
         let fetched = self.fetch(binding).await?;
         let expected = match known.fetchable() {
-            Fetchable::Exactly if taken_along => Fetchable::Whatever,
+            ExpectedFetch::Exactly if taken_along => ExpectedFetch::Whatever,
             other => other,
         };
         check_fetched(&known, &fetched, expected)?;
@@ -46,20 +46,20 @@ impl Platform {
     async fn repeat_settled(
         &mut self,
         binding: Option<&'static str>,
-        settled: &Settled,
+        settled: &AcknowledgedState,
     ) -> Result<(), Stop> {
         let (act, status) = match (settled, binding) {
-            (Settled::Never, _) => return Ok(()),
-            (Settled::There(_), None) => (Act::Provision, 200),
-            (Settled::There(_), Some(name)) => (Act::Bind(name), 200),
-            (Settled::Gone, None) => (Act::Deprovision, 410),
-            (Settled::Gone, Some(name)) => (Act::Unbind(name), 410),
+            (AcknowledgedState::Never, _) => return Ok(()),
+            (AcknowledgedState::There(_), None) => (PlatformAction::Provision, 200),
+            (AcknowledgedState::There(_), Some(name)) => (PlatformAction::Bind(name), 200),
+            (AcknowledgedState::Gone, None) => (PlatformAction::Deprovision, 410),
+            (AcknowledgedState::Gone, Some(name)) => (PlatformAction::Unbind(name), 410),
         };
         // While the instance changes, a repeated bind is none of its business; ask only in peace.
         if binding.is_some() && self.known.pending.is_some() {
             return Ok(());
         }
-        let answer = self.ask(act, Pace::Async).await?;
+        let answer = self.ask(act, RequestMode::Async).await?;
         if answer.status != status {
             return Err(unexpected("what was acknowledged, asked for again,", &answer).into());
         }
@@ -77,10 +77,10 @@ impl Platform {
                 return Err(unexpected("a poll of an acknowledged operation", &polled).into());
             }
             // A repeated update that has ended meanwhile would be a new one.
-            if matches!(act, Act::Update(_)) {
+            if matches!(act, PlatformAction::Update(_)) {
                 continue;
             }
-            let again = self.ask(act, Pace::Async).await?;
+            let again = self.ask(act, RequestMode::Async).await?;
             match again.status {
                 202 if again.operation() == Some(&operation) => {}
                 200 | 410 => {
@@ -95,12 +95,17 @@ impl Platform {
         Ok(())
     }
 
-    fn pending_acts(&self) -> Vec<Act> {
-        let of = |known: &Known, binding: Option<&'static str>| {
+    fn pending_acts(&self) -> Vec<PlatformAction> {
+        let of = |known: &ExpectedState, binding: Option<&'static str>| {
             let verb = known.pending.as_ref()?.verb;
             let size = self.size;
-            let acts = [Act::Provision, Act::Update(size), Act::Deprovision];
-            let about = binding.map(|name| [Act::Bind(name), Act::Unbind(name)]);
+            let acts = [
+                PlatformAction::Provision,
+                PlatformAction::Update(size),
+                PlatformAction::Deprovision,
+            ];
+            let about =
+                binding.map(|name| [PlatformAction::Bind(name), PlatformAction::Unbind(name)]);
             let mut all = acts.into_iter().chain(about.into_iter().flatten());
             all.find(|act| act.verb() == verb && act.binding() == binding)
         };
@@ -112,17 +117,21 @@ impl Platform {
     }
 }
 
-fn check_fetched(known: &Known, fetched: &Answer, expected: Fetchable) -> Checked<()> {
+fn check_fetched(
+    known: &ExpectedState,
+    fetched: &HttpResponse,
+    expected: ExpectedFetch,
+) -> CheckResult<()> {
     let right = match (expected, fetched.status) {
-        (Fetchable::Exactly, 200) => {
+        (ExpectedFetch::Exactly, 200) => {
             let content = match &fetched.body["credentials"] {
                 serde_json::Value::Null => &fetched.body["parameters"],
                 credentials => credentials,
             };
-            known.settled == Settled::There(content.clone())
+            known.settled == AcknowledgedState::There(content.clone())
         }
-        (Fetchable::Never, 404) => true,
-        (Fetchable::Whatever, 200 | 404 | 422) => true,
+        (ExpectedFetch::Never, 404) => true,
+        (ExpectedFetch::Whatever, 200 | 404 | 422) => true,
         _ => false,
     };
     if right {

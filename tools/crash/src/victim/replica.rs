@@ -3,10 +3,10 @@
 //! The store's URL comes by the environment, as it does for `sutler broker`: no password in a list of
 //! processes. A flaw can be ordered, to see whether the harness notices.
 
-use super::book::{Book, Shared};
-use super::deeds::Who;
-use super::service::Clockwork;
-use super::witness::{Trigger, Witness};
+use super::event_log::{EventLog, SharedEventLog};
+use super::instrumented_store::{InstrumentedStore, KillTrigger};
+use super::replica_log::ReplicaBoot;
+use super::service::ClockworkService;
 use super::{Moment, recipe, serve, start_logging};
 use clap::{Args, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -75,21 +75,21 @@ impl Flaw {
 /// It cannot start.
 pub async fn run_replica(args: ReplicaArgs) -> Result<(), Box<dyn std::error::Error>> {
     start_logging();
-    let by = Who {
+    let by = ReplicaBoot {
         replica: args.replica,
         boot: args.boot,
     };
-    let book = Arc::new(Book::Shared(Shared::open(&args.ledger, by)?));
+    let event_log = Arc::new(EventLog::Shared(SharedEventLog::open(&args.ledger, by)?));
     let url = std::env::var(STORE_VARIABLE)
         .map_err(|_| format!("set {STORE_VARIABLE} to the URL of the store"))?;
     let store = open_store(&url.into()).await?;
-    let trigger = Trigger::new(None, Moment::Before);
+    let trigger = KillTrigger::new(None, Moment::Before);
     let every_other = (by.replica as u64 + by.boot).is_multiple_of(2);
-    let witness = Witness::new(store, trigger, book.clone())
+    let store = InstrumentedStore::new(store, trigger, event_log.clone())
         .with(args.flaw)
         .detached(every_other);
-    let clockwork = Clockwork {
-        book,
+    let clockwork = ClockworkService {
+        event_log,
         step: Duration::from_millis(args.step_ms),
         large: args.large,
         gate: None,
@@ -97,7 +97,7 @@ pub async fn run_replica(args: ReplicaArgs) -> Result<(), Box<dyn std::error::Er
     let lease = Duration::from_millis(args.lease_ms);
     let broker = recipe(clockwork)?
         .settings(|settings| settings.lease = lease)
-        .store(witness, KeyRing::file(args.keys)?);
+        .store(store, KeyRing::file(args.keys)?);
     serve(broker).await
 }
 

@@ -1,6 +1,6 @@
 //! The victim's hooks: every verb is a few memoised steps, and each step is one line in the ledger.
 
-use super::book::Book;
+use super::event_log::EventLog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -46,15 +46,15 @@ pub(super) struct State {
     serial: String,
 }
 
-pub(super) struct Clockwork {
-    pub(super) book: Arc<Book>,
+pub(super) struct ClockworkService {
+    pub(super) event_log: Arc<EventLog>,
     pub(super) step: Duration,
     /// How many times as long a step of a large instance takes.
     pub(super) large: u32,
     pub(super) gate: Option<PathBuf>,
 }
 
-impl Clockwork {
+impl ClockworkService {
     /// All steps of a verb. Each gives a new word, so that a step done twice shows in its result.
     async fn tick(&self, cx: &Cx, verb: &'static str) -> Result<String> {
         let mut words = Vec::new();
@@ -74,13 +74,13 @@ impl Clockwork {
             })
             .await?;
         if ran.into_inner() {
-            self.book.kept(cx, step).map_err(unwritten)?;
+            self.event_log.kept(cx, step).map_err(unwritten)?;
         }
         Ok(word)
     }
 
     async fn effect(&self, cx: &Cx, verb: &str, step: u32) -> Result<String> {
-        self.book.ran(cx, verb, step).map_err(unwritten)?;
+        self.event_log.ran(cx, verb, step).map_err(unwritten)?;
         let size = cx.parameters().0.get("size").and_then(Value::as_u64);
         let times = match size {
             Some(LARGE..) => self.large,
@@ -104,7 +104,7 @@ fn unwritten(error: std::io::Error) -> Error {
     Error::failed("The ledger cannot be written.").because(error.to_string())
 }
 
-impl Service for Clockwork {
+impl Service for ClockworkService {
     type Params = Params;
     type State = State;
     const UPDATES: bool = true;

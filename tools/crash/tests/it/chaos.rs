@@ -1,28 +1,28 @@
 //! Some seconds of chaos over every store that replicas share, and the harness seen to notice what it
 //! must notice. Longer: `cargo run --profile bench -p sutler-crash -- chaos --store postgres`.
 
-use crate::scene::program;
+use crate::fixture::program;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_crash::chaos::{Blow, Chaos, ChaosReport, Make, Planned, unleash};
+use sutler_crash::chaos::{Chaos, ChaosReport, Fault, PlannedFault, ServerKind, unleash};
 use sutler_crash::victim::Flaw;
-use sutler_crash::{Checked, Violation};
+use sutler_crash::{CheckResult, Violation};
 
 /// The same blows for the same code: a change is judged by itself, not by luck.
 const SEED: u64 = 7;
 
 /// Lets chaos loose over a server; `None` if there is no such server here.
-async fn loose(make: Make, seconds: u64) -> Option<Checked<ChaosReport>> {
+async fn loose(make: ServerKind, seconds: u64) -> Option<CheckResult<ChaosReport>> {
     loose_with(make, seconds, |_| (), Chaos::plan).await
 }
 
 async fn loose_with(
-    make: Make,
+    make: ServerKind,
     seconds: u64,
     change: fn(&mut Chaos),
-    plan: fn(&Chaos) -> Vec<Planned>,
-) -> Option<Checked<ChaosReport>> {
+    plan: fn(&Chaos) -> Vec<PlannedFault>,
+) -> Option<CheckResult<ChaosReport>> {
     let starting = tokio::task::spawn_blocking(move || make.own());
     let server = Arc::new(starting.await.expect("a server")?);
     let dir = tempfile::tempdir().expect("a directory");
@@ -46,7 +46,7 @@ async fn loose_with(
 }
 
 #[track_caller]
-fn assert_kept(ended: Checked<ChaosReport>) {
+fn assert_kept(ended: CheckResult<ChaosReport>) {
     let report = ended.unwrap_or_else(|violation| panic!("{violation}"));
     assert!(
         report.accepted >= 5 && report.instances >= 5,
@@ -61,37 +61,37 @@ fn assert_kept(ended: Checked<ChaosReport>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_replicas_over_postgres_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(Make::Postgres, 22).await {
+    if let Some(ended) = loose(ServerKind::Postgres, 22).await {
         assert_kept(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_replicas_over_mysql_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(Make::Mysql, 9).await {
+    if let Some(ended) = loose(ServerKind::Mysql, 9).await {
         assert_kept(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_replicas_over_etcd_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(Make::Etcd, 9).await {
+    if let Some(ended) = loose(ServerKind::Etcd, 9).await {
         assert_kept(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_replicas_over_mongodb_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(Make::Mongodb, 9).await {
+    if let Some(ended) = loose(ServerKind::Mongodb, 9).await {
         assert_kept(ended);
     }
 }
 
 /// Every replica is paused for longer than its lease, one after the other.
-fn only_pauses(_: &Chaos) -> Vec<Planned> {
-    let pause = |(at, replica)| Planned {
+fn only_pauses(_: &Chaos) -> Vec<PlannedFault> {
+    let pause = |(at, replica)| PlannedFault {
         at,
-        blow: Blow::Pause {
+        blow: Fault::Pause {
             replica,
             down: 3_600,
         },
@@ -108,7 +108,7 @@ async fn a_store_that_does_not_look_at_claims_is_noticed() {
     };
     // One that wakes up may notice by itself that it came too late, before it writes: not always, but it happens.
     for _ in 0..3 {
-        let ended = loose_with(Make::Postgres, 8, slow, only_pauses).await;
+        let ended = loose_with(ServerKind::Postgres, 8, slow, only_pauses).await;
         let Some(ended) = ended else { return };
         if let Err(fault) = ended {
             let sentence = fault.to_string();
@@ -122,7 +122,7 @@ async fn a_store_that_does_not_look_at_claims_is_noticed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_acknowledges_what_it_did_not_write_is_noticed() {
     let forgetful = |chaos: &mut Chaos| chaos.flaw = Some(Flaw::AcknowledgeUnwritten);
-    let ended = loose_with(Make::Postgres, 2, forgetful, |_| Vec::new()).await;
+    let ended = loose_with(ServerKind::Postgres, 2, forgetful, |_| Vec::new()).await;
     let Some(ended) = ended else { return };
     let sentence = ended.expect_err("something was forgotten").to_string();
     assert!(sentence.contains("lost"), "{sentence}");

@@ -1,9 +1,9 @@
 //! The short runs of the harness, and the faults that a kill cannot show.
 
+mod answer_after_sync;
 mod chaos;
-mod disks;
-mod kills;
-mod permission;
-mod scene;
-mod syncs;
-mod traces;
+mod failing_sync;
+mod fixture;
+mod full_disk;
+mod random_and_point_kills;
+mod requirements;

@@ -3,8 +3,8 @@
 //! The tree is our own: it can hold what `serde_json::Value` cannot, a key twice or a number that no
 //! machine has.
 
-use crate::chance::Chance;
 use serde_json::Value;
+use sutler_servers::SeededRng;
 
 /// Most bytes that one step adds.
 const BYTES_MAX: usize = 8 * 1024;
@@ -50,36 +50,36 @@ pub(super) fn mutated(
     bytes: &[u8],
     other: &[u8],
     words: &[&str],
-    chance: &mut Chance,
+    rng: &mut SeededRng,
 ) -> Option<Vec<u8>> {
     let mut tree = Tree::from(serde_json::from_slice::<Value>(bytes).ok()?);
     let gift = serde_json::from_slice::<Value>(other)
         .map(Tree::from)
         .unwrap_or(Tree::List(vec![]));
-    let gift = random_part(gift, chance);
-    change(&mut tree, gift, words, chance);
+    let gift = random_part(gift, rng);
+    change(&mut tree, gift, words, rng);
     let mut text = String::new();
     tree.print(&mut text);
     Some(text.into_bytes())
 }
 
 /// Walks down to some place and changes it there.
-fn change(tree: &mut Tree, gift: Tree, words: &[&str], chance: &mut Chance) {
-    let stop = chance.one_in(3);
+fn change(tree: &mut Tree, gift: Tree, words: &[&str], rng: &mut SeededRng) {
+    let stop = rng.one_in(3);
     match tree {
         Tree::List(items) if !items.is_empty() && !stop => {
-            let at = chance.below(items.len());
-            change(&mut items[at], gift, words, chance);
+            let at = rng.index(items.len());
+            change(&mut items[at], gift, words, rng);
         }
         Tree::Object(entries) if !entries.is_empty() && !stop => {
-            let at = chance.below(entries.len());
-            change(&mut entries[at].1, gift, words, chance);
+            let at = rng.index(entries.len());
+            change(&mut entries[at].1, gift, words, rng);
         }
-        Tree::Object(entries) if !chance.one_in(3) => change_object(entries, gift, words, chance),
-        Tree::List(items) if !chance.one_in(3) => change_list(items, gift, chance),
+        Tree::Object(entries) if !rng.one_in(3) => change_object(entries, gift, words, rng),
+        Tree::List(items) if !rng.one_in(3) => change_list(items, gift, rng),
         Tree::Raw(_) | Tree::Text(_) | Tree::List(_) | Tree::Object(_) => {
             let old = std::mem::replace(tree, Tree::Raw(String::new()));
-            *tree = changed(old, gift, words, chance);
+            *tree = changed(old, gift, words, rng);
         }
     }
 }
@@ -88,37 +88,37 @@ fn change_object(
     entries: &mut Vec<(String, Tree)>,
     gift: Tree,
     words: &[&str],
-    chance: &mut Chance,
+    rng: &mut SeededRng,
 ) {
     let word = if words.is_empty() {
         "x"
     } else {
-        chance.pick(words)
+        rng.pick(words)
     };
     if entries.is_empty() {
         entries.push((word.to_owned(), gift));
         return;
     }
-    let at = chance.below(entries.len());
-    match chance.below(6) {
+    let at = rng.index(entries.len());
+    match rng.index(6) {
         0 => {
             entries.remove(at);
         }
         1 => entries.push(entries[at].clone()),
         2 => entries.push((entries[at].0.clone(), gift)),
         3 => word.clone_into(&mut entries[at].0),
-        4 => entries[at].0 = "k".repeat(*chance.pick(&LENGTHS)),
+        4 => entries[at].0 = "k".repeat(*rng.pick(&LENGTHS)),
         _ => entries.push((word.to_owned(), gift)),
     }
 }
 
-fn change_list(items: &mut Vec<Tree>, gift: Tree, chance: &mut Chance) {
+fn change_list(items: &mut Vec<Tree>, gift: Tree, rng: &mut SeededRng) {
     if items.is_empty() {
         items.push(gift);
         return;
     }
-    let at = chance.below(items.len());
-    match chance.below(4) {
+    let at = rng.index(items.len());
+    match rng.index(4) {
         0 => {
             items.remove(at);
         }
@@ -127,7 +127,7 @@ fn change_list(items: &mut Vec<Tree>, gift: Tree, chance: &mut Chance) {
             let item = items[at].clone();
             let mut printed = String::new();
             item.print(&mut printed);
-            let many = (*chance.pick(&[10, 100, 2000])).min(BYTES_MAX / printed.len().max(1));
+            let many = (*rng.pick(&[10, 100, 2000])).min(BYTES_MAX / printed.len().max(1));
             items.extend(std::iter::repeat_n(item, many));
         }
         _ => items.push(gift),
@@ -135,26 +135,26 @@ fn change_list(items: &mut Vec<Tree>, gift: Tree, chance: &mut Chance) {
 }
 
 /// Something else in the place of a value.
-fn changed(old: Tree, gift: Tree, words: &[&str], chance: &mut Chance) -> Tree {
-    match chance.below(12) {
+fn changed(old: Tree, gift: Tree, words: &[&str], rng: &mut SeededRng) -> Tree {
+    match rng.index(12) {
         0 => Tree::Raw("null".to_owned()),
-        1 => Tree::Raw((*chance.pick(&["true", "false"])).to_owned()),
-        2 | 3 => Tree::Raw((*chance.pick(&NUMBERS)).to_owned()),
+        1 => Tree::Raw((*rng.pick(&["true", "false"])).to_owned()),
+        2 | 3 => Tree::Raw((*rng.pick(&NUMBERS)).to_owned()),
         4 => Tree::Text(String::new()),
-        5 => Tree::Text("é".repeat(*chance.pick(&LENGTHS))),
-        6 if !words.is_empty() => Tree::Text((*chance.pick(words)).to_owned()),
+        5 => Tree::Text("é".repeat(*rng.pick(&LENGTHS))),
+        6 if !words.is_empty() => Tree::Text((*rng.pick(words)).to_owned()),
         7 => Tree::List(vec![old]),
         8 => Tree::Object(vec![("inner".to_owned(), old)]),
-        9 => wrapped(old, *chance.pick(&DEPTHS), chance),
+        9 => wrapped(old, *rng.pick(&DEPTHS), rng),
         10 => Tree::Object(Vec::new()),
         _ => gift,
     }
 }
 
-fn wrapped(inner: Tree, depth: usize, chance: &mut Chance) -> Tree {
+fn wrapped(inner: Tree, depth: usize, rng: &mut SeededRng) -> Tree {
     // Printed, not nested: dropping a deep tree would recurse.
-    let key = "k".repeat(*chance.pick(&[1, 1, 90]));
-    let (open, close) = if chance.one_in(2) {
+    let key = "k".repeat(*rng.pick(&[1, 1, 90]));
+    let (open, close) = if rng.one_in(2) {
         ("[".to_owned(), "]")
     } else {
         (format!("{{\"{key}\":"), "}")
@@ -166,18 +166,18 @@ fn wrapped(inner: Tree, depth: usize, chance: &mut Chance) -> Tree {
 }
 
 /// Some part of a tree, so that subtrees move between inputs.
-fn random_part(tree: Tree, chance: &mut Chance) -> Tree {
-    if chance.one_in(3) {
+fn random_part(tree: Tree, rng: &mut SeededRng) -> Tree {
+    if rng.one_in(3) {
         return tree;
     }
     match tree {
         Tree::List(mut items) if !items.is_empty() => {
-            let at = chance.below(items.len());
-            random_part(items.swap_remove(at), chance)
+            let at = rng.index(items.len());
+            random_part(items.swap_remove(at), rng)
         }
         Tree::Object(mut entries) if !entries.is_empty() => {
-            let at = chance.below(entries.len());
-            random_part(entries.swap_remove(at).1, chance)
+            let at = rng.index(entries.len());
+            random_part(entries.swap_remove(at).1, rng)
         }
         Tree::Raw(_) | Tree::Text(_) | Tree::List(_) | Tree::Object(_) => tree,
     }

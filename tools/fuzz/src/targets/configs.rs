@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use crate::properties::{kind_of, refused, same, sentence};
-use sutler::{ConfigFaults, Draft, Input, draft, show};
+use sutler::{ConfigError, ConfigInput, MergedConfig, merge, show};
 
 pub(super) const WORDS: &[&str] = &[
     "listen",
@@ -106,21 +106,21 @@ pub(super) fn variables(input: &[u8]) -> Verdict {
     judge(&made, input)
 }
 
-fn of_text(text: &str) -> Input {
-    Input {
+fn of_text(text: &str) -> ConfigInput {
+    ConfigInput {
         file: Some(("sutler.yaml".to_owned(), text.to_owned())),
-        ..Input::default()
+        ..ConfigInput::default()
     }
 }
 
-fn judge(made: &Input, input: &[u8]) -> Verdict {
-    match draft(made) {
+fn judge(made: &ConfigInput, input: &[u8]) -> Verdict {
+    match merge(made) {
         Ok(draft) => shown(&draft),
         Err(faults) => told(&faults, input),
     }
 }
 
-fn shown(first: &Draft) -> Verdict {
+fn shown(first: &MergedConfig) -> Verdict {
     for warning in &first.warnings {
         sentence(warning)?;
     }
@@ -128,14 +128,14 @@ fn shown(first: &Draft) -> Verdict {
     if first.config.catalog.services.is_some() {
         return Ok("with a catalog".to_owned());
     }
-    let again = draft(&of_text(&text))
+    let again = merge(&of_text(&text))
         .map_err(|faults| format!("does not read what it shows ({faults}): {text}"))?;
-    let json = |draft: &Draft| serde_json::to_string(&draft.config).unwrap_or_default();
+    let json = |draft: &MergedConfig| serde_json::to_string(&draft.config).unwrap_or_default();
     same(&json(&again), &json(first), "changes when shown")?;
     Ok(kind_of(&format!("{} users", first.config.users.len())))
 }
 
-fn told(faults: &ConfigFaults, input: &[u8]) -> Verdict {
+fn told(faults: &ConfigError, input: &[u8]) -> Verdict {
     same(&faults.0.is_empty(), &false, "no fault, but refused")?;
     let mut kinds = Vec::new();
     for fault in &faults.0 {

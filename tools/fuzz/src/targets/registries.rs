@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use crate::properties::{kind_of, sentence};
-use sutler_registry::heard;
+use sutler_registry::fuzzing;
 
 pub(super) const WORDS: &[&str] = &[
     "schemaVersion",
@@ -53,7 +53,7 @@ pub(super) const LIST_WORDS: &[&str] = &[
 ];
 
 pub(super) fn image(input: &[u8]) -> Verdict {
-    told(heard::image(input))
+    told(fuzzing::image(input))
 }
 
 pub(super) const PAGE_WORDS: &[&str] = &[
@@ -74,19 +74,19 @@ pub(super) const PAGE_WORDS: &[&str] = &[
 ];
 
 pub(super) fn list(input: &[u8]) -> Verdict {
-    told(heard::list(input))
+    told(fuzzing::list(input))
 }
 
 pub(super) fn streams(input: &[u8]) -> Verdict {
-    told(heard::streams(input))
+    told(fuzzing::streams(input))
 }
 
 pub(super) fn page(input: &[u8]) -> Verdict {
-    told(heard::page(input))
+    told(fuzzing::page(input))
 }
 
 pub(super) fn header(input: &[u8]) -> Verdict {
-    told(heard::header(&String::from_utf8_lossy(input)))
+    told(fuzzing::header(&String::from_utf8_lossy(input)))
 }
 
 fn told(heard: Result<String, String>) -> Verdict {

@@ -103,10 +103,10 @@ pub(super) const CATALOG: &str = r##"{"services": [{
     ]}]}"##;
 
 /// Does everything, at once.
-pub(super) struct Obliging;
+pub(super) struct AcceptingService;
 
 #[async_trait]
-impl UntypedService for Obliging {
+impl UntypedService for AcceptingService {
     async fn provision(&self, _: &Cx, asked: Parameters) -> HookResult<Provisioned<AuthorState>> {
         Ok(Provisioned::new(AuthorState(Value::Object(asked.0))))
     }
@@ -138,7 +138,7 @@ impl UntypedService for Obliging {
 }
 
 /// A broker that is asked.
-struct Asked {
+struct RequestParts {
     runtime: Runtime,
     store: Arc<MemoryStore>,
     router: Router,
@@ -146,13 +146,13 @@ struct Asked {
 }
 
 /// An answer as a client sees it.
-struct Answer {
+struct ResponseParts {
     status: StatusCode,
     is_json: bool,
     body: Bytes,
 }
 
-impl Asked {
+impl RequestParts {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -168,7 +168,7 @@ impl Asked {
     }
 
     /// Sends a request; what every answer must be is seen to here.
-    fn ask(&mut self, request: Request<Body>) -> Result<Answer, String> {
+    fn ask(&mut self, request: Request<Body>) -> Result<ResponseParts, String> {
         self.requests += 1;
         if self.requests > REQUESTS_MAX {
             *self = Self::new();
@@ -207,7 +207,7 @@ async fn started() -> (Arc<MemoryStore>, Router) {
     let catalog: Catalog = from_json(CATALOG.as_bytes()).expect("the catalog is valid");
     let store = Arc::new(MemoryStore::new());
     let broker = Broker::new(catalog)
-        .untyped_service("s", Arc::new(Obliging))
+        .untyped_service("s", Arc::new(AcceptingService))
         .shared_store(store.clone(), KeyRing::ephemeral())
         .settings(|settings| settings.limits.rate_per_caller = None)
         .basic_auth("u", "p");
@@ -233,7 +233,7 @@ fn asking(method: Method, path: &str) -> axum::http::request::Builder {
         .header("x-broker-api-version", "2.17")
 }
 
-async fn received(answer: axum::response::Response) -> Result<Answer, String> {
+async fn received(answer: axum::response::Response) -> Result<ResponseParts, String> {
     let (parts, body) = answer.into_parts();
     let body = body
         .collect()
@@ -241,7 +241,7 @@ async fn received(answer: axum::response::Response) -> Result<Answer, String> {
         .map_err(|error| error.to_string())?
         .to_bytes();
     let content_type = parts.headers.get("content-type").map(HeaderValue::as_bytes);
-    Ok(Answer {
+    Ok(ResponseParts {
         status: parts.status,
         is_json: content_type == Some(b"application/json"),
         body,
@@ -264,7 +264,7 @@ async fn feed_end(store: &MemoryStore) -> Result<Cursor, String> {
 }
 
 /// B-031, B-040: a JSON object that says so, with a description.
-fn helpful(answer: &Answer) -> Result<String, String> {
+fn helpful(answer: &ResponseParts) -> Result<String, String> {
     same(&answer.is_json, &true, "is not said to be JSON")?;
     let body: Value = serde_json::from_slice(&answer.body).map_err(|error| {
         format!(
@@ -277,7 +277,7 @@ fn helpful(answer: &Answer) -> Result<String, String> {
     refused(description, b"")
 }
 
-fn summary(answer: &Answer) -> String {
+fn summary(answer: &ResponseParts) -> String {
     let body = String::from_utf8_lossy(&answer.body);
     if answer.status.is_success() {
         format!(
@@ -291,10 +291,10 @@ fn summary(answer: &Answer) -> String {
 }
 
 /// Paths: an id that is none is a 400, one that is unknown a 404, and both are found out alike.
-struct Paths(Asked);
+struct Paths(RequestParts);
 
 pub(super) fn paths() -> Box<dyn Check> {
-    Box::new(Paths(Asked::new()))
+    Box::new(Paths(RequestParts::new()))
 }
 
 impl Check for Paths {
@@ -337,10 +337,10 @@ impl Check for Paths {
 }
 
 /// Authorization: admitted with the one right user and password, however the header is spelled.
-struct Authorization(Asked);
+struct Authorization(RequestParts);
 
 pub(super) fn authorization() -> Box<dyn Check> {
-    Box::new(Authorization(Asked::new()))
+    Box::new(Authorization(RequestParts::new()))
 }
 
 impl Check for Authorization {
@@ -374,10 +374,10 @@ impl Check for Authorization {
 }
 
 /// B-042: JSON, whatever the parameters; anything else is a 400.
-struct ContentType(Asked);
+struct ContentType(RequestParts);
 
 pub(super) fn content_type() -> Box<dyn Check> {
-    Box::new(ContentType(Asked::new()))
+    Box::new(ContentType(RequestParts::new()))
 }
 
 impl Check for ContentType {
@@ -410,13 +410,13 @@ impl Check for ContentType {
 }
 
 /// A whole request: `METHOD path`, headers, an empty line, the body.
-struct Whole(Asked);
+struct WholeRequest(RequestParts);
 
 pub(super) fn whole() -> Box<dyn Check> {
-    Box::new(Whole(Asked::new()))
+    Box::new(WholeRequest(RequestParts::new()))
 }
 
-impl Check for Whole {
+impl Check for WholeRequest {
     fn check(&mut self, input: &[u8]) -> Verdict {
         let Some(request) = request(input) else {
             return Ok("no request".to_owned());

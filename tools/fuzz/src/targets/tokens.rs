@@ -3,7 +3,7 @@
 //! An input of one line is a token as it is sent. One of several lines is a header, claims and all the
 //! rest: they are encoded here, so that changes reach what stands inside.
 
-use super::requests::{CATALOG, Obliging};
+use super::requests::{AcceptingService, CATALOG};
 use super::{Check, Verdict};
 use crate::properties::refused;
 use axum::Router;
@@ -82,7 +82,7 @@ pub(super) fn tokens() -> Box<dyn Check> {
     });
     let catalog: Catalog = from_json(CATALOG.as_bytes()).expect("the catalog is valid");
     let broker = Broker::new(catalog)
-        .untyped_service("s", Arc::new(Obliging))
+        .untyped_service("s", Arc::new(AcceptingService))
         .in_memory()
         .auth(auth.expect("the issuer can be trusted"));
     let router = runtime.block_on(broker.into_router());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("sutler-yaml", &[]),
     ("sutler-schema", &[]),
     ("sutler-osb", &[]),
@@ -13,11 +13,13 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     ("sutler-store-sqlite", &["sutler-journal"]),
     ("sutler-store-sql", &["sutler-journal"]),
     ("sutler-store-etcd", &["sutler-journal"]),
+    ("sutler-server", &[]),
     (
         "sutler-broker",
         &[
             "sutler-osb",
             "sutler-journal",
+            "sutler-server",
             "sutler-schema",
             "sutler-yaml",
         ],
@@ -67,9 +69,9 @@ const ALLOWED: [(&str, &[&str]); 17] = [
 /// Crates of others that only some of the product may depend on: each marks a seam.
 const RESERVED: [(&str, &[&str]); 9] = [
     ("serde-saphyr", &["sutler-yaml"]),
-    ("axum", &["sutler-broker"]),
-    ("hyper", &["sutler-broker"]),
-    ("hyper-util", &["sutler-broker"]),
+    ("axum", &["sutler-server", "sutler-broker"]),
+    ("hyper", &["sutler-server", "sutler-broker"]),
+    ("hyper-util", &["sutler-server"]),
     ("rusqlite", &["sutler-store-sqlite"]),
     ("mongodb", &["sutler-store-mongodb"]),
     ("bollard", &["sutler-runner"]),
@@ -82,6 +84,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-sql",
             "sutler-store-etcd",
             "sutler-store-mongodb",
+            "sutler-server",
             "sutler-broker",
             "sutler-bundle-service",
             "sutler-runner",

@@ -1,12 +1,12 @@
 //! Lists and single things: filters, pages, and what is never shown.
 
 use super::{get, on_each, order};
-use crate::kit::fixture::{self, LARGE, MAINTENANCE};
-use crate::kit::{Kit, catalog_of};
+use crate::fixture::test_catalog::{self, LARGE, MAINTENANCE};
+use crate::fixture::{Fixture, catalog_of};
 use serde_json::{Value, json};
 use sutler_osb::OperationKind::Provision;
 
-async fn ids(kit: &Kit, path: &str, query: &[(&str, &str)]) -> Vec<String> {
+async fn ids(kit: &Fixture, path: &str, query: &[(&str, &str)]) -> Vec<String> {
     let ask = query
         .iter()
         .fold(get(kit, path), |ask, (name, value)| ask.query(name, value));
@@ -66,7 +66,7 @@ async fn instances_say_which_version_they_are_at_and_whether_there_is_another() 
             )
         };
         assert_eq!(line("old").await, (json!(MAINTENANCE), Value::Null));
-        let mut newer = fixture::catalog();
+        let mut newer = test_catalog::catalog();
         newer["services"][0]["plans"][1]["maintenance_info"]["version"] = json!("2.0.0");
         let replaced = kit.running.replace_catalog(catalog_of(newer)).await;
         replaced.expect("it is valid");

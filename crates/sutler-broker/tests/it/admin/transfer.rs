@@ -1,8 +1,8 @@
 //! Export and import: everything comes along and goes on, nothing is overwritten, nothing is plain.
 
 use super::{get, order};
-use crate::kit::script::Script;
-use crate::kit::{Kit, catalog_of, fixture};
+use crate::fixture::scripted_service::Script;
+use crate::fixture::{Fixture, catalog_of, test_catalog};
 use serde_json::json;
 use std::sync::Arc;
 use sutler_broker::{Admin, Broker};
@@ -10,9 +10,9 @@ use sutler_journal::{KeyRing, MemoryStore};
 use sutler_osb::OperationKind::Provision;
 
 /// A broker with an empty store and these keys, and its service.
-async fn empty(keys: &str) -> (Kit, Arc<Script>) {
+async fn empty(keys: &str) -> (Fixture, Arc<Script>) {
     let script = Arc::new(Script::default());
-    let catalog = catalog_of(fixture::catalog());
+    let catalog = catalog_of(test_catalog::catalog());
     let ids = catalog
         .services()
         .iter()
@@ -27,10 +27,10 @@ async fn empty(keys: &str) -> (Kit, Arc<Script>) {
         broker.untyped_service(id, script.clone())
     });
     let running = broker.start().await.expect("the broker starts");
-    (Kit::around(running), script)
+    (Fixture::around(running), script)
 }
 
-async fn exported(kit: &Kit) -> String {
+async fn exported(kit: &Fixture) -> String {
     get(kit, "export").send().await.is(200).text
 }
 

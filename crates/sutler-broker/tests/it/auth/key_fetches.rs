@@ -1,7 +1,7 @@
 //! What is asked of a token issuer, how often, and which of its answers are not believed.
 
-use crate::kit::request::Ask;
-use crate::kit::{Kit, in_memory};
+use crate::fixture::request::Ask;
+use crate::fixture::{Fixture, in_memory};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -41,13 +41,13 @@ fn trusting(issuer: Issuer) -> Result<Auth, AuthFault> {
     })
 }
 
-async fn kit(issuer: Issuer) -> Kit {
+async fn kit(issuer: Issuer) -> Fixture {
     let auth = trusting(issuer).expect("it can be trusted");
     in_memory(|broker: Broker| broker.auth(auth.clone())).await
 }
 
 /// A token that nobody signed.
-fn token(kit: &Kit, issuer: &str, kid: &str) -> Ask {
+fn token(kit: &Fixture, issuer: &str, kid: &str) -> Ask {
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = part(json!({ "alg": "RS256", "kid": kid }));
     let claims =

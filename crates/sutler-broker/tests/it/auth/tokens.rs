@@ -1,8 +1,8 @@
 //! Bearer tokens of real and of forging providers: who comes in, and what survives a bad day of theirs.
 
 use super::provider::Provider;
-use crate::kit::request::{Ask, Reply};
-use crate::kit::{Kit, on_each_store_with};
+use crate::fixture::request::{Ask, Reply};
+use crate::fixture::{Fixture, on_each_store_with};
 use serde_json::{Value, json};
 use std::time::Duration;
 use sutler_broker::{Auth, Broker, Issuer, Proofs, Users};
@@ -22,7 +22,7 @@ fn trusting(issuer: &Issuer) -> Auth {
     Auth::any_of(proofs).expect("it can be trusted")
 }
 
-fn bearing(kit: &Kit, token: &str) -> Ask {
+fn bearing(kit: &Fixture, token: &str) -> Ask {
     kit.catalog()
         .header("Authorization", &format!("Bearer {token}"))
 }
@@ -181,7 +181,7 @@ async fn new_keys_are_found_and_old_ones_forgotten_without_a_restart() {
     };
     let issuer = issuer(&forger);
     let before = forger.token(&json!({}));
-    let kit = crate::kit::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
+    let kit = crate::fixture::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
     bearing(&kit, &before).send().await.is(200);
     forger.order("rotate", &json!({}));
     let after = forger.token(&json!({}));
@@ -197,7 +197,7 @@ async fn known_keys_work_while_their_provider_is_down_even_over_a_reload() {
     let issuer = issuer(&forger);
     let known = forger.token(&json!({}));
     let auth = trusting(&issuer);
-    let kit = crate::kit::in_memory(|broker: Broker| broker.auth(auth.clone())).await;
+    let kit = crate::fixture::in_memory(|broker: Broker| broker.auth(auth.clone())).await;
     bearing(&kit, &known).send().await.is(200);
     let unknown = forger.order("token", &json!({ "header": { "kid": "later" } }));
     forger.order("stop", &json!({}));
@@ -208,7 +208,7 @@ async fn known_keys_work_while_their_provider_is_down_even_over_a_reload() {
     bearing(&kit, &known).send().await.is(403);
     auth.replace(&trusting(&issuer));
     bearing(&kit, &known).send().await.is(200);
-    let fresh = crate::kit::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
+    let fresh = crate::fixture::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
     bearing(&fresh, &known).send().await.is(503);
     fresh.catalog().send().await.is(200);
     forger.order("start", &json!({}));
@@ -222,7 +222,7 @@ async fn keys_are_not_trusted_for_ever_without_their_provider() {
     };
     let issuer = issuer(&forger).trust_keys_for(Duration::ZERO);
     let token = forger.token(&json!({}));
-    let kit = crate::kit::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
+    let kit = crate::fixture::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
     bearing(&kit, &token).send().await.is(200);
     forger.order("stop", &json!({}));
     bearing(&kit, &token).send().await.is(503);

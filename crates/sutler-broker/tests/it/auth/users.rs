@@ -1,8 +1,8 @@
 //! Several users, by password and by hash: who comes in, who is told to wait, and what replaces them.
 
 use super::basic;
-use crate::kit::request::Ask;
-use crate::kit::{Kit, on_each_store_with};
+use crate::fixture::request::Ask;
+use crate::fixture::{Fixture, on_each_store_with};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Request, Response};
@@ -41,7 +41,7 @@ fn set_up(broker: Broker) -> Broker {
     broker.auth(users()).replace(Endpoint::Catalog, WhoAmI)
 }
 
-fn as_user(kit: &Kit, pair: &str) -> Ask {
+fn as_user(kit: &Fixture, pair: &str) -> Ask {
     kit.catalog().header("Authorization", &basic(pair))
 }
 
@@ -118,9 +118,11 @@ async fn many_first_requests_of_one_user_at_once_all_come_in() {
 #[tokio::test]
 async fn a_broker_with_a_user_that_cannot_be_does_not_start() {
     for (user, password) in [("", "p"), ("a:b", "p"), ("u", "")] {
-        let broker = Broker::new(crate::kit::catalog_of(crate::kit::fixture::catalog()))
-            .in_memory()
-            .basic_auth(user, password);
+        let broker = Broker::new(crate::fixture::catalog_of(
+            crate::fixture::test_catalog::catalog(),
+        ))
+        .in_memory()
+        .basic_auth(user, password);
         let said = match broker.start().await {
             Err(BuildError::Auth(fault)) => fault.to_string(),
             Err(error) => panic!("another fault: {error}"),

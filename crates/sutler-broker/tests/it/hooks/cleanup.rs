@@ -1,7 +1,7 @@
 //! Scheduled clean-up: what goes when, what never goes, and that it happens once.
 
-use super::{House, Room};
-use crate::kit::fixture::SMALL;
+use super::{RestartableBroker, Room};
+use crate::fixture::test_catalog::SMALL;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sutler_broker::{
     Broker, CatalogFile, CleanupSettings, Cx, Error, Policy, Provisioned, Result, Schedule,
     Service, Update, Updated,
 };
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Outcome, State, Store, Sweep};
 use sutler_osb::{OperationKind, PinnedPlan};
 
@@ -61,7 +61,7 @@ fn cleaning(cleanup: CleanupSettings) -> impl FnOnce(Broker) -> Broker {
 }
 
 /// The verbs and outcomes of what is kept, oldest first.
-async fn kept(house: &House) -> Vec<String> {
+async fn kept(house: &RestartableBroker) -> Vec<String> {
     let rows = house.operations().await;
     let said = rows.iter().rev().map(|row| {
         let outcome = match row.state {
@@ -118,7 +118,7 @@ async fn all_succeeded_or_failed_operations_go_and_what_a_document_points_to_sta
         ),
     ];
     for (cleanup, expected) in cases {
-        let house = House::new();
+        let house = RestartableBroker::new();
         let room = house.open_with(Clerk, cleaning(cleanup.clone())).await;
         three_operations(&room).await;
         for _ in 0..100 {
@@ -135,7 +135,7 @@ async fn all_succeeded_or_failed_operations_go_and_what_a_document_points_to_sta
 
 #[tokio::test(start_paused = true)]
 async fn an_operation_ages_from_its_end_and_one_that_runs_never_goes() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let cleanup = CleanupSettings {
         age: 5 * HOUR,
         all: every(HOURLY),
@@ -169,7 +169,7 @@ async fn an_operation_ages_from_its_end_and_one_that_runs_never_goes() {
 }
 
 /// How often operations of instances were swept.
-fn count_sweeps(house: &House) -> Arc<Mutex<usize>> {
+fn count_sweeps(house: &RestartableBroker) -> Arc<Mutex<usize>> {
     let sweeps = Arc::new(Mutex::new(0));
     let counted = sweeps.clone();
     house.tap(move |call| {
@@ -178,14 +178,14 @@ fn count_sweeps(house: &House) -> Arc<Mutex<usize>> {
         {
             *counted.lock().unwrap() += 1;
         }
-        Fate::Through
+        Intercept::Pass
     });
     sweeps
 }
 
 #[tokio::test(start_paused = true)]
 async fn it_happens_once_however_many_brokers_there_are() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let cleanup = || CleanupSettings {
         all: every("0 0 0 * * *"),
         ..CleanupSettings::default()
@@ -201,7 +201,7 @@ async fn it_happens_once_however_many_brokers_there_are() {
 
 #[tokio::test(start_paused = true)]
 async fn another_schedule_holds_from_the_next_start_on() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let with = |schedule: Option<Schedule>| CleanupSettings {
         age: HOUR,
         all: schedule,
@@ -229,7 +229,7 @@ async fn another_schedule_holds_from_the_next_start_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_poll_after_a_delete_says_200_then_410_then_404() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let cleanup = || CleanupSettings {
         age: HOUR,
         all: every(HOURLY),
@@ -265,7 +265,7 @@ async fn a_poll_after_a_delete_says_200_then_410_then_404() {
 /// A 410 would tell the platform that what it asked for was there and is deleted.
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_was_refused_is_never_said_to_be_deleted() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let cleanup = CleanupSettings {
         age: HOUR,
         all: every(HOURLY),
@@ -318,14 +318,14 @@ com:
 
 #[tokio::test(start_paused = true)]
 async fn the_keys_of_the_spring_framework_drive_it_from_end_to_end() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let file = CatalogFile::parse(APPLICATION_YAML, None).unwrap();
     let (store, ring) = (house.memory.clone(), house.ring.clone());
     let broker = Broker::new(file)
         .service("db", Clerk)
         .shared_store(store, sutler_journal::KeyRing::parse(&ring).unwrap())
         .basic_auth("user", "s3cret");
-    let room = crate::kit::Kit::around(broker.start().await.unwrap());
+    let room = crate::fixture::Fixture::around(broker.start().await.unwrap());
     room.provision("i").plan(SMALL).send().await.is(201);
     room.deprovision("i").plan(SMALL).send().await.is(200);
     for _ in 0..9 {

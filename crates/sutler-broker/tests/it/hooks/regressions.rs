@@ -2,9 +2,9 @@
 //!
 //! R8 is in `matrix.rs`, R40 in `secrets.rs`.
 
-use super::{AFTER_THE_LEASE, House};
-use crate::kit::fixture::{ASYNC, DB, LARGE, SMALL, SYNC};
-use crate::kit::{Kit, on_each_store};
+use super::{AFTER_THE_LEASE, RestartableBroker};
+use crate::fixture::test_catalog::{ASYNC, DB, LARGE, SMALL, SYNC};
+use crate::fixture::{Fixture, on_each_store};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -184,7 +184,7 @@ impl Service for Works {
 /// start, but what it wrote down as done is not done again.
 #[tokio::test(start_paused = true)]
 async fn r6_a_restart_in_the_middle_of_a_provision_does_no_written_step_again() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let works = Works::default();
     works.stuck.lock().unwrap().push("i");
     let room = house.open(works.clone()).await;
@@ -208,7 +208,7 @@ async fn r6_a_restart_in_the_middle_of_a_provision_does_no_written_step_again() 
 /// Recovery went through the jobs one by one and stopped at the first bind.
 #[tokio::test(start_paused = true)]
 async fn r7_a_bind_in_progress_holds_up_no_other_recovery() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let works = Works::default();
     let room = house.open(works.clone()).await;
     for id in ["i", "j"] {
@@ -243,7 +243,7 @@ async fn r7_a_bind_in_progress_holds_up_no_other_recovery() {
 /// A job that was accepted and not started when the broker stopped was never started.
 #[tokio::test(start_paused = true)]
 async fn r10_what_was_accepted_and_not_started_is_started_after_a_restart() {
-    let house = House::new();
+    let house = RestartableBroker::new();
     let works = Works::default();
     works.stuck.lock().unwrap().push("first");
     let room = house
@@ -270,7 +270,7 @@ async fn r10_what_was_accepted_and_not_started_is_started_after_a_restart() {
 /// An asynchronous bind was not in the instance's list of bindings, so a delete went over it.
 #[tokio::test]
 async fn r14_a_deprovision_takes_a_bind_in_progress_along() {
-    on_each_store(async |kit: &Kit| {
+    on_each_store(async |kit: &Fixture| {
         kit.has_instance("i").await;
         kit.has_binding("i", "done").await;
         let gate = kit.script.hold(OperationKind::Bind);

@@ -1,13 +1,13 @@
 //! Secrets stay secret: in the store, in logs, in errors; and keys can be changed.
 
-use super::{AFTER_THE_LEASE, House, Log};
-use crate::kit::request::Reply;
+use super::{AFTER_THE_LEASE, Log, RestartableBroker};
+use crate::fixture::request::Reply;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use sutler_broker::{AuthorState, Bound, Cx, Error, Provisioned, Result, Service, Update, Updated};
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{KeyRing, List, Store};
 
 /// Texts that must not be found where they do not belong.
@@ -76,7 +76,7 @@ impl Service for Vault {
 }
 
 /// Everything the store holds, as bytes.
-async fn dump(house: &House) -> Vec<u8> {
+async fn dump(house: &RestartableBroker) -> Vec<u8> {
     let mut all = Vec::new();
     let everything = List::Prefix(Vec::new());
     let page = house.memory.list(&everything, None, 10_000).await.unwrap();
@@ -120,7 +120,7 @@ fn canaries_are_found_where_they_are() {
 }
 
 /// Two lives, one that goes well and one that does not; the answers to what was refused or failed.
-async fn live_with_secrets(house: &House) -> Vec<Reply> {
+async fn live_with_secrets(house: &RestartableBroker) -> Vec<Reply> {
     let identity = STANDARD.encode(json!({ "user_id": "canary-in-identity" }).to_string());
     let identity = format!("cloudfoundry {identity}");
     let secret = json!({ "secret": "canary-in-parameters" });
@@ -165,8 +165,8 @@ async fn live_with_secrets(house: &House) -> Vec<Reply> {
         errors.push(room.unbind("good", id).send().await);
         // The store is away in the middle of it.
         house.tap(|call| match call {
-            Call::Commit(_) => Fate::Refused,
-            _ => Fate::Through,
+            Call::Commit(_) => Intercept::Refuse,
+            _ => Intercept::Pass,
         });
         let update = room
             .update("good")
@@ -183,7 +183,7 @@ async fn live_with_secrets(house: &House) -> Vec<Reply> {
 #[tokio::test(start_paused = true)]
 async fn r40_no_secret_is_in_a_log_at_any_level_in_an_error_or_in_the_store() {
     let (log, _listening) = Log::listen();
-    let house = House::new();
+    let house = RestartableBroker::new();
     let errors = live_with_secrets(&house).await;
     assert!(errors.len() >= 12, "only {} requests failed", errors.len());
     for reply in errors {
@@ -218,20 +218,20 @@ fn key_of(sealed: &[u8]) -> String {
     String::from_utf8_lossy(&sealed[2..2 + len]).into_owned()
 }
 
-async fn keys_of(house: &House, kind: &str) -> Vec<String> {
+async fn keys_of(house: &RestartableBroker, kind: &str) -> Vec<String> {
     let everything = List::Prefix(Vec::new());
     let page = house.memory.list(&everything, None, 10_000).await.unwrap();
     let of_kind = page.documents.iter().filter(|it| it.key.kind() == kind);
     of_kind.map(|document| key_of(&document.body)).collect()
 }
 
-fn put_in_front(house: &mut House, id: &str) {
+fn put_in_front(house: &mut RestartableBroker, id: &str) {
     house.ring = format!("{}{}", *KeyRing::fresh_line(id), house.ring);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rotated_out_key_still_reads_and_its_records_are_sealed_anew_when_touched() {
-    let mut house = House::new();
+    let mut house = RestartableBroker::new();
     let room = house.open(Vault { fails: false }).await;
     room.provision("read").send().await.is(201);
     room.provision("changed").send().await.is(201);
@@ -256,7 +256,7 @@ async fn a_rotated_out_key_still_reads_and_its_records_are_sealed_anew_when_touc
 
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_an_older_key_sealed_is_carried_on() {
-    let mut house = House::new();
+    let mut house = RestartableBroker::new();
     let room = house.open(Vault { fails: false }).await;
     let commits = Arc::new(Mutex::new(0));
     house.tap(move |call| {
@@ -264,9 +264,9 @@ async fn an_operation_that_an_older_key_sealed_is_carried_on() {
         *commits += usize::from(matches!(call, Call::Commit(_)));
         // Accepted, and then nothing more.
         if *commits > 1 {
-            Fate::Never
+            Intercept::CrashBefore
         } else {
-            Fate::Through
+            Intercept::Pass
         }
     });
     let accepted = room.provision("i").accepts_incomplete().send().await;
@@ -280,7 +280,7 @@ async fn an_operation_that_an_older_key_sealed_is_carried_on() {
 }
 
 /// What a broker says that does not start on the house's ring.
-async fn refusal(house: &House) -> Option<String> {
+async fn refusal(house: &RestartableBroker) -> Option<String> {
     let opened = house
         .try_open(Vault { fails: false }, |broker| broker)
         .await;
@@ -289,7 +289,7 @@ async fn refusal(house: &House) -> Option<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_key_ring_is_refused_at_the_start_with_a_sentence() {
-    let mut house = House::new();
+    let mut house = RestartableBroker::new();
     let right = house.ring.clone();
     house
         .open(Vault { fails: false })

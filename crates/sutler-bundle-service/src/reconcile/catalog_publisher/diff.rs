@@ -8,7 +8,7 @@ use crate::bundle_folders::OfferedImage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use sutler_broker::Stamp;
-use sutler_registry::{Known, PUSHED, Registries, SpecName, offered};
+use sutler_registry::{KnownRegistries, KnownRegistry, PUSHED_REGISTRY, SpecName, offered_specs};
 
 /// Records, sorted by what is to be done about them.
 pub(super) struct CatalogDiff {
@@ -22,7 +22,7 @@ pub(super) struct CatalogDiff {
 /// Takes a processor for a while if there are many. What is needed no more is let go one by one.
 pub(super) fn diff(records: RegistryRecords, order: &[String]) -> CatalogDiff {
     let registries = records.registries.into_iter();
-    let mut known = Registries(registries.map(|(name, it)| (name, it.value)).collect());
+    let mut known = KnownRegistries(registries.map(|(name, it)| (name, it.value)).collect());
     let mut all = BTreeMap::new();
     let mut withdrawn = WithdrawnPlans::default();
     for (name, StoredRecord { value, stamp }) in records.specs {
@@ -32,7 +32,7 @@ pub(super) fn diff(records: RegistryRecords, order: &[String]) -> CatalogDiff {
         let version = value.version;
         all.insert(name, WantedVersion { stamp, version });
     }
-    let offered = offered(&known, order);
+    let offered = offered_specs(&known, order);
     let counts = view::counts(&known, &offered);
     let named = offered.specs.iter();
     let wanted = named
@@ -79,18 +79,18 @@ pub(super) fn keep_unchanged(
 #[derive(Default)]
 pub(super) struct RegistrySnapshot {
     /// Without specs.
-    pub(super) registries: Registries,
+    pub(super) registries: KnownRegistries,
     pub(super) counts: BTreeMap<String, Counts>,
     pub(super) withdrawn: WithdrawnPlans,
 }
 
 impl RegistrySnapshot {
     /// Takes in how registries stand; their specs are as they were. What was pushed is of none that is written.
-    pub(super) fn read_again(&mut self, registries: BTreeMap<String, StoredRecord<Known>>) {
+    pub(super) fn read_again(&mut self, registries: BTreeMap<String, StoredRecord<KnownRegistry>>) {
         let known = registries.into_iter().map(|(name, it)| (name, it.value));
-        let mut known = Registries(known.collect());
-        if let Some(pushed) = self.registries.0.remove(PUSHED) {
-            known.0.insert(PUSHED.to_owned(), pushed);
+        let mut known = KnownRegistries(known.collect());
+        if let Some(pushed) = self.registries.0.remove(PUSHED_REGISTRY) {
+            known.0.insert(PUSHED_REGISTRY.to_owned(), pushed);
         }
         self.registries = known;
     }

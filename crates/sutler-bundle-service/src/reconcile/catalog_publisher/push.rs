@@ -1,7 +1,7 @@
 //! Services that developers push: written down under a registry of their own, and offered like all others.
 //!
 //! What is pushed stands in one commit, version and spec together, before anybody is answered. No refresh
-//! asks for it, so none can miss it (`sutler_registry::PUSHED`). Who may push, and how that looks on the
+//! asks for it, so none can miss it (`sutler_registry::PUSHED_REGISTRY`). Who may push, and how that looks on the
 //! wire: `reconcile/apb_compat_routes.rs`.
 
 use super::{CatalogPublisher, PublishError};
@@ -17,7 +17,8 @@ use sutler_broker::{Error, Keeper as _, Result};
 use sutler_bundle::{Manifest, claimed_names};
 use sutler_osb::Catalog;
 use sutler_registry::{
-    Change, Digest, Held, Item, PUSHED, Registries, Spec, SpecName, offered, push, unpush,
+    Digest, Item, KnownRegistries, KnownSpec, PUSHED_REGISTRY, RegistryChange, Spec, SpecName,
+    offered_specs, push, unpush,
 };
 
 /// Most services that developers have pushed and that are not deleted yet.
@@ -42,7 +43,7 @@ pub enum Pushes {
 impl Pushes {
     /// The name of the registry of what is pushed, where there is one.
     pub(in crate::reconcile) fn registry(self) -> Option<String> {
-        (self == Self::Taken).then(|| PUSHED.to_owned())
+        (self == Self::Taken).then(|| PUSHED_REGISTRY.to_owned())
     }
 }
 
@@ -65,7 +66,7 @@ impl CatalogPublisher {
         let shown = self.shown(&fresh)?;
         let records = self.look().await?;
         self.check_room(&records, &name, &fresh).await?;
-        let plan = |held: Option<&Held>| {
+        let plan = |held: Option<&KnownSpec>| {
             let digest = fresh.terms.version.as_str();
             push(&name.item, held, digest, &fresh.wants)
         };
@@ -101,7 +102,7 @@ impl CatalogPublisher {
 
     async fn withdraw(&self, name: &SpecName) -> Result<()> {
         let (rules, now) = (self.parts.refresh.rules(), Timestamp::now());
-        let plan = |held: Option<&Held>| {
+        let plan = |held: Option<&KnownSpec>| {
             let change = held.and_then(|held| unpush(&name.item, held, rules, now));
             change.into_iter().collect()
         };
@@ -119,7 +120,7 @@ impl CatalogPublisher {
         let bundle =
             version::bundle(&fresh.terms.version, &fresh.record).map_err(Error::invalid)?;
         let offer = self.parts.offers.of(&bundle.manifest.name);
-        let offer = version::offer_of(PUSHED, offer);
+        let offer = version::offer_of(PUSHED_REGISTRY, offer);
         let catalog = Catalog::load(vec![version::offered(&bundle, &offer, None)]);
         let catalog = catalog.map_err(|faults| Error::invalid(faults.to_string()))?;
         Ok(serde_json::to_value(&catalog)?)
@@ -152,7 +153,7 @@ impl CatalogPublisher {
         }
         let changes = push(&name.item, held, &fresh.terms.version, &fresh.wants);
         changes.iter().for_each(|change| known.apply(change));
-        let offered = offered(&known, &self.names_in_config_order());
+        let offered = offered_specs(&known, &self.names_in_config_order());
         let mut conflicts = offered.conflicts.iter();
         match conflicts.find(|it| it.left_out == *name) {
             None => Ok(()),
@@ -168,7 +169,7 @@ impl CatalogPublisher {
         &self,
         name: &SpecName,
         fresh: Option<&NewVersion>,
-        plan: impl Fn(Option<&Held>) -> Vec<Change>,
+        plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
     ) -> Result<()> {
         for _ in 0..TRIES {
             let written = self.try_change(name, fresh, &plan).await;
@@ -190,8 +191,8 @@ impl CatalogPublisher {
         &self,
         name: &SpecName,
         fresh: Option<&NewVersion>,
-        plan: impl Fn(Option<&Held>) -> Vec<Change>,
-    ) -> std::result::Result<Option<Vec<Change>>, PublishError> {
+        plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
+    ) -> std::result::Result<Option<Vec<RegistryChange>>, PublishError> {
         let id = id_of(name);
         let count = pushes(&self.ledger).await?;
         let was = self.ledger.get::<SpecRecord>(SPECS, &id).await?;
@@ -217,7 +218,7 @@ impl CatalogPublisher {
 /// Everything that was pushed and is not deleted yet.
 fn pushed(records: &RegistryRecords) -> impl Iterator<Item = &SpecRecord> {
     let specs = records.specs.values().map(|it| &it.value);
-    specs.filter(|it| it.name.registry == PUSHED)
+    specs.filter(|it| it.name.registry == PUSHED_REGISTRY)
 }
 
 /// What a developer is told who could push at another time.
@@ -231,12 +232,12 @@ fn next(
     name: &SpecName,
     fresh: Option<&NewVersion>,
     was: Option<&SpecRecord>,
-    plan: impl Fn(Option<&Held>) -> Vec<Change>,
-) -> (Vec<Change>, Option<SpecRecord>) {
+    plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
+) -> (Vec<RegistryChange>, Option<SpecRecord>) {
     let changes = plan(was.map(|it| it.held.as_ref()));
-    let mut known = Registries::default();
+    let mut known = KnownRegistries::default();
     if let Some(was) = was {
-        let its = known.0.entry(PUSHED.to_owned()).or_default();
+        let its = known.0.entry(PUSHED_REGISTRY.to_owned()).or_default();
         its.specs.insert(name.item.clone(), was.held.clone());
     }
     changes.iter().for_each(|change| known.apply(change));
@@ -258,7 +259,7 @@ fn read(
 ) -> std::result::Result<(SpecName, NewVersion), String> {
     let manifest = Manifest::load(text, FILE).map_err(|faults| faults.to_string())?;
     let image = Manifest::image_of(text)?;
-    let name = SpecName::new(PUSHED, &manifest.name);
+    let name = SpecName::new(PUSHED_REGISTRY, &manifest.name);
     let spec = Spec {
         item: Item::new(&manifest.name, ""),
         digest: Digest::of(text),
@@ -268,14 +269,14 @@ fn read(
         // Automation Broker ran the image that is called as the bundle.
         image: Some(image.unwrap_or(manifest.name)),
     };
-    let offer = version::offer_of(PUSHED, offers.all.clone());
+    let offer = version::offer_of(PUSHED_REGISTRY, offers.all.clone());
     let fresh = version::read(&name, &spec, &offer, None)?;
     Ok((name, fresh))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PUSHED, read};
+    use super::{PUSHED_REGISTRY, read};
     use crate::bundle_folders::OfferSettings;
     use sutler_bundle::Offer;
 
@@ -303,7 +304,7 @@ mod tests {
             ..OfferSettings::default()
         };
         let (name, fresh) = read(MANIFEST.as_bytes(), &offers).expect("it can be offered");
-        assert_eq!(name.to_string(), format!("{PUSHED}/hello-apb"));
+        assert_eq!(name.to_string(), format!("{PUSHED_REGISTRY}/hello-apb"));
         assert_eq!(fresh.terms.service_name, "apb-push-hello-apb");
         // printf %s apb-push-hello-apb | md5sum
         assert_eq!(fresh.terms.service_id, "acbf1bc854924ec2da09f70faf39458f");

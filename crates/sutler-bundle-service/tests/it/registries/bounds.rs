@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sutler_bundle_service::REFRESH;
-use sutler_registry::ItemFault;
+use sutler_registry::ItemError;
 
 /// More than are kept of one registry.
 const MANY: usize = 120;
@@ -17,7 +17,7 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
     for nth in 0..MANY {
         let item = format!("org/broken-{nth}:latest");
         registry.push(&item, &manifest("1.0.0"));
-        let fault = ItemFault::Malformed {
+        let fault = ItemError::Malformed {
             digest: None,
             sentence: format!("it is broken\u{1b}[2J {}", "very ".repeat(20_000)),
         };

@@ -1,7 +1,7 @@
 //! Registries and items that fail: nothing that was offered goes because of it (R16, R17, R18, R24).
 
 use super::fixture::{FakeRegistry, Fixture, manifest};
-use sutler_registry::{Digest, ItemFault};
+use sutler_registry::{Digest, ItemError};
 
 const NOTHING: [&str; 0] = [];
 
@@ -35,7 +35,7 @@ async fn r17_a_service_whose_manifest_cannot_be_read_stays_as_it_was() {
     assert_eq!(broker.offers().await, ["hello", "other"]);
     let specs = broker.specs("dh").await;
     assert!(specs[0].starts_with("org/hello:latest: "), "{specs:?}");
-    let transient = ItemFault::Transient("it answered 500; try again".to_owned());
+    let transient = ItemError::Transient("it answered 500; try again".to_owned());
     registry.fails("org/other:latest", transient);
     let fetched = registry.fetched();
     broker.refresh().await;
@@ -51,7 +51,7 @@ async fn r17_a_service_whose_manifest_cannot_be_read_stays_as_it_was() {
 #[tokio::test]
 async fn a_service_whose_image_loses_its_label_stays_as_it_was() {
     let (_town, registry, broker) = Fixture::with_hello().await;
-    let unlabelled = |text: &str| ItemFault::NotABundle {
+    let unlabelled = |text: &str| ItemError::NotABundle {
         digest: Digest::of(text.as_bytes()),
         sentence: format!("{text} has no label; build it with one"),
     };

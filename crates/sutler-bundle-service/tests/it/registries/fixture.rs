@@ -19,7 +19,9 @@ use sutler_bundle_service::{
     VersionStore,
 };
 use sutler_journal::{KeyRing, Store};
-use sutler_registry::{Digest, Item, ItemFault, ListFault, Listing, Registry, Rules, Spec};
+use sutler_registry::{
+    Digest, Item, ItemError, ListError, Listing, Registry, Spec, WithdrawalRules,
+};
 use sutler_runner::Runnable;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -44,7 +46,7 @@ pub(crate) fn manifest(version: &str) -> String {
 #[derive(Default)]
 struct RegistryContent {
     items: BTreeMap<String, String>,
-    faults: BTreeMap<String, ItemFault>,
+    faults: BTreeMap<String, ItemError>,
     down: bool,
     fetched: usize,
 }
@@ -80,7 +82,7 @@ impl FakeRegistry {
         self.stage().items.remove(item);
     }
 
-    pub(crate) fn fails(&self, item: &str, fault: ItemFault) {
+    pub(crate) fn fails(&self, item: &str, fault: ItemError) {
         self.stage().faults.insert(item.to_owned(), fault);
     }
 
@@ -109,11 +111,11 @@ impl Registry for FakeRegistry {
         &self.name
     }
 
-    async fn list(&self) -> Result<Listing, ListFault> {
+    async fn list(&self) -> Result<Listing, ListError> {
         let _permit = self.gate.acquire().await.expect("never closed");
         let stage = self.stage();
         if stage.down {
-            return Err(ListFault::Unreachable(
+            return Err(ListError::Unreachable(
                 "it does not answer; start it".to_owned(),
             ));
         }
@@ -121,7 +123,7 @@ impl Registry for FakeRegistry {
         Ok(Listing::complete(items.collect()))
     }
 
-    async fn look_up(&self, item: &Item) -> Result<Digest, ItemFault> {
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
         let stage = self.stage();
         let name = item.to_string();
         if let Some(fault) = stage.faults.get(&name) {
@@ -129,11 +131,11 @@ impl Registry for FakeRegistry {
         }
         match stage.items.get(&name) {
             Some(manifest) => Ok(Digest::of(manifest.as_bytes())),
-            None => Err(ItemFault::Gone("there is no such tag".to_owned())),
+            None => Err(ItemError::Gone("there is no such tag".to_owned())),
         }
     }
 
-    async fn fetch(&self, item: &Item) -> Result<Spec, ItemFault> {
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
         let digest = self.look_up(item).await?;
         let mut stage = self.stage();
         stage.fetched += 1;
@@ -158,7 +160,7 @@ fn item(name: &str) -> Item {
 pub(crate) struct Fixture {
     pub(crate) registries: Vec<Arc<FakeRegistry>>,
     pub(crate) fake: Arc<FakeRunner>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: WithdrawalRules,
     /// Who drives the chores of brokers that are opened from now on.
     pub(crate) conductor: Option<Arc<Scheduler>>,
     pub(crate) pushes: Pushes,
@@ -185,7 +187,7 @@ impl Fixture {
         Self {
             registries: registries.to_vec(),
             fake: Arc::default(),
-            rules: Rules {
+            rules: WithdrawalRules {
                 grace: Duration::ZERO,
                 failures_max: None,
             },

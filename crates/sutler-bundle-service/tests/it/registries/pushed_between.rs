@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use sutler_broker::Entry;
 use sutler_bundle_service::{DELETIONS, Pushes, REFRESH};
-use sutler_registry::PUSHED;
+use sutler_registry::PUSHED_REGISTRY;
 
 const OTHER: &str = "org/other:latest";
 const DEVELOPER: &str = "developer";
@@ -99,7 +99,11 @@ impl Workshop {
             let failure = status.expect("the store answers").failure;
             assert_eq!(failure, None, "{when}: {chore}");
         }
-        assert_eq!(self.broker.specs(PUSHED).await, ["hello"], "{when}");
+        assert_eq!(
+            self.broker.specs(PUSHED_REGISTRY).await,
+            ["hello"],
+            "{when}"
+        );
         let (_, catalog) = self.broker.send("GET", "/v2/catalog", Value::Null).await;
         let hello = &catalog["services"][0];
         assert_eq!(hello["name"], "hello", "{when}");

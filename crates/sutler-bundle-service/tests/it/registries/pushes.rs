@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_bundle::Action;
 use sutler_bundle_service::{Pushes, REFRESH};
-use sutler_registry::PUSHED;
+use sutler_registry::PUSHED_REGISTRY;
 
 const NOTHING: [&str; 0] = [];
 
@@ -69,13 +69,13 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
     broker.refresh().await;
     broker.delete().await;
     assert_eq!(
-        broker.specs(PUSHED).await,
+        broker.specs(PUSHED_REGISTRY).await,
         ["hello: its developer deleted it"]
     );
     assert_eq!(broker.deprovision("i").await, 200);
     assert_eq!(fixture.ran(Action::Deprovision), "hello");
     broker.delete().await;
-    assert_eq!(broker.specs(PUSHED).await, NOTHING);
+    assert_eq!(broker.specs(PUSHED_REGISTRY).await, NOTHING);
     assert_eq!(delete(&broker, &gone).await.0, 404);
 }
 
@@ -157,10 +157,10 @@ async fn pushes_at_once_are_all_written() {
     );
     let statuses = [pushes.0.0, pushes.1.0, pushes.2.0, pushes.3.0];
     assert_eq!(statuses, [200; 4]);
-    assert_eq!(broker.specs(PUSHED).await.len(), 4);
+    assert_eq!(broker.specs(PUSHED_REGISTRY).await.len(), 4);
     assert_eq!(delete(&broker, "/v2/apb").await.0, 204);
     broker.delete().await;
-    assert_eq!(broker.specs(PUSHED).await, NOTHING);
+    assert_eq!(broker.specs(PUSHED_REGISTRY).await, NOTHING);
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_wri
     let form = "/v2/apb";
     let (status, refused) = broker.send("POST", form, json!({ "apbSpec": "x" })).await;
     assert_eq!(status, 400, "{refused}");
-    assert_eq!(broker.specs(PUSHED).await, NOTHING);
+    assert_eq!(broker.specs(PUSHED_REGISTRY).await, NOTHING);
     assert_eq!(broker.offers().await, ["other"]);
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use sutler_broker::{Chore, ChoreCx, Error, Result};
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{Store, Write};
 use tokio::sync::Notify;
 
@@ -88,7 +88,7 @@ impl Scheduler {
 
     /// Waits for one's part, and has the others wait meanwhile.
     pub(crate) async fn part_of(&self, who: &str) {
-        if let Fate::Held(until) = self.meet(who) {
+        if let Intercept::Hold(until) = self.meet(who) {
             until.notified().await;
         }
     }
@@ -106,34 +106,34 @@ impl Scheduler {
         self.done(who);
     }
 
-    fn meet(&self, who: &str) -> Fate {
+    fn meet(&self, who: &str) -> Intercept {
         let mut plan = self.plan();
         let made = plan.made.entry(who.to_owned()).or_default();
         let nth = *made;
         *made += 1;
         if plan.dies == Some((who.to_owned(), nth)) {
             self.killed.notify_one();
-            return Fate::Never;
+            return Intercept::CrashBefore;
         }
         if plan.parts.is_empty() || plan.done.contains(who) {
-            return Fate::Through;
+            return Intercept::Pass;
         }
         // Whoever comes has ended his last call: if his part is over, it is the next one's.
         let held = Arc::new(Notify::new());
         plan.waiting.insert(who.to_owned(), held.clone());
         plan.wake();
-        Fate::Held(held)
+        Intercept::Hold(held)
     }
 
     /// A store whose conducted callers are driven.
     pub(crate) fn tap(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let conductor = self.clone();
-        Arc::new(Tapped::new(store, move |call| {
+        Arc::new(InterceptingStore::new(store, move |call| {
             if conductor.full.load(Ordering::SeqCst) && keeps_a_plan(call) {
-                return Fate::Refused;
+                return Intercept::Refuse;
             }
             let who = WHO.try_with(String::clone);
-            who.map_or(Fate::Through, |who| conductor.meet(&who))
+            who.map_or(Intercept::Pass, |who| conductor.meet(&who))
         }))
     }
 

@@ -1,7 +1,7 @@
 //! A store that counts what it is asked for.
 
 use std::sync::{Arc, Mutex};
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{MemoryStore, Store};
 
 /// How often a store was asked for what.
@@ -32,9 +32,9 @@ impl StoreCalls {
 pub(crate) fn counted() -> (Arc<dyn Store>, Arc<Mutex<StoreCalls>>) {
     let asked: Arc<Mutex<StoreCalls>> = Arc::default();
     let counts = asked.clone();
-    let store = Tapped::new(Arc::new(MemoryStore::new()), move |call| {
+    let store = InterceptingStore::new(Arc::new(MemoryStore::new()), move |call| {
         counts.lock().expect("no panic").count(call);
-        Fate::Through
+        Intercept::Pass
     });
     (Arc::new(store), asked)
 }

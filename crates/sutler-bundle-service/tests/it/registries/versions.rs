@@ -156,7 +156,10 @@ async fn a_plan_says_what_would_change_and_changes_nothing() {
     registry.remove("org/hello:latest");
     registry.push("org/new:latest", &manifest("1.0.0"));
     let plan = broker.shop.plan().await.expect("the store answers");
-    let words: Vec<&str> = plan.iter().map(sutler_registry::Change::word).collect();
+    let words: Vec<&str> = plan
+        .iter()
+        .map(sutler_registry::RegistryChange::word)
+        .collect();
     assert_eq!(words, ["listed", "add", "mark"]);
     assert_eq!(broker.offers().await, ["hello"]);
     assert_eq!(broker.specs("dh").await, ["org/hello:latest"]);

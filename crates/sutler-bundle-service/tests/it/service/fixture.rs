@@ -15,7 +15,7 @@ use sutler_bundle_service::{
     BundleFolders, BundleService, OfferSettings, OperatorSecret, Runners, ServiceParts, Snapshot,
     VersionStore,
 };
-use sutler_journal::conformance::{Call, Fate, Tapped};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{KeyRing, MemoryStore};
 use sutler_runner::{ProcessRunner, ProcessSettings, Runner, Supervisor};
 use tempfile::TempDir;
@@ -181,10 +181,10 @@ impl Fixture {
         let catalog = snapshot.catalog().expect("a catalog");
         let cut = Arc::new(AtomicBool::new(false));
         let (dead, refuses) = (cut.clone(), self.refuses.clone());
-        let store = Tapped::new(self.store.clone(), move |call| match call {
-            _ if dead.load(Ordering::Relaxed) => Fate::Never,
-            Call::Commit(_) if refuses.load(Ordering::Relaxed) => Fate::Refused,
-            _ => Fate::Through,
+        let store = InterceptingStore::new(self.store.clone(), move |call| match call {
+            _ if dead.load(Ordering::Relaxed) => Intercept::CrashBefore,
+            Call::Commit(_) if refuses.load(Ordering::Relaxed) => Intercept::Refuse,
+            _ => Intercept::Pass,
         });
         let running = Broker::new(catalog)
             .other_services(service.clone())

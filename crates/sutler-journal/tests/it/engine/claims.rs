@@ -2,7 +2,7 @@
 
 use super::{Bench, Script, Seen, finish};
 use std::time::Duration;
-use sutler_journal::{Ended, Outcome, State};
+use sutler_journal::{Outcome, RunResult, State};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -29,7 +29,7 @@ async fn a_retry_raises_both_and_comes_when_it_is_due() {
     let began = Instant::now();
     let script = Script::new(|run, before| async move {
         match before {
-            0 => Ok(Ended::Retry(Duration::from_secs(10))),
+            0 => Ok(RunResult::Retry(Duration::from_secs(10))),
             _ => finish(&run).await,
         }
     });
@@ -47,14 +47,14 @@ async fn a_yield_gives_up_the_worker_and_comes_back_as_the_same_attempt() {
     let id = bench.accept("a").await;
     let script = Script::new(|run, before| async move {
         match before {
-            0..3 => Ok(Ended::Yield(Duration::from_secs(60))),
+            0..3 => Ok(RunResult::Yield(Duration::from_secs(60))),
             _ => finish(&run).await,
         }
     });
     let engine = bench.engine(script.clone()).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(bench.row(id).await.state, State::Ready);
-    assert_eq!(engine.running(), 0, "polling holds no worker");
+    assert_eq!(engine.operations_running(), 0, "polling holds no worker");
     bench.done(id).await;
     let numbers: Vec<_> = script.seen().iter().map(|s| (s.fence, s.attempt)).collect();
     assert_eq!(numbers, [(1, 1), (2, 1), (3, 1), (4, 1)]);
@@ -100,9 +100,9 @@ async fn progress_starts_the_count_of_takeovers_anew() {
         bench.claim_and_die().await;
     }
     let script = Script::new(|run, before| async move {
-        run.note(None, Some("a step".into())).await?;
+        run.save_progress(None, Some("a step".into())).await?;
         match before {
-            0 => Ok(Ended::Yield(Duration::ZERO)),
+            0 => Ok(RunResult::Yield(Duration::ZERO)),
             _ => finish(&run).await,
         }
     });

@@ -3,15 +3,15 @@
 use super::{Bench, LEASE, Script, finish};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Commit, Lost, Next, Outcome, Run, State, Write};
 use tokio::time::Instant;
 
 /// Refuses what a worker asks while it lasts; other workers get through.
 fn refuse_renewals(bench: &Bench, worker: sutler_journal::WorkerId) {
     bench.tap(move |call| match call {
-        Call::Renew(who) if *who == worker => Fate::Refused,
-        _ => Fate::Through,
+        Call::Renew(who) if *who == worker => Intercept::Refuse,
+        _ => Intercept::Pass,
     });
 }
 
@@ -44,8 +44,11 @@ async fn a_run_that_lost_its_lease_is_told_and_can_write_nothing() {
     assert_ne!(engine.worker(), worker, "it came back under a new name");
     let stale = first.lock().unwrap().take().expect("it ran");
     assert!(stale.lost().is_cancelled());
-    assert!(stale.store().await.is_err());
-    assert_eq!(stale.note(Some("late".into()), None).await, Err(Lost));
+    assert!(stale.checked_store().is_err());
+    assert_eq!(
+        stale.save_progress(Some("late".into()), None).await,
+        Err(Lost)
+    );
     let late = Commit::new().advance(id, Next::Done(Outcome::Failed), None, None);
     assert_eq!(stale.commit(late).await, Err(Lost));
     let row = bench.done(id).await;
@@ -92,12 +95,12 @@ async fn renewals_that_fail_for_a_while_cost_nothing() {
             renewals += 1;
             // Every other one fails: the lease is three times as long as the pause between them.
             if renewals % 2 == 0 {
-                Fate::Through
+                Intercept::Pass
             } else {
-                Fate::Refused
+                Intercept::Refuse
             }
         }
-        _ => Fate::Through,
+        _ => Intercept::Pass,
     });
     let row = bench.done(id).await;
     assert_eq!((row.fence.0, row.takeovers), (1, 0));
@@ -126,14 +129,14 @@ async fn cancel_a_run(bench: &Bench, hint: bool) -> (sutler_journal::OperationId
         finish(&run).await
     });
     let engine = bench.engine(script.clone()).await;
-    while engine.running() == 0 {
+    while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let asked = Instant::now();
     let cancel = Commit::new().write(Write::Cancel(id));
     bench.store.commit(&cancel).await.unwrap();
     if hint {
-        engine.cancel_hint(id);
+        engine.notify_cancelled(id);
     }
     bench.done(id).await;
     (id, asked.elapsed())
@@ -161,21 +164,21 @@ async fn a_run_that_follows_at_once_on_a_yield_can_still_be_cancelled() {
     let id = bench.accept("a").await;
     let script = Script::new(|run, before| async move {
         if before == 0 {
-            return Ok(sutler_journal::Ended::Yield(Duration::ZERO));
+            return Ok(sutler_journal::RunResult::Yield(Duration::ZERO));
         }
         run.cancelled().cancelled().await;
         finish(&run).await
     });
     bench.tap(|call| match call {
-        Call::Commit(_) => Fate::Slowly,
-        _ => Fate::Through,
+        Call::Commit(_) => Intercept::PassSlowly,
+        _ => Intercept::Pass,
     });
     let engine = bench.engine(script.clone()).await;
     while script.seen().len() < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
-    assert_eq!(engine.running(), 1);
+    assert_eq!(engine.operations_running(), 1);
     assert!(engine.finished(id).is_some());
     let cancel = Commit::new().write(Write::Cancel(id));
     bench.store.commit(&cancel).await.unwrap();

@@ -38,7 +38,11 @@ async fn a_hanging_queue_does_not_stop_another_and_takes_no_more_than_its_limit(
         let id = bench.accept(&format!("free {n}")).await;
         bench.done(id).await;
     }
-    assert_eq!(engine.running(), 2, "the third waits for a place");
+    assert_eq!(
+        engine.operations_running(),
+        2,
+        "the third waits for a place"
+    );
     assert_eq!(bench.row(stuck[2]).await.state, State::Ready);
     gate.notify_one();
     while !script.seen().iter().any(|seen| seen.id == stuck[2]) {
@@ -77,7 +81,7 @@ async fn what_somebody_waits_for_runs_at_once_though_its_queue_is_full() {
     let gate = Arc::new(Notify::new());
     let engine = bench.engine_of(held(&gate), &[(HANGS, 1)]).await;
     let first = bench.accept_in("first", HANGS).await;
-    while engine.running() == 0 {
+    while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(engine.permit(&HANGS).is_none());
@@ -88,8 +92,8 @@ async fn what_somebody_waits_for_runs_at_once_though_its_queue_is_full() {
         .commit(&Commit::new().start(new.clone()))
         .await
         .unwrap();
-    let finished = engine.adopt(Operation::just_claimed(&new), None);
-    assert_eq!(engine.running(), 2);
+    let finished = engine.run_claimed(Operation::just_claimed(&new), None);
+    assert_eq!(engine.operations_running(), 2);
     gate.notify_waiters();
     tokio::task::yield_now().await;
     for _ in 0..2 {
@@ -113,7 +117,9 @@ async fn two_engines_share_the_work_and_never_run_one_operation_twice_at_once() 
         let pause = u64::from(run.id().0.as_bytes()[15]) % 50;
         tokio::time::sleep(Duration::from_millis(pause)).await;
         match before {
-            0..2 => Ok(sutler_journal::Ended::Yield(Duration::from_millis(pause))),
+            0..2 => Ok(sutler_journal::RunResult::Yield(Duration::from_millis(
+                pause,
+            ))),
             _ => finish(&run).await,
         }
     };
@@ -123,7 +129,10 @@ async fn two_engines_share_the_work_and_never_run_one_operation_twice_at_once() 
     let mut most = (0, 0);
     for id in &all {
         while !matches!(bench.row(*id).await.state, State::Done(_)) {
-            most = (most.0.max(one.running()), most.1.max(other.running()));
+            most = (
+                most.0.max(one.operations_running()),
+                most.1.max(other.operations_running()),
+            );
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -3,7 +3,7 @@
 use super::{Bench, LEASE, Script, WORK, finish};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::conformance::{Call, Fate};
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Outcome, State, WorkerId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -19,7 +19,7 @@ async fn a_shut_down_waits_for_what_runs_and_starts_nothing_more() {
         finish(&run).await
     });
     let engine = bench.engine(script.clone()).await;
-    while engine.running() == 0 {
+    while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let began = Instant::now();
@@ -46,7 +46,7 @@ async fn what_does_not_end_in_time_is_given_back_and_is_no_takeover() {
         finish(&run).await
     });
     let engine = bench.engine(script.clone()).await;
-    while engine.running() == 0 {
+    while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     engine.shut_down(GRACE).await;
@@ -71,8 +71,8 @@ async fn a_store_that_does_not_take_the_lease_back_stops_nobody() {
     let script = Script::new(|run, _| async move { finish(&run).await });
     let engine = bench.engine(script).await;
     bench.tap(|call| match call {
-        Call::Release(_) => Fate::Refused,
-        _ => Fate::Through,
+        Call::Release(_) => Intercept::Refuse,
+        _ => Intercept::Pass,
     });
     timeout(LEASE, engine.shut_down(GRACE))
         .await
@@ -89,9 +89,9 @@ async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
     let (worker, gate) = (engine.worker(), Arc::new(Notify::new()));
     let held = gate.clone();
     bench.tap(move |call| match call {
-        Call::Renew(who) if *who == worker => Fate::Refused,
-        Call::Renew(_) => Fate::Held(held.clone()),
-        _ => Fate::Through,
+        Call::Renew(who) if *who == worker => Intercept::Refuse,
+        Call::Renew(_) => Intercept::Hold(held.clone()),
+        _ => Intercept::Pass,
     });
     tokio::time::sleep(2 * LEASE).await;
     let stop = engine.shut_down(GRACE);
@@ -103,7 +103,7 @@ async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
     timeout(4 * LEASE, both).await.expect("it ends");
     // Whatever lease was left is given back: another worker finds nothing to wait for.
     let id = bench.accept("a").await;
-    bench.tap(|_| Fate::Through);
+    bench.tap(|_| Intercept::Pass);
     let next = WorkerId::fresh();
     bench.store.renew(next, LEASE).await.unwrap();
     let claimed = bench.store.claim(next, &[(WORK, 1)]).await.unwrap();

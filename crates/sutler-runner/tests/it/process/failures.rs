@@ -43,7 +43,7 @@ async fn a_full_disk_does_not_lose_the_end_of_a_run() {
     let flag = if is_root() { "-m" } else { "-rm" };
     let possible = Command::new("unshare").args([flag, "true"]).status();
     if !possible.is_ok_and(|ended| ended.success()) {
-        sutler_servers::say(&format!(
+        sutler_servers::print_line(&format!(
             "skipped: {test}: this user may not make mounts of its own"
         ));
         return;

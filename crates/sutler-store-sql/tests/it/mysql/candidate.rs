@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use sqlx::Executor as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, Store};
 use sutler_servers::{MySqlDialect, Proxy, Server};
 use sutler_store_sql::MySqlStore;
@@ -89,7 +89,7 @@ impl Candidate for MySql {
         self.proxy.cut(point_of(cut));
     }
 
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         Box::new(HeldBack {
             store: self.current(),
             commit,
@@ -104,7 +104,7 @@ struct HeldBack {
 }
 
 #[async_trait]
-impl Stalled for HeldBack {
+impl StalledCommit for HeldBack {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         self.store.commit(&self.commit).await
     }

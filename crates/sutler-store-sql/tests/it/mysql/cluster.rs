@@ -20,7 +20,7 @@ pub(crate) fn own() -> Option<Server> {
 }
 
 pub(crate) async fn connect(server: &Server) -> MySqlConnection {
-    connect_to(&server.place().url()).await
+    connect_to(&server.admin_url().url()).await
 }
 
 async fn connect_to(url: &str) -> MySqlConnection {
@@ -31,7 +31,7 @@ async fn connect_to(url: &str) -> MySqlConnection {
 
 /// The URL of a store in this database, through this port.
 pub(crate) fn url(server: &Server, name: &str, port: u16) -> SecretString {
-    server.place().through(port).at(name).url().into()
+    server.admin_url().through(port).at(name).url().into()
 }
 
 /// A database, and a connection for looking behind a store's back.
@@ -43,7 +43,7 @@ pub(crate) struct Place {
 impl Place {
     /// An empty database.
     pub(crate) async fn on(server: &Server) -> Self {
-        let fresh = server.fresh();
+        let fresh = server.fresh_database();
         Self {
             db: connect_to(&fresh.url()).await,
             name: fresh.path,

@@ -7,7 +7,7 @@ use crate::scene::ready;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Commit, CommitError, Store as _, settle};
+use sutler_journal::{Commit, CommitError, Store as _, commit_until_known};
 use sutler_servers::Server;
 use sutler_store_sql::{MySqlStore, SqlSettings};
 use tokio::task::JoinHandle;
@@ -91,7 +91,7 @@ async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once
     candidate.proxy.set_down(false);
     let repeat = tokio::spawn({
         let (store, commit) = (Arc::clone(&store), commit.clone());
-        async move { settle(&*store, &commit).await }
+        async move { commit_until_known(&*store, &commit).await }
     });
     place.db.execute("ROLLBACK").await.expect("the end");
     repeat.await.expect("no panic").expect("the commit");

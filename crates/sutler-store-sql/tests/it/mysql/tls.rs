@@ -5,10 +5,10 @@ use crate::scene::insert;
 use secrecy::SecretString;
 use sqlx::Executor as _;
 use sutler_journal::Store as _;
-use sutler_servers::{Demands, Place, Tls, mariadb};
+use sutler_servers::{Demands, ServerUrl, Tls, mariadb};
 use sutler_store_sql::{MySqlStore, OpenError};
 
-fn url(place: &Place, query: &str) -> SecretString {
+fn url(place: &ServerUrl, query: &str) -> SecretString {
     let mut place = place.clone();
     query.clone_into(&mut place.query);
     place.url().into()
@@ -23,7 +23,7 @@ async fn the_server_is_held_to_its_certificate_and_nobody_speaks_plainly() {
     let Some(server) = mariadb::own(demands) else {
         return;
     };
-    let place = server.fresh();
+    let place = server.fresh_database();
     let only_tls = "SET GLOBAL require_secure_transport = ON";
     let mut db = cluster::connect(&server).await;
     db.execute(only_tls).await.expect("TLS only");

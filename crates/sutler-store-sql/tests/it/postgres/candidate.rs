@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use sqlx::Executor as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_journal::conformance::{Candidate, Cut, Stalled};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, Store};
 use sutler_servers::{PostgresDialect, Proxy, Server};
 use sutler_store_sql::PostgresStore;
@@ -94,7 +94,7 @@ impl Candidate for Postgres {
         self.proxy.cut(point_of(cut));
     }
 
-    async fn stall(&self, commit: Commit) -> Box<dyn Stalled> {
+    async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         Box::new(Open(OpenCommit::begin(&self.direct, &commit).await))
     }
 }
@@ -103,7 +103,7 @@ impl Candidate for Postgres {
 struct Open(OpenCommit);
 
 #[async_trait]
-impl Stalled for Open {
+impl StalledCommit for Open {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         self.0.finish().await;
         Ok(())

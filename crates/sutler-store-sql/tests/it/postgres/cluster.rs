@@ -20,14 +20,14 @@ pub(crate) fn own() -> Option<Server> {
 }
 
 pub(crate) async fn connect(server: &Server) -> PgConnection {
-    let options = PgConnectOptions::from_str(&server.place().url()).expect("a URL");
+    let options = PgConnectOptions::from_str(&server.admin_url().url()).expect("a URL");
     let options = options.disable_statement_logging();
     options.connect().await.expect("a connection")
 }
 
 /// The URL of a store in this schema, through this port.
 pub(crate) fn url(server: &Server, schema: &str, port: u16) -> SecretString {
-    let mut place = server.place().through(port);
+    let mut place = server.admin_url().through(port);
     place.query = format!("sslmode=disable&options=-csearch_path%3D{schema}");
     place.url().into()
 }

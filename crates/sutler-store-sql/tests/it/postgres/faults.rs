@@ -7,7 +7,7 @@ use crate::scene::{insert, key, until_ok};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Executor as _, Row as _};
 use std::sync::Arc;
-use sutler_journal::{Commit, CommitError, Store as _, settle};
+use sutler_journal::{Commit, CommitError, Store as _, commit_until_known};
 use sutler_servers::Server;
 use sutler_store_sql::PostgresStore;
 
@@ -71,7 +71,7 @@ async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
     let removed = Commit::new().remove(key("a"), read);
     others.commit(&removed).await.expect("a commit");
     kill_process(session, Signal::CONT).expect("it goes on");
-    until_ok("the slow commit", || settle(&*store, &slow)).await;
+    until_ok("the slow commit", || commit_until_known(&*store, &slow)).await;
     let found = others.get(&key("a")).await.expect("a read");
     let version = found.expect("the slow commit's document").version;
     assert_eq!(version, sutler_journal::Version(slow.id()));

@@ -9,7 +9,7 @@ use sutler_servers::{Demands, Server, Tls, postgres};
 use sutler_store_sql::{OpenError, PostgresStore};
 
 fn url(server: &Server, authority: &str) -> SecretString {
-    let mut place = server.place().clone();
+    let mut place = server.admin_url().clone();
     place.query = format!("sslmode=verify-full&sslrootcert={authority}");
     place.url().into()
 }

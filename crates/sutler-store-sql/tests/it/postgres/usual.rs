@@ -10,7 +10,7 @@ use std::time::Duration;
 use sutler_journal::conformance::Candidate as _;
 use sutler_journal::{
     Commit, CommitError, Cursor, Due, Fence, List, NewOperation, Next, Operation, OperationId,
-    Outcome, Start, Store, Term, Version, Which, WorkerId, Write,
+    Outcome, StaleItem, Start, Store, Term, Version, WorkerId, Write,
 };
 
 /// Which of the two ways.
@@ -28,7 +28,7 @@ struct Case {
 }
 
 impl Case {
-    async fn commit(&self, commit: Commit) -> Result<(), Which> {
+    async fn commit(&self, commit: Commit) -> Result<(), StaleItem> {
         let commit = match self.way {
             Way::Usual => commit,
             Way::General => commit.write(Write::Wake(OperationId::fresh())),
@@ -39,13 +39,13 @@ impl Case {
         first
     }
 
-    async fn accept(&self, new: &NewOperation) -> (Version, Result<(), Which>) {
+    async fn accept(&self, new: &NewOperation) -> (Version, Result<(), StaleItem>) {
         let commit = Commit::new().insert(key("a"), terms("creating"), Bytes::from_static(b"1"));
         let commit = commit.start(new.clone());
         (Version(commit.id()), self.commit(commit).await)
     }
 
-    async fn end(&self, read: Version, id: OperationId, fence: u64) -> Result<(), Which> {
+    async fn end(&self, read: Version, id: OperationId, fence: u64) -> Result<(), StaleItem> {
         let commit = ending(Commit::new(), read, id).fenced(id, Fence(fence));
         self.commit(commit).await
     }
@@ -56,7 +56,7 @@ impl Case {
         read: Version,
         id: OperationId,
         fence: u64,
-    ) -> Result<(), Which> {
+    ) -> Result<(), StaleItem> {
         let commit = ending(Commit::new().fenced(id, Fence(fence)), read, id);
         self.commit(commit).await
     }
@@ -120,7 +120,7 @@ fn terms(lifecycle: &'static str) -> Vec<Term> {
     ]
 }
 
-fn verdict(answer: Result<(), CommitError>) -> Result<(), Which> {
+fn verdict(answer: Result<(), CommitError>) -> Result<(), StaleItem> {
     match answer {
         Ok(()) => Ok(()),
         Err(CommitError::Stale(which)) => Err(which),
@@ -129,9 +129,9 @@ fn verdict(answer: Result<(), CommitError>) -> Result<(), Which> {
 }
 
 /// Does a case both ways; `None` if there is no server, which was said.
-async fn both_ways<F>(steps: impl Fn(Case) -> F) -> Option<Vec<Result<(), Which>>>
+async fn both_ways<F>(steps: impl Fn(Case) -> F) -> Option<Vec<Result<(), StaleItem>>>
 where
-    F: Future<Output = (Vec<Result<(), Which>>, String)>,
+    F: Future<Output = (Vec<Result<(), StaleItem>>, String)>,
 {
     let mut came = Vec::new();
     for way in [Way::Usual, Way::General] {
@@ -167,7 +167,11 @@ async fn accepting_comes_to_the_same_both_ways() {
         let seen = case.seen(mine.id).await;
         (verdicts, seen)
     });
-    let (no_lease, there, taken) = (Which::Write(1), Which::Expect(0), Which::Write(1));
+    let (no_lease, there, taken) = (
+        StaleItem::Write(1),
+        StaleItem::Expect(0),
+        StaleItem::Write(1),
+    );
     let expected = vec![Err(no_lease), Ok(()), Err(there), Err(taken)];
     assert!(verdicts.await.is_none_or(|found| found == expected));
 }
@@ -189,7 +193,7 @@ async fn ending_comes_to_the_same_both_ways() {
         let seen = case.seen(new.id).await;
         (verdicts, seen)
     });
-    let (changed, fence) = (Err(Which::Expect(0)), Err(Which::Expect(1)));
+    let (changed, fence) = (Err(StaleItem::Expect(0)), Err(StaleItem::Expect(1)));
     let expected = vec![Ok(()), changed, fence, changed, Ok(()), changed];
     assert!(verdicts.await.is_none_or(|found| found == expected));
 }
@@ -211,7 +215,7 @@ async fn ending_comes_to_the_same_both_ways_if_the_fence_is_asked_for_first() {
         let seen = case.seen(new.id).await;
         (verdicts, seen)
     });
-    let (fence, changed) = (Err(Which::Expect(0)), Err(Which::Expect(1)));
+    let (fence, changed) = (Err(StaleItem::Expect(0)), Err(StaleItem::Expect(1)));
     let expected = vec![Ok(()), changed, fence, fence, Ok(()), fence];
     assert!(verdicts.await.is_none_or(|found| found == expected));
 }
@@ -227,6 +231,6 @@ async fn without_a_lease_nothing_ends_either_way() {
         let seen = case.seen(new.id).await;
         (verdicts, seen)
     });
-    let expected = vec![Ok(()), Err(Which::Expect(1))];
+    let expected = vec![Ok(()), Err(StaleItem::Expect(1))];
     assert!(verdicts.await.is_none_or(|found| found == expected));
 }

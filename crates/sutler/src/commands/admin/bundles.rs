@@ -1,14 +1,14 @@
-//! `sutler admin bundles`: what is offered in which version, and why something is not.
+//! `sutler admin bundles`: the offered bundles with their versions, and the faults of the others.
 
-use super::Output;
-use super::client::Client;
-use super::failure::Failure;
+use super::AdminOutput;
+use super::client::AdminClient;
+use super::error::AdminError;
 use super::list::{print, shown};
-use super::table::{self, Listed};
+use super::table::{self, ListTable};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-const BUNDLES: Listed = Listed {
+const BUNDLES: ListTable = ListTable {
     path: "bundles",
     columns: &[
         ("BUNDLE", "name"),
@@ -21,16 +21,16 @@ const BUNDLES: Listed = Listed {
     names: &["name"],
 };
 
-pub(super) async fn run(client: &Client, output: Output) -> Result<(), Failure> {
+pub(super) async fn run(client: &AdminClient, output: AdminOutput) -> Result<(), AdminError> {
     let answer = client.get(BUNDLES.path, &[]).await?;
     match output {
-        Output::Json => shown(output, &answer),
-        Output::Name => print(&table::names(&BUNDLES, items(&answer))),
-        Output::Table => print(&text(&answer)),
+        AdminOutput::Json => shown(output, &answer),
+        AdminOutput::Name => print(&table::names(&BUNDLES, items(&answer))),
+        AdminOutput::Table => print(&text(&answer)),
     }
 }
 
-/// A table, and below it every fault in full: a line that is cut off helps nobody.
+/// A table, and below it every fault in full.
 fn text(answer: &Value) -> String {
     let mut text = table::rows(&BUNDLES, items(answer));
     for item in items(answer) {

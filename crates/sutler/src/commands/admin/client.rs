@@ -1,22 +1,22 @@
-//! The connection to a broker's administration: requests out, JSON or a sentence back.
+//! HTTP client of a broker's administration API.
 
-use super::Connection;
-use super::failure::Failure;
+use super::ConnectionArgs;
+use super::error::AdminError;
 use reqwest::{Certificate, Method, RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How long a connection may take to come about.
+/// Timeout of a connect.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long the broker may say nothing.
+/// Timeout between two reads of a response.
 const SILENT_AT_MOST: Duration = Duration::from_secs(120);
-/// Longest answer that is read whole, in bytes.
+/// Maximum length of a response that is read whole, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A broker's administration.
-pub(super) struct Client {
+/// Client of one broker.
+pub(super) struct AdminClient {
     http: reqwest::Client,
     /// Without a slash at the end.
     url: String,
@@ -24,14 +24,14 @@ pub(super) struct Client {
     realm: Option<String>,
 }
 
-impl Client {
+impl AdminClient {
     pub(super) fn connect(
-        connection: &Connection,
+        connection: &ConnectionArgs,
         password: Option<SecretString>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AdminError> {
         let url = connection.url.trim_end_matches('/').to_owned();
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(Failure::Usage(format!(
+            return Err(AdminError::Usage(format!(
                 "--url must begin with http:// or https://, such as http://127.0.0.1:8080/admin, and not {url:?}"
             )));
         }
@@ -39,7 +39,7 @@ impl Client {
             .connect_timeout(CONNECT_WITHIN)
             .read_timeout(SILENT_AT_MOST);
         if let Some(path) = &connection.ca {
-            let pem = std::fs::read(path).map_err(|error| Failure::file("read", path, error))?;
+            let pem = std::fs::read(path).map_err(|error| AdminError::file("read", path, error))?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| {
                 unusable(
                     &format!("{} has no certificates in PEM form", path.display()),
@@ -57,13 +57,13 @@ impl Client {
             (Some(name), Some(password)) => Some((name.clone(), password)),
             (None, None) => None,
             (Some(_), None) => {
-                return Err(Failure::Usage(
+                return Err(AdminError::Usage(
                     "set SUTLER_ADMIN_PASSWORD or --password-file to the operator's password"
                         .to_owned(),
                 ));
             }
             (None, Some(_)) => {
-                return Err(Failure::Usage(
+                return Err(AdminError::Usage(
                     "name the operator with --user or SUTLER_ADMIN_USER".to_owned(),
                 ));
             }
@@ -76,7 +76,7 @@ impl Client {
         })
     }
 
-    /// A request that was not sent yet.
+    /// Builds a request without sending it.
     pub(super) fn ask(
         &self,
         method: Method,
@@ -93,8 +93,8 @@ impl Client {
         request.query(query)
     }
 
-    /// Sends a request; an answer that is no success is a failure with its sentence.
-    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    /// Sends a request; a response other than success is an error with the description of the broker.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, AdminError> {
         let response = request.send().await.map_err(|error| {
             let sentence = format!(
                 "the broker at {} does not answer; is it running, and is --url right?",
@@ -111,30 +111,37 @@ impl Client {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        Err(Failure::answered(status.as_u16(), sentence(status, &body)))
+        Err(AdminError::answered(
+            status.as_u16(),
+            sentence(status, &body),
+        ))
     }
 
-    /// Sends a request and reads a JSON answer.
-    pub(super) async fn json(&self, request: RequestBuilder) -> Result<Value, Failure> {
+    /// Sends a request and reads its JSON response.
+    pub(super) async fn json(&self, request: RequestBuilder) -> Result<Value, AdminError> {
         let bytes = read(self.send(request).await?).await?;
         serde_json::from_slice(&bytes).map_err(|error| {
             let sentence =
                 "the broker's answer is not JSON; is --url its administration?".to_owned();
-            Failure::Failed(sentence, Some(error.into()))
+            AdminError::Failed(sentence, Some(error.into()))
         })
     }
 
-    pub(super) async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Value, Failure> {
+    pub(super) async fn get(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<Value, AdminError> {
         self.json(self.ask(Method::GET, path, query)).await
     }
 }
 
-async fn read(mut response: Response) -> Result<Vec<u8>, Failure> {
+async fn read(mut response: Response) -> Result<Vec<u8>, AdminError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > ANSWER_BYTES_MAX {
-            return Err(Failure::failed(
+            return Err(AdminError::failed(
                 "the broker's answer is too long; ask for less with --limit",
             ));
         }
@@ -142,14 +149,14 @@ async fn read(mut response: Response) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The answer broke off.
-pub(super) fn broken(error: reqwest::Error) -> Failure {
+/// Error of a response that broke off.
+pub(super) fn broken(error: reqwest::Error) -> AdminError {
     unusable("the broker's answer broke off; repeat the command", error)
 }
 
-fn unusable(sentence: &str, error: reqwest::Error) -> Failure {
-    // The address is in the sentence; an error would show it again, with everything in it.
-    Failure::Failed(sentence.to_owned(), Some(error.without_url().into()))
+fn unusable(sentence: &str, error: reqwest::Error) -> AdminError {
+    // The sentence has the address; the text of the error would repeat it with user and query.
+    AdminError::Failed(sentence.to_owned(), Some(error.without_url().into()))
 }
 
 fn sentence(status: StatusCode, body: &Value) -> String {
@@ -162,7 +169,7 @@ fn sentence(status: StatusCode, body: &Value) -> String {
     }
 }
 
-/// An id as a segment of a path.
+/// Encodes an id as a path segment.
 pub(super) fn segment(id: &str) -> String {
     id.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {

@@ -1,31 +1,31 @@
-//! Lists and single things: filters as flags, pages followed, tables or JSON printed.
+//! Lists and single items: filters as flags, paging, output as table or JSON.
 
-use super::Output;
-use super::client::Client;
-use super::failure::Failure;
-use super::table::{self, Listed};
+use super::AdminOutput;
+use super::client::AdminClient;
+use super::error::AdminError;
+use super::table::{self, ListTable};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write as _;
 
-/// Which part of a list.
+/// Page of a list.
 #[derive(Args)]
-pub(super) struct Paging {
+pub(super) struct PagingArgs {
     /// Items on a page, at most 200
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     limit: u16,
-    /// Goes on where the page before ended
+    /// Continue after the last item of the previous page
     #[arg(long, value_name = "CURSOR", conflicts_with = "all")]
     after: Option<String>,
-    /// Follows all pages
+    /// Fetch all pages
     #[arg(long)]
     all: bool,
-    /// Sorts what is printed by a member, such as created; - in front turns it round
+    /// Sort the output by a member, such as created; a leading - reverses the order
     #[arg(long, value_name = "MEMBER", allow_hyphen_values = true)]
     sort: Option<String>,
 }
 
-/// Which instances.
+/// Filters of instances.
 #[derive(Args)]
 pub(super) struct InstanceFilters {
     /// Only of this offering
@@ -40,17 +40,17 @@ pub(super) struct InstanceFilters {
     /// Only at this version, of its bundle or of its maintenance
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Only those that the catalog offers another version for, or only the others
+    /// Only instances that the catalog has another version for (true), or only the others (false)
     #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
     upgradable: Option<String>,
-    /// In which order pages come: id, plan, lifecycle [default: id]
+    /// Order of the pages: id, plan, lifecycle [default: id]
     #[arg(long, value_name = "MEMBER")]
     order: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
-/// Which bindings.
+/// Filters of bindings.
 #[derive(Args)]
 pub(super) struct BindingFilters {
     /// Only of this instance
@@ -65,14 +65,14 @@ pub(super) struct BindingFilters {
     /// Only in this state: creating, create_failed, live, deleting, gone
     #[arg(long, value_name = "STATE")]
     lifecycle: Option<String>,
-    /// In which order pages come: id, lifecycle [default: id]
+    /// Order of the pages: id, lifecycle [default: id]
     #[arg(long, value_name = "MEMBER")]
     order: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
-/// Which operations.
+/// Filters of operations.
 #[derive(Args)]
 pub(super) struct OperationFilters {
     /// Only of this instance itself
@@ -91,16 +91,16 @@ pub(super) struct OperationFilters {
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
-/// Which lines of the audit trail.
+/// Filters of the audit trail.
 #[derive(Args)]
 pub(super) struct AuditFilters {
     /// Only about this instance and its bindings
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// Only this order: retry, cancel, abandon, purge, drain …
+    /// Only this action: retry, cancel, abandon, purge, drain …
     #[arg(long, value_name = "VERB")]
     verb: Option<String>,
     /// Only by this operator
@@ -110,7 +110,7 @@ pub(super) struct AuditFilters {
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
     #[command(flatten)]
-    pub paging: Paging,
+    pub paging: PagingArgs,
 }
 
 /// A query's parameters.
@@ -172,12 +172,12 @@ fn set<const N: usize>(filters: [(&'static str, &Option<String>); N]) -> Query {
 
 /// Prints a list.
 pub(super) async fn run(
-    client: &Client,
-    output: Output,
-    listed: &Listed,
+    client: &AdminClient,
+    output: AdminOutput,
+    listed: &ListTable,
     filters: &[(&'static str, String)],
-    paging: &Paging,
-) -> Result<(), Failure> {
+    paging: &PagingArgs,
+) -> Result<(), AdminError> {
     let mut items = Vec::new();
     let mut after = paging.after.clone();
     loop {
@@ -197,13 +197,13 @@ pub(super) async fn run(
         sort(&mut items, by);
     }
     match output {
-        Output::Json => print(&pretty(&json!({ "items": items, "next": after }))),
-        Output::Name => print(&table::names(listed, &items)),
-        Output::Table => {
+        AdminOutput::Json => print(&pretty(&json!({ "items": items, "next": after }))),
+        AdminOutput::Name => print(&table::names(listed, &items)),
+        AdminOutput::Table => {
             print(&table::rows(listed, &items))?;
             match after {
                 Some(after) => say(&format!(
-                    "There are more: go on with --after {after}, or use --all."
+                    "There are more: continue with --after {after}, or use --all."
                 )),
                 None => Ok(()),
             }
@@ -211,18 +211,22 @@ pub(super) async fn run(
     }
 }
 
-/// Prints a single thing.
-pub(super) async fn show(client: &Client, output: Output, path: &str) -> Result<(), Failure> {
+/// Prints a single item.
+pub(super) async fn show(
+    client: &AdminClient,
+    output: AdminOutput,
+    path: &str,
+) -> Result<(), AdminError> {
     let thing = client.get(path, &[]).await?;
     shown(output, &thing)
 }
 
-/// Prints what was answered.
-pub(super) fn shown(output: Output, thing: &Value) -> Result<(), Failure> {
+/// Prints a response.
+pub(super) fn shown(output: AdminOutput, thing: &Value) -> Result<(), AdminError> {
     match output {
-        Output::Json => print(&pretty(thing)),
-        Output::Table => print(&table::members(thing)),
-        Output::Name => print(&format!("{}\n", thing["id"].as_str().unwrap_or("-"))),
+        AdminOutput::Json => print(&pretty(thing)),
+        AdminOutput::Table => print(&table::members(thing)),
+        AdminOutput::Name => print(&format!("{}\n", thing["id"].as_str().unwrap_or("-"))),
     }
 }
 
@@ -241,12 +245,12 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-pub(super) fn print(text: &str) -> Result<(), Failure> {
+pub(super) fn print(text: &str) -> Result<(), AdminError> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads may have seen enough.
+        // The reader may have closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Failed(
+        Err(error) => Err(AdminError::Failed(
             "the result could not be printed".to_owned(),
             Some(error.into()),
         )),
@@ -254,8 +258,8 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says something beside the result.
-pub(super) fn say(sentence: &str) -> Result<(), Failure> {
+/// Prints a note to standard error.
+pub(super) fn say(sentence: &str) -> Result<(), AdminError> {
     let _ = writeln!(anstream::stderr(), "{sentence}");
     Ok(())
 }

@@ -1,42 +1,46 @@
-//! `logs`: what the work of an operation said, from the beginning, and on demand for as long as it goes on.
+//! `logs`: prints the log of an operation from its beginning, and follows it on demand.
 
-use super::Output;
-use super::client::{Client, segment};
-use super::failure::Failure;
+use super::AdminOutput;
+use super::client::{AdminClient, segment};
+use super::error::AdminError;
 use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
-/// Pause between two looks for more.
+/// Pause between two requests while following.
 const LOOK: Duration = Duration::from_millis(500);
-/// Pieces asked for at a time.
+/// Number of log chunks per request.
 const PIECES: usize = 100;
 
-/// Which log.
+/// Arguments of `logs`.
 #[derive(Args)]
 pub(super) struct LogArgs {
     /// The operation's id
     #[arg(value_name = "OPERATION")]
     operation: String,
-    /// Goes on until the operation has ended
+    /// Follow the log until the operation has ended
     #[arg(long, short)]
     follow: bool,
 }
 
-pub(super) async fn run(client: &Client, output: Output, args: &LogArgs) -> Result<(), Failure> {
+pub(super) async fn run(
+    client: &AdminClient,
+    output: AdminOutput,
+    args: &LogArgs,
+) -> Result<(), AdminError> {
     let path = format!("operations/{}/log", segment(&args.operation));
     let mut next = String::from("0");
-    let mut seen = Seen::default();
+    let mut seen = PrintedLines::default();
     loop {
         let query = [("after", next.clone()), ("limit", PIECES.to_string())];
         let page = client.get(&path, &query).await?;
         let items = page["items"].as_array().cloned().unwrap_or_default();
         for item in &items {
             match output {
-                Output::Json => print(&format!("{item}\n"))?,
-                Output::Table | Output::Name => print(&seen.fresh(item))?,
+                AdminOutput::Json => print(&format!("{item}\n"))?,
+                AdminOutput::Table | AdminOutput::Name => print(&seen.fresh(item))?,
             }
         }
         page["next"].as_str().unwrap_or("0").clone_into(&mut next);
@@ -49,18 +53,18 @@ pub(super) async fn run(client: &Client, output: Output, args: &LogArgs) -> Resu
     }
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), AdminError> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| Failure::Failed("cannot print".to_owned(), Some(error.into())))
+    written.map_err(|error| AdminError::Failed("cannot print".to_owned(), Some(error.into())))
 }
 
-/// How far each attempt's output was printed: pieces may overlap where two workers wrote.
+/// Printed length per attempt: chunks may overlap if two workers wrote.
 #[derive(Default)]
-struct Seen(BTreeMap<u64, u64>);
+struct PrintedLines(BTreeMap<u64, u64>);
 
-impl Seen {
-    /// What of a piece is new, with a heading where another attempt begins.
+impl PrintedLines {
+    /// The unprinted part of a chunk, with a heading at the beginning of each attempt.
     fn fresh(&mut self, item: &Value) -> String {
         let attempt = item["attempt"].as_u64().unwrap_or(1);
         let from = item["from"].as_u64().unwrap_or(0);
@@ -79,12 +83,12 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::Seen;
+    use super::PrintedLines;
     use serde_json::json;
 
     #[test]
     fn what_two_workers_wrote_is_printed_once() {
-        let mut seen = Seen::default();
+        let mut seen = PrintedLines::default();
         let mut shown = String::new();
         for (attempt, from, text) in [
             (1, 0, "one\n"),

@@ -1,10 +1,10 @@
-//! `sutler registry`: what registries have, what would change, and asking them now.
+//! `sutler registry`: lists registries and their bundles, refreshes them, shows what a refresh would change.
 
-use super::client::{Client, segment};
-use super::failure::Failure;
+use super::client::{AdminClient, segment};
+use super::error::AdminError;
 use super::list::{print, say, shown};
-use super::table::{self, Listed};
-use super::{Connection, Output};
+use super::table::{self, ListTable};
+use super::{AdminOutput, ConnectionArgs};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
@@ -14,43 +14,43 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often it is looked whether a refresh is over.
+/// Interval between two checks whether a refresh is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// How long it is waited for.
+/// Maximum wait for a refresh.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 
-/// See which bundles registries have, and ask them now.
+/// List the bundles of registries, and refresh them.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused by the broker."
 )]
 pub(crate) struct RegistryArgs {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: RegistryCommand,
 }
 
 #[derive(Subcommand)]
 enum RegistryCommand {
-    /// List registries, and how asking them stands
+    /// List registries, and the state of their last refresh
     List,
     /// Show the bundles of one registry, offered or not, and why
     Show {
         /// Its name
         name: String,
     },
-    /// Ask all registries now
+    /// Refresh all registries now
     Refresh {
-        /// Wait until they have answered and what they have is written down
+        /// Wait until the refresh is over and its result is stored
         #[arg(long)]
         wait: bool,
     },
-    /// Say what would change if registries were asked now, and change nothing
+    /// Show what a refresh would change now, without changing anything
     Plan,
 }
 
-const REGISTRIES: Listed = Listed {
+const REGISTRIES: ListTable = ListTable {
     path: "registries",
     columns: &[
         ("REGISTRY", "name"),
@@ -64,7 +64,7 @@ const REGISTRIES: Listed = Listed {
     names: &["name"],
 };
 
-const SPECS: Listed = Listed {
+const SPECS: ListTable = ListTable {
     path: "registries",
     columns: &[
         ("ITEM", "item"),
@@ -85,10 +85,10 @@ pub(crate) async fn run(args: RegistryArgs) -> ExitCode {
     }
 }
 
-async fn command(args: RegistryArgs) -> Result<(), Failure> {
+async fn command(args: RegistryArgs) -> Result<(), AdminError> {
     let connection = args.connection;
     let output = connection.output;
-    let client = Client::connect(&connection, super::password(&connection)?)?;
+    let client = AdminClient::connect(&connection, super::password(&connection)?)?;
     match args.command {
         RegistryCommand::List => {
             let answer = client.get(REGISTRIES.path, &[]).await?;
@@ -97,7 +97,7 @@ async fn command(args: RegistryArgs) -> Result<(), Failure> {
         RegistryCommand::Show { name } => {
             let path = format!("registries/{}", segment(&name));
             let answer = match client.get(&path, &[]).await {
-                Err(Failure::NotFound(_)) => return Err(unknown(&client, &name).await?),
+                Err(AdminError::NotFound(_)) => return Err(unknown(&client, &name).await?),
                 answer => answer?,
             };
             show(output, &answer, &SPECS, "specs", one_text)
@@ -106,46 +106,46 @@ async fn command(args: RegistryArgs) -> Result<(), Failure> {
         RegistryCommand::Plan => {
             let answer = client.get("registry-plan", &[]).await?;
             match output {
-                Output::Json => shown(output, &answer),
-                Output::Table | Output::Name => print(&plan_text(&answer)),
+                AdminOutput::Json => shown(output, &answer),
+                AdminOutput::Table | AdminOutput::Name => print(&plan_text(&answer)),
             }
         }
     }
 }
 
 fn show(
-    output: Output,
+    output: AdminOutput,
     answer: &Value,
-    listed: &Listed,
+    listed: &ListTable,
     key: &str,
     text: impl Fn(&Value) -> String,
-) -> Result<(), Failure> {
+) -> Result<(), AdminError> {
     match output {
-        Output::Json => shown(output, answer),
-        Output::Name => print(&table::names(listed, items(answer, key))),
-        Output::Table => print(&text(answer)),
+        AdminOutput::Json => shown(output, answer),
+        AdminOutput::Name => print(&table::names(listed, items(answer, key))),
+        AdminOutput::Table => print(&text(answer)),
     }
 }
 
-/// Which registries there are, for whoever asked for another.
-async fn unknown(client: &Client, name: &str) -> Result<Failure, Failure> {
+/// Error text for an unknown registry, with the known names.
+async fn unknown(client: &AdminClient, name: &str) -> Result<AdminError, AdminError> {
     let answer = client.get(REGISTRIES.path, &[]).await?;
     let names = items(&answer, "registries").iter();
     let names: Vec<&str> = names.filter_map(|it| it["name"].as_str()).collect();
-    Ok(Failure::NotFound(format!(
+    Ok(AdminError::NotFound(format!(
         "There is no registry {name}; there are: {}.",
         names.join(", ")
     )))
 }
 
-async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Failure> {
+async fn refresh(client: &AdminClient, output: AdminOutput, wait: bool) -> Result<(), AdminError> {
     let order = client.ask(Method::POST, "registries/refresh", &[]);
     let answer = client.json(order).await?;
     let number = answer["number"].as_u64().unwrap_or_default();
     if !wait {
         return match output {
-            Output::Json => shown(output, &answer),
-            Output::Table | Output::Name => {
+            AdminOutput::Json => shown(output, &answer),
+            AdminOutput::Table | AdminOutput::Name => {
                 say("Registries are asked; see `sutler registry list` for what comes of it.")
             }
         };
@@ -165,11 +165,11 @@ async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Fail
             show(output, &answer, &REGISTRIES, "registries", all_text)?;
             return match refresh["failure"].as_str() {
                 None => Ok(()),
-                Some(failure) => Err(Failure::failed(format!("the refresh failed: {failure}"))),
+                Some(failure) => Err(AdminError::failed(format!("the refresh failed: {failure}"))),
             };
         }
         if Instant::now() >= until {
-            return Err(Failure::failed(
+            return Err(AdminError::failed(
                 "the refresh is not over after an hour; see `sutler registry list` for how far it is",
             ));
         }
@@ -177,7 +177,7 @@ async fn refresh(client: &Client, output: Output, wait: bool) -> Result<(), Fail
     }
 }
 
-/// A table, how the refresh stands, and every fault in full.
+/// A table, the state of the refresh, and every fault in full.
 fn all_text(answer: &Value) -> String {
     let mut text = table::rows(&REGISTRIES, items(answer, "registries"));
     let refresh = &answer["refresh"];

@@ -1,10 +1,10 @@
-//! Tables for people: which columns a list has, and single things as name and value. Pure.
+//! Tables: the columns of each list, and single items as name and value. Pure.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
-/// A list: where it is, and what its columns show.
-pub(super) struct Listed {
+/// A list: its path and its columns.
+pub(super) struct ListTable {
     /// Its path, and its name.
     pub path: &'static str,
     /// Heading and member.
@@ -13,7 +13,7 @@ pub(super) struct Listed {
     pub names: &'static [&'static str],
 }
 
-pub(super) const INSTANCES: Listed = Listed {
+pub(super) const INSTANCES: ListTable = ListTable {
     path: "instances",
     columns: &[
         ("INSTANCE", "id"),
@@ -28,7 +28,7 @@ pub(super) const INSTANCES: Listed = Listed {
     names: &["id"],
 };
 
-pub(super) const BINDINGS: Listed = Listed {
+pub(super) const BINDINGS: ListTable = ListTable {
     path: "bindings",
     columns: &[
         ("INSTANCE", "instance_id"),
@@ -41,7 +41,7 @@ pub(super) const BINDINGS: Listed = Listed {
     names: &["instance_id", "id"],
 };
 
-pub(super) const OPERATIONS: Listed = Listed {
+pub(super) const OPERATIONS: ListTable = ListTable {
     path: "operations",
     columns: &[
         ("OPERATION", "id"),
@@ -56,7 +56,7 @@ pub(super) const OPERATIONS: Listed = Listed {
     names: &["id"],
 };
 
-pub(super) const AUDIT: Listed = Listed {
+pub(super) const AUDIT: ListTable = ListTable {
     path: "audit",
     columns: &[
         ("AT", "at"),
@@ -73,8 +73,8 @@ pub(super) const AUDIT: Listed = Listed {
 /// Longest text of a cell, in characters.
 const CELL_CHARS_MAX: usize = 60;
 
-/// A list as columns.
-pub(super) fn rows(listed: &Listed, items: &[Value]) -> String {
+/// Renders a list as columns.
+pub(super) fn rows(listed: &ListTable, items: &[Value]) -> String {
     let mut table = plain();
     table.set_header(listed.columns.iter().map(|(heading, _)| *heading));
     for item in items {
@@ -83,15 +83,15 @@ pub(super) fn rows(listed: &Listed, items: &[Value]) -> String {
     trimmed(&table)
 }
 
-/// The names of a list's items, one a line.
-pub(super) fn names(listed: &Listed, items: &[Value]) -> String {
+/// Renders the names of the items, one per line.
+pub(super) fn names(listed: &ListTable, items: &[Value]) -> String {
     items.iter().fold(String::new(), |text, item| {
         let name: Vec<String> = listed.names.iter().map(|it| whole(item, it)).collect();
         text + &name.join(" ") + "\n"
     })
 }
 
-/// A single thing, one member a line; inner objects with their members behind a dot.
+/// Renders a single item, one member per line; members of inner objects follow a dot.
 pub(super) fn members(thing: &Value) -> String {
     let mut table = plain();
     add_members(&mut table, "", thing);
@@ -126,7 +126,7 @@ fn plain() -> Table {
     table
 }
 
-/// No blanks at the ends of lines, and none in front.
+/// Removes leading and trailing blanks of each line.
 fn trimmed(table: &Table) -> String {
     table.lines().fold(String::new(), |text, line| {
         let line = line.strip_prefix(' ').unwrap_or(&line);
@@ -143,7 +143,7 @@ fn cell(item: &Value, member: &str) -> String {
     kept + "…"
 }
 
-/// A time without fractions of its second: in columns they only hide it.
+/// A time without fractions of a second.
 fn to_the_second(text: String) -> String {
     match text.split_once('.') {
         Some((time, _)) if text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok() => {
@@ -157,7 +157,7 @@ fn whole(item: &Value, member: &str) -> String {
     text(member.split('.').fold(item, |item, name| &item[name]))
 }
 
-/// A value for people; nothing that a terminal would obey.
+/// A value as text, without control characters.
 fn text(value: &Value) -> String {
     let text = match value {
         Value::Null => "-".to_owned(),

@@ -1,11 +1,11 @@
 //! `export`, `import` and `backup`: whole realms and databases, from and to files.
 //!
-//! What is written gets its name only when it is whole. On a terminal a bar says how far it is.
+//! A file gets its name only when it is complete. A terminal shows a progress bar.
 
-use super::client::{Client, broken};
-use super::failure::Failure;
+use super::client::{AdminClient, broken};
+use super::error::AdminError;
 use super::list::{say, shown};
-use super::{Output, order};
+use super::{AdminOutput, actions};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::{Body, Method, RequestBuilder};
@@ -14,38 +14,38 @@ use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Where an export goes.
+/// Target of an export.
 #[derive(Args)]
 pub(super) struct ExportArgs {
-    /// The file to write; must not be there yet
+    /// The file to write; must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
-/// What is imported.
+/// Source of an import.
 #[derive(Args)]
 pub(super) struct ImportArgs {
-    /// A file that `export` has written
+    /// A file written by `export`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
-/// Where a copy goes.
+/// Target of a backup.
 #[derive(Args)]
 pub(super) struct BackupArgs {
-    /// The file to write; must not be there yet
+    /// The file to write; must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    why: order::Why,
+    why: actions::ReasonArgs,
 }
 
-pub(super) async fn export(client: &Client, args: &ExportArgs) -> Result<(), Failure> {
+pub(super) async fn export(client: &AdminClient, args: &ExportArgs) -> Result<(), AdminError> {
     let request = client.ask(Method::GET, "export", &[]);
     let bytes = save(client, request, &args.file).await?;
     let last = last_line(&args.file)?;
     if !last.contains("\"end\"") {
-        return Err(Failure::failed(format!(
+        return Err(AdminError::failed(format!(
             "{} has no last line: the export broke off; remove the file and repeat",
             args.file.display()
         )));
@@ -53,7 +53,7 @@ pub(super) async fn export(client: &Client, args: &ExportArgs) -> Result<(), Fai
     say(&format!("wrote {} ({bytes} bytes)", args.file.display()))
 }
 
-pub(super) async fn backup(client: &Client, args: &BackupArgs) -> Result<(), Failure> {
+pub(super) async fn backup(client: &AdminClient, args: &BackupArgs) -> Result<(), AdminError> {
     let request = client.ask(Method::POST, "backup", &[]);
     let request = request.json(&json!({ "reason": args.why.reason() }));
     let bytes = save(client, request, &args.file).await?;
@@ -61,23 +61,27 @@ pub(super) async fn backup(client: &Client, args: &BackupArgs) -> Result<(), Fai
 }
 
 pub(super) async fn import(
-    client: &Client,
-    output: Output,
+    client: &AdminClient,
+    output: AdminOutput,
     args: &ImportArgs,
-) -> Result<(), Failure> {
+) -> Result<(), AdminError> {
     let path = &args.file;
     let file = tokio::fs::File::open(path)
         .await
-        .map_err(|error| Failure::file("read", path, error))?;
+        .map_err(|error| AdminError::file("read", path, error))?;
     let request = client.ask(Method::POST, "import", &[]);
     let done = client.json(request.body(Body::from(file))).await?;
     shown(output, &done)
 }
 
-/// Writes an answer to a file that was not there; gives its length.
-async fn save(client: &Client, request: RequestBuilder, path: &Path) -> Result<u64, Failure> {
+/// Writes a response to a new file; returns its length.
+async fn save(
+    client: &AdminClient,
+    request: RequestBuilder,
+    path: &Path,
+) -> Result<u64, AdminError> {
     if path.exists() {
-        return Err(Failure::Usage(format!(
+        return Err(AdminError::Usage(format!(
             "{} exists already; name another file, or remove it first",
             path.display()
         )));
@@ -90,13 +94,13 @@ async fn save(client: &Client, request: RequestBuilder, path: &Path) -> Result<u
     let written = async {
         while let Some(piece) = response.chunk().await.map_err(broken)? {
             file.write_all(&piece)
-                .map_err(|error| Failure::file("write", &partial, error))?;
+                .map_err(|error| AdminError::file("write", &partial, error))?;
             bytes += piece.len() as u64;
             bar.set_position(bytes);
         }
         file.sync_all()
             .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(|error| Failure::file("write", path, error))
+            .map_err(|error| AdminError::file("write", path, error))
     };
     let written = written.await;
     bar.finish_and_clear();
@@ -106,8 +110,8 @@ async fn save(client: &Client, request: RequestBuilder, path: &Path) -> Result<u
     written.map(|()| bytes)
 }
 
-/// A new file that only its owner reads.
-fn private(path: &Path) -> Result<File, Failure> {
+/// Creates a file that only its owner can read.
+fn private(path: &Path) -> Result<File, AdminError> {
     use std::os::unix::fs::OpenOptionsExt as _;
     OpenOptions::new()
         .write(true)
@@ -115,7 +119,7 @@ fn private(path: &Path) -> Result<File, Failure> {
         .truncate(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| Failure::file("write", path, error))
+        .map_err(|error| AdminError::file("write", path, error))
 }
 
 fn bar() -> ProgressBar {
@@ -126,8 +130,8 @@ fn bar() -> ProgressBar {
     ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }
 
-/// The end of a file, from its last line on.
-fn last_line(path: &Path) -> Result<String, Failure> {
+/// Reads the last line of a file.
+fn last_line(path: &Path) -> Result<String, AdminError> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let read = || -> std::io::Result<String> {
         let mut file = File::open(path)?;
@@ -138,5 +142,5 @@ fn last_line(path: &Path) -> Result<String, Failure> {
         let text = String::from_utf8_lossy(&end).into_owned();
         Ok(text.lines().last().unwrap_or_default().to_owned())
     };
-    read().map_err(|error| Failure::file("read", path, error))
+    read().map_err(|error| AdminError::file("read", path, error))
 }

@@ -1,84 +1,27 @@
-//! Who may come in where, from a configuration: one [`Auth`] for each path.
+//! Access to each path of a broker: one [`Auth`] for each platform and one for operators.
+//!
+//! The conversion of a single section is in the library (`config/blocks/auth.rs`).
 
-use sutler::{Access, AuthMode, Bearer, Config, User};
-use sutler_broker::{Auth, Issuer, Proofs, Users};
+use sutler::{BrokerConfig, ResolveError};
+use sutler_broker::Auth;
 
-/// Why nobody can be let in; says what to do.
-pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
-
-/// Every path that is served, and who may come in there.
-pub(super) fn of(config: &Config) -> Result<Vec<(String, Auth)>, Fault> {
+/// Every path that is served, and the authentication of its requests.
+pub(super) fn of(config: &BrokerConfig) -> Result<Vec<(String, Auth)>, ResolveError> {
     let mut all = Vec::new();
-    if let Some(access) = config.front() {
-        all.push(("/".to_owned(), auth(&access)?));
+    if let Some(access) = config.root_access() {
+        all.push(("/".to_owned(), access.resolve(&variable)?));
     }
     for platform in &config.platforms {
-        let access = Access {
-            auth: platform.auth,
-            users: &platform.users,
-            bearer: platform.bearer.as_ref(),
-        };
-        all.push((platform.prefix.clone(), auth(&access)?));
+        let auth = platform.access().resolve(&variable)?;
+        all.push((platform.prefix.clone(), auth));
     }
     Ok(all)
 }
 
-/// Who may use the operators' API, if there is one.
-pub(super) fn operators(config: &Config) -> Result<Option<Auth>, Fault> {
-    let Some(admin) = &config.admin else {
-        return Ok(None);
-    };
-    let access = Access {
-        auth: AuthMode::Required,
-        users: &admin.users,
-        bearer: admin.bearer.as_ref(),
-    };
-    auth(&access).map(Some)
-}
-
-fn auth(access: &Access<'_>) -> Result<Auth, Fault> {
-    match access.auth {
-        AuthMode::None => Ok(Auth::open()),
-        AuthMode::Required => {
-            let issuers = access.bearer.map(issuer).transpose()?;
-            Ok(Auth::any_of(Proofs {
-                users: users(access.users)?,
-                issuers: issuers.into_iter().collect(),
-                ..Proofs::default()
-            })?)
-        }
-    }
-}
-
-fn issuer(bearer: &Bearer) -> Result<Issuer, Fault> {
-    let (first, others) = match bearer.audience.split_first() {
-        Some((first, others)) => (first.as_str(), others),
-        None => ("", &[][..]),
-    };
-    let issuer = Issuer::new(&bearer.issuer, first)
-        .keys_at(&bearer.jwks_url.to_string())
-        .clock_skew(bearer.skew.0);
-    let issuer = others.iter().fold(issuer, |it, more| it.or_audience(more));
-    let issuer = bearer.scopes.iter().fold(issuer, |it, more| it.scope(more));
-    match &bearer.ca {
-        Some(file) => Ok(issuer.authorities(&std::fs::read(&file.0)?)),
-        None => Ok(issuer),
-    }
-}
-
-fn users(listed: &[User]) -> Result<Users, Fault> {
-    let mut users = Users::new();
-    for user in listed {
-        users = match (&user.password, &user.password_hash) {
-            (Some(password), _) => users.with_password(&user.name, &password.reveal(&variable)?)?,
-            (None, Some(hash)) => {
-                let hash = hash.reveal(&variable)?;
-                users.with_hash(&user.name, secrecy::ExposeSecret::expose_secret(&hash))?
-            }
-            (None, None) => users,
-        };
-    }
-    Ok(users)
+/// The authentication of operators; `None` if there is no API for them.
+pub(super) fn operators(config: &BrokerConfig) -> Result<Option<Auth>, ResolveError> {
+    let admin = config.admin.as_ref();
+    admin.map(|it| it.access().resolve(&variable)).transpose()
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -1,46 +1,31 @@
-//! From a configuration to the framework's own words. Decides nothing: what goes together was checked.
+//! From a resolved configuration to a [`Broker`]. Checks nothing: the configuration is checked when it is loaded.
 
 use super::access;
-use super::bundles::Bundles;
+use super::bundles::BundlesRuntime;
+use crate::BoxError;
 use crate::demo::Demo;
-use crate::stores::{self, Opened};
-use crate::telemetry::{Choices, Telemetry};
-use async_trait::async_trait;
-use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use crate::stores;
 use std::sync::Arc;
 use sutler::{
-    ClientAuth, Config, DeletedPollAnswer, File, Loaded, MissingVersionAnswer, Records, StoreUrl,
+    BrokerConfig, DeletedPollAnswer, MissingVersionAnswer, ResolvedConfig, ResourceConfig,
 };
 use sutler_broker::{
-    Admin, Auth, Backup, Broker, CleanupSettings, ClientCertificates, DeletedPoll, KindSettings,
-    Limits, MissingVersion, Patience, Platform, Rate, Settings, Tls,
+    Admin, Auth, Broker, CleanupSettings, DeletedPoll, KindSettings, MissingVersion, Patience,
+    Platform, Settings, Tls,
 };
-use sutler_journal::{KeyRing, Store};
-use sutler_store_sqlite::SqliteStore;
 
-type Fault = Box<dyn std::error::Error>;
-
-/// Starts telling what happens: log, audit, metrics, traces.
-pub(super) fn telemetry(config: &Config) -> Result<Telemetry, Fault> {
-    let choices = Choices {
-        level: config.log.level.clone(),
-        format: config.log.format,
-        audit_file: config.audit.file.as_ref().map(|it| it.0.clone()),
-    };
-    Ok(Telemetry::start(&choices)?)
-}
-
-/// The recipe of the configured broker: bundles, or a catalog with the demo service behind every offering.
+/// Builds the configured broker: bundles, or a catalog with the demo service behind every offering.
 pub(super) async fn broker(
-    loaded: &Loaded,
-    mut bundles: Option<&mut Bundles>,
+    loaded: &ResolvedConfig,
+    mut bundles: Option<&mut BundlesRuntime>,
     operators: Option<Auth>,
-) -> Result<Broker, Fault> {
+) -> Result<Broker, BoxError> {
     let config = &loaded.config;
-    let kept = open_store(config).await?;
-    if let (Some(bundles), Some(kept)) = (&mut bundles, &kept) {
-        bundles.remember(config, kept.store.as_ref()).await?;
+    let persistent = stores::open(&config.store).await?;
+    if let (Some(bundles), Some(persistent)) = (&mut bundles, &persistent) {
+        bundles
+            .load_unconfigured_registries(config, persistent.store.as_ref())
+            .await?;
     }
     let bundles = bundles.as_deref();
     let broker = match bundles {
@@ -49,7 +34,7 @@ pub(super) async fn broker(
     };
     let mut broker = broker.settings(|settings| {
         apply(config, settings);
-        settings.host = bundles.and_then(Bundles::host);
+        settings.host = bundles.and_then(BundlesRuntime::host);
     });
     for (prefix, auth) in access::of(config).map_err(|fault| fault.to_string())? {
         broker = match realm_of(config, &prefix) {
@@ -59,7 +44,7 @@ pub(super) async fn broker(
     }
     if let (Some(admin), Some(operators)) = (&config.admin, operators) {
         let mut admin = Admin::at(admin.path()).auth(operators);
-        // Where there are registries, they show those of folders, too.
+        // With registries, their page has the bundles of folders too.
         if let Some(bundles) = bundles.filter(|it| it.registries.is_none()) {
             let shown = bundles.shown.clone();
             admin = admin.shows("bundles", move || shown.page());
@@ -76,65 +61,23 @@ pub(super) async fn broker(
     if config.metrics.public {
         broker = broker.public_metrics();
     }
-    let Some(kept) = kept else {
+    let Some(persistent) = persistent else {
         return Ok(broker.in_memory());
     };
-    if let Some((copies, folder)) = kept.copies {
-        broker = broker.backup(Arc::new(copies), folder);
+    if let Some((backup, folder)) = persistent.backup {
+        broker = broker.backup(backup, folder);
     }
-    Ok(broker.shared_store(kept.store, kept.keys))
+    Ok(broker.shared_store(persistent.store, persistent.keys))
 }
 
-/// What outlives the process.
-struct Kept {
-    store: Arc<dyn Store>,
-    keys: KeyRing,
-    copies: Option<(Copies, PathBuf)>,
-}
-
-/// Opens the configured store; `None`: nothing outlives the process.
-async fn open_store(config: &Config) -> Result<Option<Kept>, Fault> {
-    let keys = match (&config.store.key_file, &config.store.url) {
-        (Some(File(path)), _) => path.clone(),
-        (None, StoreUrl::Sqlite(path)) => path.with_extension("key"),
-        (None, StoreUrl::Memory) => return Ok(None),
-        (None, StoreUrl::Server(_)) => {
-            return Err("name the keys of the store with store.key_file".into());
-        }
-    };
-    let (store, copies): (Arc<dyn Store>, _) = match stores::open(&config.store.url).await? {
-        Opened::Sqlite(store, path) => {
-            let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-            (store.clone(), Some((Copies(store), folder)))
-        }
-        Opened::Other(store) => (store, None),
-    };
-    stores::is_whole(store.as_ref()).await?;
-    Ok(Some(Kept {
-        store,
-        keys: KeyRing::file(keys)?,
-        copies,
-    }))
-}
-
-/// Copies of the database, for operators.
-struct Copies(Arc<SqliteStore>);
-
-#[async_trait]
-impl Backup for Copies {
-    async fn copy_to(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        Ok(self.0.backup(path, |_| {}).await?)
-    }
-}
-
-/// The realm of a platform; none for the one at `/` that the top of the configuration makes.
-fn realm_of<'a>(config: &'a Config, prefix: &str) -> Option<&'a str> {
+/// The realm of a platform; `None` for the one at `/` that is configured at the top level.
+fn realm_of<'a>(config: &'a BrokerConfig, prefix: &str) -> Option<&'a str> {
     let mut platforms = config.platforms.iter();
     let platform = platforms.find(|platform| platform.prefix == prefix)?;
     Some(&platform.realm)
 }
 
-fn apply(config: &Config, settings: &mut Settings) {
+fn apply(config: &BrokerConfig, settings: &mut Settings) {
     settings.missing_version = match config.compat.missing_version {
         MissingVersionAnswer::BadRequest => MissingVersion::BadRequest,
         MissingVersionAnswer::PreconditionFailed => MissingVersion::PreconditionFailed,
@@ -152,7 +95,9 @@ fn apply(config: &Config, settings: &mut Settings) {
     settings.tombstones = config.timeouts.tombstones.0;
     settings.drain = config.drain.0;
     settings.drain_notice = config.timeouts.drain_notice.0;
-    settings.limits = limits(config, settings.limits.clone());
+    settings.limits = config
+        .limits
+        .resolve(&config.timeouts, settings.limits.clone());
     settings.patience = Patience {
         wait: config.refresh.wait.0,
         waiting_max: config.refresh.waiting,
@@ -162,50 +107,13 @@ fn apply(config: &Config, settings: &mut Settings) {
     settings.bindings = records(&config.bindings);
 }
 
-fn limits(config: &Config, others: Limits) -> Limits {
-    let (limits, timeouts) = (&config.limits, &config.timeouts);
-    let rate = NonZeroU32::new(limits.rate_per_caller);
-    let burst = NonZeroU32::new(limits.burst_per_caller);
-    Limits {
-        uri_bytes_max: limits.uri.0,
-        header_bytes_max: limits.headers.0,
-        headers_max: limits.header_lines,
-        body_bytes_at_once: limits.bodies_at_once.0,
-        connections_max: limits.connections,
-        connections_per_peer: limits.connections_per_peer,
-        handshakes_at_once: limits.handshakes_at_once,
-        handshake_within: timeouts.handshake.0,
-        idle_within: timeouts.idle.0,
-        write_within: timeouts.write.0,
-        streams_max: limits.streams,
-        reads_at_once: limits.reads_at_once,
-        changes_at_once: limits.changes_at_once,
-        queue_max: limits.queue,
-        queue_within: timeouts.queue.0,
-        requests_per_caller: limits.requests_per_caller,
-        rate_per_caller: rate.zip(burst).map(|(rate, burst)| Rate::new(rate, burst)),
-        ..others
-    }
+/// The files of TLS, if it is configured.
+pub(super) fn tls(config: &BrokerConfig) -> Option<Tls> {
+    config.tls.as_ref()?.resolve()
 }
 
-/// The files of TLS, if it is served.
-pub(super) fn tls(config: &Config) -> Option<Tls> {
-    let tls = config.tls.as_ref()?;
-    let (File(certificate), File(key)) = tls.certificate.as_ref().zip(tls.key.as_ref())?;
-    let files = Tls::files(certificate, key);
-    let clients = match tls.client_auth {
-        ClientAuth::None => return Some(files),
-        ClientAuth::Optional => ClientCertificates::Optional,
-        ClientAuth::Required => ClientCertificates::Required,
-    };
-    match &tls.client_ca {
-        Some(File(authorities)) => Some(files.client_ca(authorities, clients)),
-        None => Some(files),
-    }
-}
-
-fn records(records: &Records) -> KindSettings {
-    let when = |schedule: &Option<sutler::When>| schedule.as_ref().and_then(|it| it.0.clone());
+fn records(records: &ResourceConfig) -> KindSettings {
+    let when = |schedule: &Option<sutler::CronText>| schedule.as_ref().and_then(|it| it.0.clone());
     KindSettings {
         force_delete_unknown: records.force_delete_unknown,
         cleanup: CleanupSettings {

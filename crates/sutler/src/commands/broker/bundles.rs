@@ -1,17 +1,18 @@
-//! Bundles behind `sutler broker`: opened from the configuration, looked at again and again, tended.
+//! Bundles of `sutler broker`: opened from the configuration, folders watched, versions and runs cleaned up.
 //!
-//! What operators are shown of them is in `bundles/shown.rs`.
+//! The administration page is in `bundles/admin_page.rs`, registries are in `bundles/registries.rs`.
 
+mod admin_page;
 mod registries;
-mod shown;
 
+use crate::BoxError;
+use admin_page::FolderBundlesPage;
 use registries::Registries;
 use secrecy::SecretString;
-use shown::Shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutler::{BundleSecret, Bundles as Configured, Config, RunNetwork, StoreUrl};
+use sutler::{BrokerConfig, BundleSecret, BundlesConfig, RunNetwork, StoreUrl};
 use sutler_broker::{Ledger, Running};
 use sutler_bundle::{Offer, RunLimits};
 use sutler_bundle_service::{
@@ -25,34 +26,32 @@ use sutler_runner::{
     RunUser, Runner, WorkDir,
 };
 
-type Fault = Box<dyn std::error::Error>;
-
 /// How long a bundle must be missing before it is withdrawn: editors and checkouts put it back sooner.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(3);
-/// How often versions that nobody needs are looked for.
+/// Interval between two sweeps of unused versions.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// Bundles as they are configured.
-pub(super) struct Bundles {
+/// The configured bundles, and everything that runs them.
+pub(super) struct BundlesRuntime {
     pub(super) service: Arc<BundleService>,
     folders: BundleFolders,
     offered: Arc<Snapshot>,
-    pub(super) shown: Shown,
+    pub(super) shown: FolderBundlesPage,
     every: Duration,
     shared: bool,
-    /// Where versions are.
+    /// Store of bundle versions.
     shelf: Arc<VersionStore>,
     pub(super) registries: Option<Registries>,
-    /// What is offered of registries too, once the broker runs.
+    /// Publishes the bundles of registries; set once the broker runs.
     shop: Option<Arc<CatalogPublisher>>,
     /// Whether the paths of Automation Broker are served.
     compatible: bool,
-    /// Held for as long as the broker runs.
+    /// Working directory; locked for as long as the broker runs.
     work: WorkDir,
 }
 
-/// Opens what is configured, and looks at it for the first time.
-pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
+/// Opens the configured bundles, and reads their folders for the first time.
+pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxError> {
     let Some(configured) = &config.bundles else {
         return Ok(None);
     };
@@ -84,10 +83,10 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     }));
     service.offer(offered.clone());
     tell(&offered);
-    Ok(Some(Bundles {
+    Ok(Some(BundlesRuntime {
         service,
         folders,
-        shown: Shown::new(offered.clone()),
+        shown: FolderBundlesPage::new(offered.clone()),
         offered,
         every: configured.look_every.0,
         shared,
@@ -99,20 +98,20 @@ pub(super) fn open(config: &Config) -> Result<Option<Bundles>, Fault> {
     }))
 }
 
-impl Bundles {
-    /// What is offered at the start.
-    pub(super) fn catalog(&self) -> Result<Catalog, Fault> {
+impl BundlesRuntime {
+    /// The catalog at the start.
+    pub(super) fn catalog(&self) -> Result<Catalog, BoxError> {
         let faults = |it: sutler_osb::CatalogFaults| it.to_string();
         Ok(self.offered.catalog().map_err(faults)?)
     }
 
-    /// Registries that are not configured any more may have left something behind: it is looked after, and their
-    /// instances are served.
-    pub(super) async fn remember(
+    /// Opens registries that are no longer configured but still have records in the store, so that their instances
+    /// are served and their records are cleaned up.
+    pub(super) async fn load_unconfigured_registries(
         &mut self,
-        config: &Config,
+        config: &BrokerConfig,
         store: &dyn Store,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BoxError> {
         let Some(configured) = config
             .bundles
             .as_ref()
@@ -126,17 +125,17 @@ impl Bundles {
         Ok(())
     }
 
-    /// This host, where others share the store: runs are found where they were started.
+    /// The name of this host if replicas share the store: a run is continued on the host that started it.
     pub(super) fn host(&self) -> Option<String> {
         self.shared.then(|| self.work.host().to_owned())
     }
 
-    /// Offers what is known of registries, before the first request comes.
-    pub(super) async fn open_shop(&mut self, running: &Running) -> Result<(), Fault> {
+    /// Publishes the bundles of registries; called before the first request.
+    pub(super) async fn start_publishing(&mut self, running: &Running) -> Result<(), BoxError> {
         if let Some(registries) = &self.registries {
             let (shelf, service) = (self.shelf.clone(), self.service.clone());
             let folders = self.offered.clone();
-            let shop = registries.open_shop(running, shelf, service, folders);
+            let shop = registries.start_publishing(running, shelf, service, folders);
             self.shop = Some(shop.await?);
         }
         if self.compatible {
@@ -145,22 +144,22 @@ impl Bundles {
         Ok(())
     }
 
-    /// Looks at the folders again and again, and removes what runs leave, for as long as the broker runs.
-    pub(super) async fn tend(self, running: Running) {
+    /// Watches folders, follows registries and cleans up after runs, for as long as the broker runs.
+    pub(super) async fn run_background(self, running: Running) {
         let service = self.service.clone();
         let fates = Arc::new(running.clone());
-        let sweeps = sweep_again(service.clone(), running.clone());
+        let sweeps = sweep_versions(service.clone(), running.clone());
         let shop = self.shop.clone();
         let follows = async move {
             if let Some(shop) = shop {
                 shop.follow().await;
             }
         };
-        let looks = self.look_again(running);
+        let looks = self.watch_folders(running);
         tokio::join!(service.reap(fates), sweeps, follows, looks);
     }
 
-    async fn look_again(mut self, running: Running) {
+    async fn watch_folders(mut self, running: Running) {
         let _held = self.work;
         let mut due = false;
         loop {
@@ -169,7 +168,7 @@ impl Bundles {
                 let snapshot = self.folders.look();
                 (self.folders, snapshot)
             });
-            // A look never panics: only the end of the process cuts it short.
+            // Reading folders does not panic: only the end of the process interrupts it.
             let Ok((folders, snapshot)) = looked.await else {
                 return;
             };
@@ -185,16 +184,16 @@ impl Bundles {
             }
             let offered = offer(&running, &self.service, self.shop.as_ref(), &self.offered);
             let offered = offered.await;
-            // A store that does not answer now may do so next time.
+            // Retried at the next interval: the store may answer then.
             due = offered.is_err();
             if let Err(error) = offered {
-                tracing::error!(%error, "the bundles cannot be offered, what was offered stays");
+                tracing::error!(%error, "the bundles cannot be offered, the previous catalog stays");
             }
         }
     }
 }
 
-/// Offers other bundles of folders, beside those of registries where there are any.
+/// Publishes the bundles of folders, together with those of registries.
 async fn offer(
     running: &Running,
     service: &BundleService,
@@ -212,13 +211,13 @@ async fn offer(
     Ok(())
 }
 
-/// Removes versions of bundles that nobody needs, for as long as the process lives.
-async fn sweep_again(service: Arc<BundleService>, running: Running) {
+/// Removes unused versions of bundles periodically.
+async fn sweep_versions(service: Arc<BundleService>, running: Running) {
     loop {
         match service.sweep(&running, Instant::now()).await {
             Ok(swept) => {
                 for digest in swept {
-                    tracing::info!(%digest, "a version of a bundle that nobody needs any more was removed");
+                    tracing::info!(%digest, "an unused version of a bundle was removed");
                 }
             }
             Err(error) => tracing::warn!(%error, "versions of bundles cannot be swept now"),
@@ -227,7 +226,7 @@ async fn sweep_again(service: Arc<BundleService>, running: Running) {
     }
 }
 
-/// What is offered, and what is wrong with the rest.
+/// Logs the offered bundles and the faults of the others.
 fn tell(snapshot: &Snapshot) {
     for fault in &snapshot.faults {
         tracing::error!("bundle: {fault}");
@@ -240,7 +239,7 @@ fn tell(snapshot: &Snapshot) {
     }
 }
 
-fn user(configured: &Configured) -> RunUser {
+fn user(configured: &BundlesConfig) -> RunUser {
     match configured.user {
         None => RunUser::unprivileged(),
         Some(uid) => RunUser::Fixed {
@@ -250,7 +249,7 @@ fn user(configured: &Configured) -> RunUser {
     }
 }
 
-/// What to do about runs that have the broker's own user.
+/// Warning for runs that share the user of the broker.
 fn shared_user(user: &RunUser) -> Option<&'static str> {
     match user {
         RunUser::Own => Some(
@@ -261,8 +260,11 @@ fn shared_user(user: &RunUser) -> Option<&'static str> {
     }
 }
 
-/// Who runs images, where there is an engine.
-fn containers(configured: &Configured, work: &WorkDir) -> Result<Option<Arc<dyn Runner>>, Fault> {
+/// The runner of images, if an engine is configured.
+fn containers(
+    configured: &BundlesConfig,
+    work: &WorkDir,
+) -> Result<Option<Arc<dyn Runner>>, BoxError> {
     let Some(engine) = &configured.container else {
         return Ok(None);
     };
@@ -290,7 +292,7 @@ fn containers(configured: &Configured, work: &WorkDir) -> Result<Option<Arc<dyn 
     Ok(Some(Arc::new(ContainerRunner::open(settings)?)))
 }
 
-fn offers(configured: &Configured) -> OfferSettings {
+fn offers(configured: &BundlesConfig) -> OfferSettings {
     let all = match &configured.compat.registry {
         None => Offer::default(),
         Some(registry) => Offer::compatible(registry),
@@ -305,7 +307,7 @@ fn offers(configured: &Configured) -> OfferSettings {
     OfferSettings { all, answered }
 }
 
-fn limits(configured: &Configured) -> RunLimits {
+fn limits(configured: &BundlesConfig) -> RunLimits {
     let limits = &configured.limits;
     RunLimits {
         deadline: limits.deadline.0,
@@ -316,9 +318,9 @@ fn limits(configured: &Configured) -> RunLimits {
     }
 }
 
-fn secrets(configured: &[BundleSecret]) -> Result<Vec<OperatorSecret>, Fault> {
+fn secrets(configured: &[BundleSecret]) -> Result<Vec<OperatorSecret>, BoxError> {
     let variable = |name: &str| std::env::var(name).ok();
-    let mut kept = Vec::with_capacity(configured.len());
+    let mut persistent = Vec::with_capacity(configured.len());
     for secret in configured {
         let mut keys: BTreeMap<String, SecretString> = BTreeMap::new();
         for it in &secret.keys {
@@ -326,13 +328,13 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<OperatorSecret>, Fault> {
             let told = |reason| format!("the secret {}, key {}, {reason}", secret.name, it.key);
             keys.insert(it.key.clone(), value.map_err(told)?);
         }
-        kept.push(OperatorSecret {
+        persistent.push(OperatorSecret {
             name: secret.name.clone(),
             bundles: secret.bundles.iter().cloned().collect(),
             keys,
         });
     }
-    Ok(kept)
+    Ok(persistent)
 }
 
 #[cfg(test)]

@@ -1,38 +1,38 @@
-//! SIGHUP: the configuration is read again, and what a running broker can take over holds at once.
+//! SIGHUP: reads the configuration again and applies what a running broker can change.
 //!
-//! A configuration with faults changes nothing. What changed and cannot be taken over is named.
+//! A configuration with faults changes nothing. Changes that need a restart are logged by path.
 
 use super::{access, build};
 use crate::telemetry::Telemetry;
 use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use sutler::{Flag, Held, Loaded, restart_to_apply, store_server};
-use sutler_broker::measure::{self, Reloaded, Success};
+use sutler::{FlagValue, ReloadInput, ResolveError, ResolvedConfig, restart_to_apply};
+use sutler_broker::metrics::{self, ReloadKind, Success};
 use sutler_broker::{Auth, Running};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a reload needs.
-pub(super) struct Reloads {
+/// Everything that a reload reads or replaces.
+pub(super) struct ReloadTask {
     pub(super) file: Option<PathBuf>,
-    pub(super) flags: Vec<Flag>,
+    pub(super) flags: Vec<FlagValue>,
     pub(super) running: Running,
-    /// Who may use the operators' API.
+    /// Authentication of operators.
     pub(super) operators: Option<Auth>,
     pub(super) telemetry: Arc<Telemetry>,
-    /// What holds now.
-    pub(super) current: Loaded,
+    /// The configuration that is in use.
+    pub(super) current: ResolvedConfig,
     /// The URL of the server whose store is open.
     pub(super) store: Option<SecretString>,
 }
 
-/// From now on SIGHUP does not end the process, and those that come are not lost.
+/// Registers the handler of SIGHUP: the signal no longer ends the process, and none is lost.
 pub(super) fn hang_ups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
-impl Reloads {
-    /// Reads everything again at every SIGHUP, one after the other.
+impl ReloadTask {
+    /// Reloads at every SIGHUP, one after the other.
     pub(super) async fn at_every(mut self, mut hang_ups: Signal) {
         while hang_ups.recv().await.is_some() {
             self.reload().await;
@@ -40,12 +40,12 @@ impl Reloads {
     }
 
     async fn reload(&mut self) {
-        // First, and whatever the configuration says: somebody may have moved the file away.
+        // First, and independent of the configuration: log rotation may have moved the file.
         if let Err(error) = self.telemetry.reopen_audit() {
-            tracing::error!(%error, "the audit goes on in the file that was open");
+            tracing::error!(%error, "the audit file cannot be reopened; the old one stays in use");
         }
         let loaded = sutler::load(self.file.as_deref(), &self.flags);
-        measure::reloaded(Reloaded::Configuration, Success::from(&loaded));
+        metrics::reloaded(ReloadKind::Configuration, Success::from(&loaded));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(faults) => {
@@ -55,7 +55,7 @@ impl Reloads {
                 let faults = faults.0.len();
                 tracing::error!(
                     faults,
-                    "not reloaded: the configuration has faults; all stays as it was"
+                    "not reloaded: the configuration has faults; nothing was changed"
                 );
                 return;
             }
@@ -65,23 +65,23 @@ impl Reloads {
         }
         let store = store_now(&loaded);
         let (old, new) = (&self.current.config, &loaded.config);
-        let held = |config, store| Held { config, store };
+        let held = |config, store| ReloadInput { config, store };
         let paths = restart_to_apply(&held(old, self.store.as_ref()), &held(new, store.as_ref()));
         if !paths.is_empty() {
             tracing::warn!("restart to apply: {}", paths.join(", "));
         }
-        let whole = self.take_over(&loaded).await;
+        let whole = self.apply(&loaded).await;
         if whole {
             tracing::info!("the configuration was reloaded");
         }
         self.current = loaded;
     }
 
-    /// Each part by itself: one that cannot be taken over stays as it was.
-    async fn take_over(&self, loaded: &Loaded) -> bool {
+    /// Applies each part separately; one that fails stays as it was. Returns whether all succeeded.
+    async fn apply(&self, loaded: &ResolvedConfig) -> bool {
         let users = self.replace_users(loaded);
         let catalog = match &self.current.config.bundles {
-            // Their folders are looked at all the time.
+            // Their folders are watched anyway.
             Some(_) => Ok(()),
             None => {
                 let catalog = loaded.catalog.catalog.clone();
@@ -90,19 +90,19 @@ impl Reloads {
         };
         let tls = match build::tls(&loaded.config) {
             Some(tls) if self.current.config.tls.is_some() => self.running.replace_tls(tls),
-            // Switching it on or off needs a restart, which has been said.
+            // Switching TLS on or off needs a restart, which has been logged.
             Some(_) | None => Ok(()),
         };
         let level = self.telemetry.set_level(&loaded.config.log.level);
-        told(Reloaded::Users, "users", users)
-            & told(Reloaded::Catalog, "catalog", catalog)
-            & told(Reloaded::Tls, "tls", tls)
-            & told(Reloaded::LogLevel, "log level", level)
+        record(ReloadKind::Users, "users", users)
+            & record(ReloadKind::Catalog, "catalog", catalog)
+            & record(ReloadKind::Tls, "tls", tls)
+            & record(ReloadKind::LogLevel, "log level", level)
     }
 
-    fn replace_users(&self, loaded: &Loaded) -> Result<(), access::Fault> {
+    fn replace_users(&self, loaded: &ResolvedConfig) -> Result<(), ResolveError> {
         for (prefix, auth) in access::of(&loaded.config)? {
-            // A platform that was not there at the start needs a restart, which has been said.
+            // A new platform needs a restart, which has been logged.
             if let Some(current) = self.running.auth(&prefix) {
                 current.replace(&auth);
             }
@@ -115,17 +115,18 @@ impl Reloads {
     }
 }
 
-/// The URL of the store's server, as the configuration and what it points to say now.
-pub(super) fn store_now(loaded: &Loaded) -> Option<SecretString> {
-    store_server(&loaded.config, &|name| std::env::var(name).ok())
+/// The current URL of the store's server.
+pub(super) fn store_now(loaded: &ResolvedConfig) -> Option<SecretString> {
+    let store = &loaded.config.store;
+    store.server_url(&|name| std::env::var(name).ok())
 }
 
-fn told<E: std::fmt::Display>(what: Reloaded, name: &str, result: Result<(), E>) -> bool {
-    measure::reloaded(what, Success::from(&result));
+fn record<E: std::fmt::Display>(what: ReloadKind, name: &str, result: Result<(), E>) -> bool {
+    metrics::reloaded(what, Success::from(&result));
     match result {
         Ok(()) => true,
         Err(error) => {
-            tracing::error!(%error, "{name}: not reloaded; what was so before goes on");
+            tracing::error!(%error, "{name}: not reloaded; the previous value stays in use");
             false
         }
     }

@@ -1,6 +1,6 @@
-//! `sutler bundle check`: every fault at once, for people or for machines.
+//! `sutler bundle check`: prints all faults of a bundle, as text or JSON.
 //!
-//! What is a fault is decided in `sutler-bundle`; here it is printed.
+//! The rules are in `sutler-bundle`.
 
 use super::FolderArgs;
 use crate::commands::complain;
@@ -12,26 +12,26 @@ use std::process::ExitCode;
 use sutler_bundle::{Inspection, InspectionFinding, Severity};
 
 #[derive(Args)]
-pub(super) struct CheckArgs {
+pub(super) struct BundleCheckArgs {
     #[command(flatten)]
     bundle: FolderArgs,
-    /// How findings are written
-    #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t = Output::Text)]
-    output: Output,
-    /// Makes warnings count as faults
+    /// Output format
+    #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t = CheckOutput::Text)]
+    output: CheckOutput,
+    /// Count warnings as faults
     #[arg(long)]
     strict: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// A line for each finding, as editors know it
+enum CheckOutput {
+    /// A line for each finding, in the format of compilers
     Text,
-    /// Everything, for machines
+    /// JSON with all details
     Json,
 }
 
-pub(super) fn run(args: &CheckArgs) -> ExitCode {
+pub(super) fn run(args: &BundleCheckArgs) -> ExitCode {
     let folder = &args.bundle.folder;
     let inspection = match sutler_bundle::inspect(folder) {
         Ok(inspection) => inspection,
@@ -41,8 +41,8 @@ pub(super) fn run(args: &CheckArgs) -> ExitCode {
         }
     };
     let text = match args.output {
-        Output::Text => lines(&inspection, folder),
-        Output::Json => format!("{:#}\n", document(&inspection)),
+        CheckOutput::Text => lines(&inspection, folder),
+        CheckOutput::Json => format!("{:#}\n", document(&inspection)),
     };
     let written = std::io::stdout().write_all(text.as_bytes());
     let errors = inspection.count(Severity::Error);

@@ -1,4 +1,4 @@
-//! `sutler bundle docs`: a page from the manifest. What stands in it is made by `sutler-bundle`.
+//! `sutler bundle docs`: prints a page about a bundle. `sutler-bundle` renders it from the manifest.
 
 use crate::commands::CommandResult;
 use std::io::Write as _;

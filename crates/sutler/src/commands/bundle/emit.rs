@@ -1,6 +1,6 @@
-//! `sutler bundle emit`: how a script of a bundle gives something back, without writing JSON.
+//! `sutler bundle emit`: returns results from a script of a bundle, without writing JSON.
 //!
-//! Values may be secrets, and everybody on the host can list arguments: `--stdin` takes them from there.
+//! Values may be secrets, and all users of a host can list arguments: `--stdin` reads a value from standard input.
 
 use crate::commands::CommandResult;
 use clap::{Args, Subcommand};
@@ -9,41 +9,41 @@ use std::io::Read;
 use std::path::PathBuf;
 use sutler_runner::{KeyedFile, ResultWriter, Vars};
 
-/// Most bytes that are read from standard input.
+/// Maximum input on standard input, in bytes.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
 
-/// What to give back.
+/// The result to return.
 #[derive(Args)]
 pub(super) struct EmitArgs {
     /// Where results are written; the broker sets it for every run
     #[arg(long, value_name = "DIR", env = "SUTLER_RESULT_DIR", global = true)]
     result_dir: Option<PathBuf>,
     #[command(subcommand)]
-    what: What,
+    what: EmitCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum EmitCommand {
     /// Credentials of the binding, or of the instance when it is provisioned
     Credentials(KeysArgs),
-    /// What later actions on this instance are to know
+    /// State for later actions on this instance
     State(KeysArgs),
-    /// What later actions on this binding are to know
+    /// State for later actions on this binding
     BindingState(KeysArgs),
-    /// How far the action is
+    /// Progress of the action
     Progress {
-        /// A sentence for whoever waits
+        /// A sentence for the user
         text: String,
         /// From 0 to 100
         #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100))]
         percent: Option<u8>,
     },
-    /// Where the instance can be looked at
+    /// URL of the dashboard of the instance
     DashboardUrl {
-        /// An address of the web
+        /// The URL
         url: String,
     },
-    /// What went wrong, for the one who asked; exit with something other than 0 then
+    /// Error description for the caller; the script should exit with a code other than 0
     Error {
         /// A sentence
         text: String,
@@ -52,7 +52,7 @@ enum What {
 
 #[derive(Args)]
 struct KeysArgs {
-    /// Keys and their values. Not for secrets: everybody on the host can list arguments
+    /// Keys and their values. Not for secrets: all users of the host can list arguments
     #[arg(value_name = "KEY=VALUE", value_parser = key_and_value)]
     set: Vec<(String, String)>,
     /// The value of this key is standard input, without its last line break
@@ -72,12 +72,12 @@ pub(super) fn run(args: &EmitArgs) -> CommandResult {
     };
     let writer = ResultWriter::new(folder.clone());
     let written = match &args.what {
-        What::Credentials(keys) => keyed(&writer, KeyedFile::Credentials, keys)?,
-        What::State(keys) => keyed(&writer, KeyedFile::State, keys)?,
-        What::BindingState(keys) => keyed(&writer, KeyedFile::BindingState, keys)?,
-        What::Progress { text, percent } => writer.progress(text, *percent),
-        What::DashboardUrl { url } => writer.dashboard_url(url),
-        What::Error { text } => writer.error(text),
+        EmitCommand::Credentials(keys) => keyed(&writer, KeyedFile::Credentials, keys)?,
+        EmitCommand::State(keys) => keyed(&writer, KeyedFile::State, keys)?,
+        EmitCommand::BindingState(keys) => keyed(&writer, KeyedFile::BindingState, keys)?,
+        EmitCommand::Progress { text, percent } => writer.progress(text, *percent),
+        EmitCommand::DashboardUrl { url } => writer.dashboard_url(url),
+        EmitCommand::Error { text } => writer.error(text),
     };
     written.map_err(|fault| {
         let place = folder.display();
@@ -101,10 +101,10 @@ fn keyed(
         set.insert(key.clone(), Value::String(text.to_owned()));
     }
     if keys.json {
-        // The parser's own words might quote a secret.
+        // The parser's message might quote a secret.
         let object = serde_json::from_str(&input()?);
         let object: Map<String, Value> =
-            object.map_err(|_| "standard input is no JSON object: write {\"KEY\": VALUE}")?;
+            object.map_err(|_| "standard input is not a JSON object: write {\"KEY\": VALUE}")?;
         set.extend(object);
     }
     Ok(writer.merge(what, Vars(set), &keys.remove))

@@ -1,4 +1,4 @@
-//! `sutler bundle new`: writes the files of a new bundle. What stands in them is in `sutler-bundle`.
+//! `sutler bundle new`: writes the files of a new bundle. The templates are in `sutler-bundle`.
 
 use crate::commands::CommandResult;
 use clap::{Args, ValueEnum};
@@ -10,13 +10,13 @@ use sutler_bundle::{Template, scaffold};
 
 #[derive(Args)]
 pub(super) struct NewArgs {
-    /// The bundle's name; its folder is made here, unless --dir names another
+    /// The bundle's name; its folder is created here, unless --dir names another
     #[arg(value_name = "NAME")]
     name: String,
-    /// What it is written in
+    /// The template
     #[arg(long, value_enum, value_name = "TEMPLATE", default_value_t = TemplateName::Shell)]
     template: TemplateName,
-    /// The folder to make
+    /// The folder to create
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ pub(super) fn run(args: &NewArgs) -> CommandResult {
     if let Some(above) = folder.parent() {
         fs::create_dir_all(above).map_err(taken)?;
     }
-    // A folder that is there might be somebody's work.
+    // An existing folder is never overwritten.
     fs::create_dir(&folder).map_err(taken)?;
     for file in files {
         let path = folder.join(file.path);

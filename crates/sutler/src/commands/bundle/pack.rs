@@ -1,4 +1,4 @@
-//! `sutler bundle pack`: an image in a file. How it is made is in `sutler-bundle`.
+//! `sutler bundle pack`: writes an image to a file. `sutler-bundle` builds it.
 
 use super::FolderArgs;
 use crate::commands::CommandResult;
@@ -15,13 +15,13 @@ pub(super) struct PackArgs {
     /// The file to write: an OCI image layout in a tar, as `podman load` and `skopeo` read it
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// An image to stand on: an OCI image layout, as a folder or a tar
+    /// The base image: an OCI image layout, as a folder or a tar
     #[arg(long, value_name = "LAYOUT")]
     base: Option<PathBuf>,
     /// The name of the image [default: NAME:VERSION of the bundle]
     #[arg(long, value_name = "NAME:TAG")]
     tag: Option<String>,
-    /// The processor it is for
+    /// The processor architecture
     #[arg(long, value_name = "ARCH", default_value = "amd64")]
     arch: String,
 }
@@ -32,7 +32,7 @@ pub(super) fn run(args: &PackArgs) -> CommandResult {
         reference: args.tag.clone(),
         architecture: args.arch.clone(),
     };
-    // Written aside: half an image must not look like one.
+    // Written under a temporary name: an incomplete image must not look complete.
     let mut aside = args.output.clone().into_os_string();
     aside.push(".new");
     let aside = PathBuf::from(aside);

@@ -1,10 +1,10 @@
-//! `sutler bundle run`: one action of a bundle, without any broker.
+//! `sutler bundle run`: runs one action of a bundle without a broker.
 //!
-//! What is remembered lies in a folder, `.sutler` in the bundle's own unless another is given. An action
-//! that was cut off goes on when it is run again.
+//! State is stored in a folder, by default `.sutler` in the folder of the bundle. An interrupted action
+//! continues when it is run again.
 
-use super::place::{Place, RunnerArgs};
-use super::terminal::Terminal;
+use super::environment::{BundleEnv, RunnerArgs};
+use super::terminal::TerminalWitness;
 use clap::Args;
 use serde_json::{Map, Value};
 use std::error::Error;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use sutler_bundle::Action;
 use sutler_bundle_service::{LocalRequest, OperatorSecret};
 
-/// What is run.
+/// Arguments of `bundle run`.
 #[derive(Args)]
 pub(super) struct RunArgs {
     /// provision, update, bind, unbind or deprovision
@@ -22,10 +22,10 @@ pub(super) struct RunArgs {
     /// The bundle's folder
     #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
-    /// Which instance: what was done with it is remembered
+    /// The instance; its state is stored
     #[arg(long, value_name = "NAME", default_value = "local")]
     instance: String,
-    /// Which binding
+    /// The binding
     #[arg(long, value_name = "NAME", default_value = "local")]
     binding: String,
     /// The plan; the first if none is given
@@ -37,21 +37,21 @@ pub(super) struct RunArgs {
     /// A file with secrets, as JSON: {"NAME": {"KEY": "value"}}
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
-    /// Where things are remembered [default: .sutler in the bundle's folder]
+    /// The folder for state [default: .sutler in the bundle's folder]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
     runner: RunnerArgs,
-    /// Prints the credentials that it gave
+    /// Print the credentials that the action returns
     #[arg(long)]
     show_credentials: bool,
-    /// Starts it and stays, doing nothing: to be killed by a test
+    /// Start the action and wait: to be killed by a test
     #[arg(long, hide = true)]
     only_start: bool,
 }
 
 pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
-    let place = Place::open(&args.folder, args.state.as_deref(), &args.runner)?;
+    let place = BundleEnv::open(&args.folder, args.state.as_deref(), &args.runner)?;
     let secrets = secrets(args.secrets.as_deref())?;
     let mut local = place.instance(&args.instance, secrets)?;
     let of_binding = matches!(args.action, Action::Bind | Action::Unbind);
@@ -65,7 +65,7 @@ pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
         say("started")?;
         return std::future::pending().await;
     }
-    let terminal = Terminal::default();
+    let terminal = TerminalWitness::default();
     let interrupted = terminal.cancel.clone();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -107,7 +107,7 @@ fn object(file: Option<&Path>) -> Result<Map<String, Value>, Box<dyn Error>> {
     };
     let shown = path.display();
     let bytes = std::fs::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    // Serde's own words may quote a value, and a value may be a secret.
+    // The message of serde may quote a value, and a value may be a secret.
     let object = serde_json::from_slice(&bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         format!("{shown}:{line}:{column}: must be a JSON object, such as {{\"size\": 1}}")

@@ -1,4 +1,4 @@
-//! A person who watches a run, or somebody who only wants to know what it said if it fails.
+//! Output of a run: printed to the terminal, or kept to be printed if the run fails.
 
 use async_trait::async_trait;
 use std::io::Write as _;
@@ -7,19 +7,19 @@ use sutler_bundle_service::RunObserver;
 use sutler_runner::Progress;
 use tokio_util::sync::CancellationToken;
 
-/// How much is kept of what a run said that nobody watches, in bytes.
+/// Maximum of output that is kept, in bytes.
 const KEPT_MAX: usize = 16 << 10;
 
-/// Hears what a run says.
+/// Receives the output of a run.
 #[derive(Default)]
-pub(super) struct Terminal {
+pub(super) struct TerminalWitness {
     pub(super) cancel: CancellationToken,
-    /// Kept in place of being printed.
+    /// Output that is kept instead of printed.
     kept: Option<Mutex<String>>,
 }
 
-impl Terminal {
-    /// One that nobody looks at.
+impl TerminalWitness {
+    /// Keeps the output instead of printing it.
     pub(super) fn quiet() -> Self {
         Self {
             kept: Some(Mutex::default()),
@@ -27,14 +27,14 @@ impl Terminal {
         }
     }
 
-    /// The end of what it heard, if nobody looked.
-    pub(super) fn heard(&self) -> String {
+    /// The end of the kept output.
+    pub(super) fn output_text(&self) -> String {
         let kept = self.kept.as_ref().map(|it| it.lock());
         kept.map(|it| it.unwrap_or_else(PoisonError::into_inner).clone())
             .unwrap_or_default()
     }
 
-    fn hear(&self, text: &str) {
+    fn write(&self, text: &str) {
         match &self.kept {
             None => {
                 let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -53,15 +53,15 @@ impl Terminal {
 }
 
 #[async_trait]
-impl RunObserver for Terminal {
+impl RunObserver for TerminalWitness {
     async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
-        self.hear(text);
+        self.write(text);
         Ok(())
     }
 
     async fn progress(&self, progress: &Progress) -> sutler_broker::Result<()> {
         let percent = progress.percent.map(|it| format!("{it:>3} % "));
-        self.hear(&format!(
+        self.write(&format!(
             "{}{}\n",
             percent.unwrap_or_default(),
             progress.text
@@ -71,7 +71,7 @@ impl RunObserver for Terminal {
 
     async fn adopted(&self) -> sutler_broker::Result<()> {
         if self.kept.is_none() {
-            self.hear("an earlier run was found: it goes on\n");
+            self.write("an earlier run was found: it continues\n");
         }
         Ok(())
     }
@@ -83,18 +83,18 @@ impl RunObserver for Terminal {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, Terminal};
+    use super::{KEPT_MAX, TerminalWitness};
 
     #[test]
     fn of_what_nobody_looks_at_the_end_is_kept() {
-        let terminal = Terminal::quiet();
-        terminal.hear("ä first line\n");
+        let terminal = TerminalWitness::quiet();
+        terminal.write("ä first line\n");
         for _ in 0..KEPT_MAX {
-            terminal.hear("ä\n");
+            terminal.write("ä\n");
         }
-        terminal.hear("last line\n");
-        let heard = terminal.heard();
-        assert!(heard.len() <= KEPT_MAX);
-        assert!(heard.ends_with("ä\nlast line\n") && !heard.contains("first"));
+        terminal.write("last line\n");
+        let kept = terminal.output_text();
+        assert!(kept.len() <= KEPT_MAX);
+        assert!(kept.ends_with("ä\nlast line\n") && !kept.contains("first"));
     }
 }

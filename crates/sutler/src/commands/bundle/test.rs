@@ -1,15 +1,15 @@
-//! `sutler bundle test`: the examples of a bundle, each through a whole life, in several rounds.
+//! `sutler bundle test`: takes each example of a bundle through its whole lifecycle, in several rounds.
 //!
-//! What is done in which round is in `test/rounds.rs`, pure; here it is done and told.
+//! The steps of each round are in `test/rounds.rs` (pure); here they are run and their results printed.
 
 mod rounds;
 
-use super::place::{Place, RunnerArgs};
+use super::environment::{BundleEnv, RunnerArgs};
 use super::run::say;
-use super::terminal::Terminal;
+use super::terminal::TerminalWitness;
 use clap::Args;
 use comfy_table::Table;
-use rounds::{Round, Step, examples, legend, steps};
+use rounds::{TestRound, TestStep, examples, legend, steps};
 use std::error::Error;
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use sutler_bundle::{Action, Example, Manifest};
 use sutler_bundle_service::{OperatorSecret, manifest_in};
 
-/// What is tested.
+/// Arguments of `bundle test`.
 #[derive(Args)]
 pub(super) struct TestArgs {
     /// The bundle's folder
@@ -32,27 +32,27 @@ pub(super) struct TestArgs {
     secrets: Option<PathBuf>,
     #[command(flatten)]
     runner: RunnerArgs,
-    /// Leaves out the round in which owners of runs are killed
+    /// Leave out the round in which owners of runs are killed
     #[arg(long)]
     no_crash: bool,
 }
 
-/// How a step went.
-struct Line {
+/// Result of one step.
+struct StepResult {
     example: String,
-    round: Round,
+    round: TestRound,
     action: Action,
     took: Duration,
-    result: Result<&'static str, Failure>,
+    result: Result<&'static str, StepFailure>,
 }
 
-/// Why a step failed, and what its run said.
-struct Failure {
+/// Error of a step, with the output of its run.
+struct StepFailure {
     sentence: String,
     said: String,
 }
 
-impl From<Box<dyn Error>> for Failure {
+impl From<Box<dyn Error>> for StepFailure {
     fn from(error: Box<dyn Error>) -> Self {
         Self {
             sentence: error.to_string(),
@@ -67,14 +67,14 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
     let secrets = super::run::secrets(args.secrets.as_deref())?;
     let state = tempfile::tempdir()?;
     let rounds = match args.no_crash {
-        true => &Round::ALL[..2],
-        false => &Round::ALL[..],
+        true => &TestRound::ALL[..2],
+        false => &TestRound::ALL[..],
     };
     say(&legend(examples.len(), rounds))?;
     let mut lines = Vec::new();
     for example in &examples {
         for round in rounds {
-            let life = Life {
+            let life = ExampleRun {
                 args,
                 state: state.path(),
                 secrets: &secrets,
@@ -93,7 +93,7 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
         failed += 1;
         if !failure.said.is_empty() {
             let (example, round, action) = (&line.example, line.round.name(), line.action);
-            let heading = format!("\nwhat the {action} of {example:?} said ({round}):");
+            let heading = format!("\noutput of the {action} of {example:?} ({round}):");
             say(&format!("{heading}\n{}", failure.said.trim_end()))?;
         }
     }
@@ -104,18 +104,18 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
 }
 
 /// One example in one round.
-struct Life<'a> {
+struct ExampleRun<'a> {
     args: &'a TestArgs,
     state: &'a Path,
     secrets: &'a [OperatorSecret],
     example: &'a Example,
-    round: Round,
+    round: TestRound,
 }
 
-impl Life<'_> {
-    /// From provision to deprovision. A step that fails ends the walk, but what was made is removed.
-    async fn walk(&self, manifest: &Manifest) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::new();
+impl ExampleRun<'_> {
+    /// Runs the steps from provision to deprovision. After a failed step only the deprovision runs.
+    async fn walk(&self, manifest: &Manifest) -> Vec<StepResult> {
+        let mut lines: Vec<StepResult> = Vec::new();
         for step in steps(manifest, self.example, self.round) {
             let failed = lines.iter().any(|it| it.result.is_err());
             let cleaned = lines
@@ -127,7 +127,7 @@ impl Life<'_> {
             let begun = Instant::now();
             let action = step.action;
             let result = self.step(step, failed).await;
-            lines.push(Line {
+            lines.push(StepResult {
                 example: self.example.name.clone(),
                 round: self.round,
                 action,
@@ -138,26 +138,26 @@ impl Life<'_> {
         lines
     }
 
-    async fn step(&self, step: Step, failed: bool) -> Result<&'static str, Failure> {
-        // What is left of a walk that failed is removed without ado.
-        if self.round == Round::Killed && !failed {
+    async fn step(&self, step: TestStep, failed: bool) -> Result<&'static str, StepFailure> {
+        // After a failure the clean-up runs without kills.
+        if self.round == TestRound::Killed && !failed {
             self.kill_an_owner(&step)?;
         }
-        let place = Place::open(&self.args.folder, Some(self.state), &self.args.runner)?;
+        let place = BundleEnv::open(&self.args.folder, Some(self.state), &self.args.runner)?;
         let mut local = place.instance("test", self.secrets.to_vec())?;
-        let witness = Terminal::quiet();
+        let witness = TerminalWitness::quiet();
         match local.act(step.action, step.request, &witness).await {
             Ok(gift) if gift.nothing_to_do => Ok("not there"),
             Ok(_) => Ok("done"),
-            Err(fault) => Err(Failure {
+            Err(fault) => Err(StepFailure {
                 sentence: fault.to_string(),
-                said: witness.heard(),
+                said: witness.output_text(),
             }),
         }
     }
 
-    /// Starts the action in another process, and kills that: the run must be found by whoever comes next.
-    fn kill_an_owner(&self, step: &Step) -> Result<(), Box<dyn Error>> {
+    /// Starts the action in another process and kills that process: the next one must find the run.
+    fn kill_an_owner(&self, step: &TestStep) -> Result<(), Box<dyn Error>> {
         let parameters = tempfile::NamedTempFile::new()?;
         serde_json::to_writer(parameters.as_file(), &step.request.parameters)?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -195,7 +195,7 @@ impl Life<'_> {
     }
 }
 
-fn table(lines: &[Line]) -> String {
+fn table(lines: &[StepResult]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(["EXAMPLE", "ROUND", "ACTION", "TOOK", "RESULT"]);

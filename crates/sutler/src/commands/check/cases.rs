@@ -1,9 +1,9 @@
-//! Every case there is: as a list, and as the page `docs/check-cases.md`.
+//! All cases: as a list, and as the page `docs/check-cases.md`.
 
 use std::fmt::Write as _;
 use sutler_check::{Case, Level, Scope, all_cases};
 
-/// What the page begins with. Its link holds where the page is kept.
+/// Head of the page; its link is relative to `docs/`.
 const HEAD: &str = "\
 # What `sutler check` judges
 

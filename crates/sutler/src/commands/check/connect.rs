@@ -1,20 +1,20 @@
-//! The way to a broker: who asks, what is trusted, how long is waited. Secrets come from files and
-//! the environment, never from flags, which others could see in the list of processes.
+//! Connection to the broker under test: credentials, trusted authorities, timeouts. Secrets are read from files
+//! and the environment, never from flags, which are visible in the list of processes.
 
-use super::end::NotDone;
+use super::exit::CheckCommandError;
 use clap::Args;
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::{Path, PathBuf};
-use sutler::Span;
+use sutler::DurationText;
 use sutler_client::wire::{Connection, Unusable};
 
-/// Longest file with a secret or certificates that is read, in bytes.
+/// Maximum length of a file with a secret or certificates, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How the broker is reached.
+/// Connection flags.
 #[derive(Args)]
-pub(super) struct WayArgs {
+pub(super) struct ConnectArgs {
     /// The platform's name, for basic authentication
     #[arg(
         long,
@@ -24,13 +24,13 @@ pub(super) struct WayArgs {
         conflicts_with = "token_file"
     )]
     user: Option<String>,
-    /// Reads the password from a file; otherwise SUTLER_CHECK_PASSWORD is used
+    /// Read the password from a file; otherwise SUTLER_CHECK_PASSWORD is used
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Reads a bearer token from a file; otherwise SUTLER_CHECK_TOKEN is used if there is no --user
+    /// Read a bearer token from a file; otherwise SUTLER_CHECK_TOKEN is used if there is no --user
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Trusts the authorities in this PEM file, besides those of the system
+    /// Trust the authorities in this PEM file, besides those of the system
     #[arg(
         long,
         value_name = "FILE",
@@ -38,20 +38,20 @@ pub(super) struct WayArgs {
         hide_env_values = true
     )]
     ca: Option<PathBuf>,
-    /// Shows this certificate, in PEM form, to the broker
+    /// Present this certificate, in PEM form, to the broker
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// The key of the certificate, in PEM form
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// How long one answer may take
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::span)]
-    timeout: Span,
+    /// Timeout of one response
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::duration)]
+    timeout: DurationText,
 }
 
-impl WayArgs {
-    pub(super) fn connect(&self, url: &str) -> Result<Connection, NotDone> {
-        let Span(within) = self.timeout;
+impl ConnectArgs {
+    pub(super) fn connect(&self, url: &str) -> Result<Connection, CheckCommandError> {
+        let DurationText(within) = self.timeout;
         let mut builder = Connection::to(url)
             .answer_within(within)
             .connect_within(within);
@@ -76,22 +76,22 @@ impl WayArgs {
         }
         builder
             .build()
-            .map_err(|error| NotDone::Usage(error.to_string()))
+            .map_err(|error| CheckCommandError::Usage(error.to_string()))
     }
 
-    fn password(&self) -> Result<SecretString, NotDone> {
+    fn password(&self) -> Result<SecretString, CheckCommandError> {
         if let Some(path) = &self.password_file {
             return line(path);
         }
         variable("SUTLER_CHECK_PASSWORD").ok_or_else(|| {
-            NotDone::Usage(
+            CheckCommandError::Usage(
                 "set SUTLER_CHECK_PASSWORD or --password-file to the platform's password"
                     .to_owned(),
             )
         })
     }
 
-    fn token(&self) -> Result<Option<SecretString>, NotDone> {
+    fn token(&self) -> Result<Option<SecretString>, CheckCommandError> {
         match &self.token_file {
             Some(path) => line(path).map(Some),
             None => Ok(variable("SUTLER_CHECK_TOKEN")),
@@ -99,8 +99,8 @@ impl WayArgs {
     }
 }
 
-fn usage(path: &Path, error: &Unusable) -> NotDone {
-    NotDone::Usage(format!("{}: {error}", path.display()))
+fn usage(path: &Path, error: &Unusable) -> CheckCommandError {
+    CheckCommandError::Usage(format!("{}: {error}", path.display()))
 }
 
 fn variable(name: &str) -> Option<SecretString> {
@@ -108,16 +108,16 @@ fn variable(name: &str) -> Option<SecretString> {
     Some(SecretString::from(text))
 }
 
-/// A secret that is the one line of a file.
-fn line(path: &Path) -> Result<SecretString, NotDone> {
+/// Reads a secret from the only line of a file.
+fn line(path: &Path) -> Result<SecretString, CheckCommandError> {
     let text = read(path)?;
     let line = text.expose_secret().trim_end_matches(['\r', '\n']);
     Ok(SecretString::from(line))
 }
 
-fn read(path: &Path) -> Result<SecretString, NotDone> {
+fn read(path: &Path) -> Result<SecretString, CheckCommandError> {
     use std::io::Read as _;
-    let failed = |error| NotDone::file("read", path, error);
+    let failed = |error| CheckCommandError::file("read", path, error);
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut text = Zeroizing::new(String::new());
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
@@ -126,7 +126,7 @@ fn read(path: &Path) -> Result<SecretString, NotDone> {
             "{} is longer than {FILE_BYTES_MAX} bytes; give the file that is meant",
             path.display()
         );
-        return Err(NotDone::Usage(sentence));
+        return Err(CheckCommandError::Usage(sentence));
     }
     Ok(SecretString::from(text.as_str()))
 }

@@ -1,6 +1,6 @@
-//! `--dry-run`: what a check would do, from the catalog alone.
+//! `--dry-run`: prints the steps of a check, from the catalog alone.
 
-use super::end::{End, NotDone};
+use super::exit::{CheckCommandError, CheckOutcome};
 use super::run::not_done;
 use super::text::print;
 use owo_colors::OwoColorize as _;
@@ -9,10 +9,13 @@ use sutler_check::{Check, Options, Outline, PlanOutline, Sent};
 use sutler_client::wire::Connection;
 use sutler_yaml::one_line;
 
-pub(super) async fn run(connection: Connection, options: Options) -> Result<End, NotDone> {
+pub(super) async fn run(
+    connection: Connection,
+    options: Options,
+) -> Result<CheckOutcome, CheckCommandError> {
     let outline = Check::of(connection).options(options).outline().await;
     print(&render(&outline.map_err(not_done)?))?;
-    Ok(End::Fine)
+    Ok(CheckOutcome::Fine)
 }
 
 fn render(outline: &Outline) -> String {

@@ -1,27 +1,27 @@
-//! A check with its progress and its signals: the first Ctrl-C or SIGTERM stops the walk and cleans
-//! up, the second leaves at once.
+//! Runs a check with progress and signals: the first Ctrl-C or SIGTERM stops it and cleans up, the second
+//! exits at once.
 
-use super::bars::Bars;
-use super::end::NotDone;
+use super::exit::CheckCommandError;
+use super::progress::CheckProgress;
 use super::text::say;
 use sutler_check::{Check, Level, NotChecked, Options, Report, Unknown};
 use sutler_client::wire::Connection;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Runs a check to its end, or until somebody wants it to stop.
+/// Runs a check to its end, or until a signal stops it.
 pub(super) async fn to_the_end(
     connection: Connection,
     options: Options,
     level: Level,
-) -> Result<Report, NotDone> {
+) -> Result<Report, CheckCommandError> {
     let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
-    let bars = Bars::new(level);
+    let bars = CheckProgress::new(level);
     let watch = tokio::spawn(watch(stop.clone(), leave.clone(), bars.clone()));
-    let told = bars.clone();
+    let drawn = bars.clone();
     let outcome = Check::of(connection)
         .options(options)
-        .progress(move |event| told.tell(event))
+        .progress(move |event| drawn.on_event(event))
         .stop(stop)
         .leave(leave)
         .run()
@@ -31,27 +31,27 @@ pub(super) async fn to_the_end(
     outcome.map_err(not_done)
 }
 
-/// Why there is no report, in words for the command line.
-pub(super) fn not_done(why: NotChecked) -> NotDone {
+/// Converts an error of the check into one of the command.
+pub(super) fn not_done(why: NotChecked) -> CheckCommandError {
     match why {
         NotChecked::Unknown(unknown) => not_there(&unknown),
-        NotChecked::NoCatalog(why) => NotDone::NotChecked(why),
+        NotChecked::NoCatalog(why) => CheckCommandError::NotChecked(why),
     }
 }
 
-fn not_there(unknown: &Unknown) -> NotDone {
+fn not_there(unknown: &Unknown) -> CheckCommandError {
     let known = unknown.known.iter().map(String::as_str);
     let advice = match sutler_yaml::nearest(&unknown.name, known) {
         Some(near) => format!("did you mean {near:?}?"),
         None => "`--dry-run` lists what there is".to_owned(),
     };
-    NotDone::Usage(format!(
+    CheckCommandError::Usage(format!(
         "no {} of the catalog is called {:?}; {advice}",
         unknown.kind, unknown.name
     ))
 }
 
-async fn watch(stop: CancellationToken, leave: CancellationToken, bars: Bars) {
+async fn watch(stop: CancellationToken, leave: CancellationToken, bars: CheckProgress) {
     let (Ok(mut interrupts), Ok(mut terms)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),

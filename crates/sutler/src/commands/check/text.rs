@@ -1,8 +1,7 @@
-//! A report for people: a table, then every failure with what was asked and answered, then what was
-//! left behind. Colours are always in the text; whoever prints it takes them out where nobody sees
-//! them.
+//! Report as text: a table, then every failure with request and response, then the resources left behind.
+//! The text always has colours; they are removed when it is not printed to a terminal.
 
-use super::end::NotDone;
+use super::exit::CheckCommandError;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use owo_colors::OwoColorize as _;
 use std::fmt::Write as _;
@@ -12,10 +11,10 @@ use sutler_yaml::one_line;
 
 const LEVELS: [Level; 3] = [Level::Must, Level::Should, Level::May];
 
-/// The whole report; `verbose` with what passed and what was not applicable.
+/// The whole report; `verbose` adds passed and not applicable cases.
 pub(super) fn render(report: &Report, verbose: bool) -> String {
     let mut text = String::new();
-    // Where nothing could be walked, the one reason says more than what follows from it.
+    // If no plan could be tested, only the reason is printed.
     let walked = report.not_walked.is_none() || report.subjects().len() > 1;
     if walked {
         text.push_str(&table(report));
@@ -25,7 +24,7 @@ pub(super) fn render(report: &Report, verbose: bool) -> String {
         others(report, &mut text);
     }
     for finding in report.failures(Level::May).filter(|_| walked || verbose) {
-        // Where both ways are right, nobody has to look into the answer.
+        // Cases where both results are allowed need no evidence.
         let evidence = verbose || finding.case.level != Level::May;
         failure(report, finding, evidence, &mut text);
     }
@@ -34,7 +33,7 @@ pub(super) fn render(report: &Report, verbose: bool) -> String {
     text
 }
 
-/// How it came out, in one line.
+/// The result in one line.
 pub(super) fn summary(report: &Report) -> String {
     let failed = |level| report.counts(None, level).failed;
     let (musts, shoulds) = (failed(Level::Must), failed(Level::Should));
@@ -120,7 +119,7 @@ fn row(report: &Report, name: &str, subject: Option<&Subject>) -> Vec<Cell> {
     cells
 }
 
-/// What passed and what was not applicable, a line each.
+/// Passed and not applicable cases, a line each.
 fn others(report: &Report, text: &mut String) {
     for finding in &report.findings {
         let word = match finding.verdict {
@@ -184,21 +183,21 @@ fn left_behind(report: &Report, text: &mut String) {
     text.push('\n');
 }
 
-/// Prints a result, in colours where somebody sees them.
-pub(super) fn print(text: &str) -> Result<(), NotDone> {
+/// Prints to standard output, with colours on a terminal.
+pub(super) fn print(text: &str) -> Result<(), CheckCommandError> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads may have seen enough.
+        // The reader may have closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => {
             let sentence = "the report could not be printed; use --output".to_owned();
-            Err(NotDone::Failed(sentence, Some(error.into())))
+            Err(CheckCommandError::Failed(sentence, Some(error.into())))
         }
         Ok(()) => Ok(()),
     }
 }
 
-/// Says something beside the result.
+/// Prints a note to standard error.
 pub(super) fn say(sentence: &str) {
     let _ = writeln!(anstream::stderr(), "{sentence}");
 }

@@ -1,39 +1,40 @@
-//! `sutler store check`: whether a store holds together. The broker may be running meanwhile.
+//! `sutler store check`: checks the consistency of a store. The broker may run meanwhile.
 
-use super::bar::bar;
-use super::chosen::{self, Chosen, URLS};
-use super::{Fault, Output, say, say_json};
+use super::progress_bar::progress_bar;
+use super::target_store::{self, TargetStoreArgs, URLS};
+use super::{StoreOutput, say, say_json};
+use crate::BoxError;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use sutler_broker::Opener;
-use sutler_journal::examine::{Checked, Finding, Reader, Verdict, check};
+use sutler_journal::inspect::{CheckReport, Finding, SealedReader, Severity, check};
 
-/// The exit code when nothing can be said about the store.
+/// Exit code if the store could not be checked.
 pub(super) const NOT_CHECKED: u8 = 2;
 
 const EXIT_CODES: &str = "Exit codes: 0 everything holds, 1 something does not, 2 it could not be checked \
 or wrong usage. Notices do not count.";
 
-/// Which store, and with which keys.
+/// Arguments of `store check`.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
-pub(crate) struct CheckArgs {
+pub(crate) struct StoreCheckArgs {
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: TargetStoreArgs,
     /// The keys that seal the store [default: as in the configuration, or the database's name with .key]
     #[arg(long, value_name = "FILE", conflicts_with = "sealed")]
     key_file: Option<PathBuf>,
-    /// Leaves alone what is sealed, and with it what documents point to: no keys are needed
+    /// Skip sealed contents, and with them the references of documents: no keys are needed
     #[arg(long)]
     sealed: bool,
-    /// How the result is printed
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
-    output: Output,
+    output: StoreOutput,
 }
 
-pub(super) async fn run(args: CheckArgs) -> Result<ExitCode, Fault> {
+pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
     args.chosen.must_exist()?;
     let found = args.chosen.open().await?;
     let opener = match args.sealed {
@@ -43,20 +44,20 @@ pub(super) async fn run(args: CheckArgs) -> Result<ExitCode, Fault> {
             let path = path.ok_or(
                 "name the keys of the store with --key-file, or leave out what is sealed with --sealed",
             )?;
-            Some(Opener::new(chosen::keys(&path)?))
+            Some(Opener::new(target_store::keys(&path)?))
         }
     };
-    let (survey, stats) = (found.store.survey().await?, found.store.stats().await?);
-    let bar = bar(survey.documents + stats.live + stats.terminal);
+    let (survey, stats) = (found.store.info().await?, found.store.stats().await?);
+    let bar = progress_bar(survey.documents + stats.live + stats.terminal);
     bar.set_message("read");
-    let reader = opener.as_ref().map(|it| it as &dyn Reader);
+    let reader = opener.as_ref().map(|it| it as &dyn SealedReader);
     let seen = |documents, operations| bar.set_position(documents + operations);
     let checked = check(&found.store, reader, &seen).await;
     bar.finish_and_clear();
     let checked = checked?;
     match args.output {
-        Output::Table => say(&text(&found.name, &checked))?,
-        Output::Json => say_json(&value(&found.name, &checked))?,
+        StoreOutput::Table => say(&text(&found.name, &checked))?,
+        StoreOutput::Json => say_json(&value(&found.name, &checked))?,
     }
     Ok(match checked.has_faults() {
         true => ExitCode::FAILURE,
@@ -64,13 +65,13 @@ pub(super) async fn run(args: CheckArgs) -> Result<ExitCode, Fault> {
     })
 }
 
-fn text(name: &str, checked: &Checked) -> String {
-    let Checked {
+fn text(name: &str, checked: &CheckReport) -> String {
+    let CheckReport {
         documents,
         operations,
         findings,
     } = checked;
-    let faults = findings.iter().filter(|it| it.verdict() == Verdict::Fault);
+    let faults = findings.iter().filter(|it| it.verdict() == Severity::Fault);
     let mut text = format!("{name}: read {documents} documents and {operations} operations\n");
     for finding in findings {
         text += &format!("{}: {finding}\n", verdict(finding));
@@ -84,12 +85,12 @@ fn text(name: &str, checked: &Checked) -> String {
 
 fn verdict(finding: &Finding) -> &'static str {
     match finding.verdict() {
-        Verdict::Notice => "notice",
-        Verdict::Fault => "fault",
+        Severity::Notice => "notice",
+        Severity::Fault => "fault",
     }
 }
 
-fn value(name: &str, checked: &Checked) -> serde_json::Value {
+fn value(name: &str, checked: &CheckReport) -> serde_json::Value {
     let findings = checked.findings.iter().map(
         |it| json!({ "verdict": verdict(it), "finding": it.word(), "message": it.to_string() }),
     );

@@ -1,15 +1,16 @@
-//! `sutler store copy`: one store into another, while it is in use. What happens is the journal's
-//! (`sutler_journal::copy`); here are flags, a bar, signals, and what is said at the end.
+//! `sutler store copy`: copies one store into another, while it is in use. The journal copies
+//! (`sutler_journal::copy`); here are flags, progress, signals and the final message.
 
-use super::bar::bar;
-use super::chosen::{self, URLS, must_exist, url};
-use super::{Fault, Output, say, say_json};
+use super::progress_bar::progress_bar;
+use super::target_store::{self, URLS, must_exist, url};
+use super::{StoreOutput, say, say_json};
+use crate::BoxError;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use sutler::StoreUrl;
-use sutler_journal::copy::{CopyError, Copying, Finished, Progress, Step};
+use sutler_journal::copy::{CopyError, CopyProgress, CopyReport, CopyStep, StoreCopy};
 use sutler_journal::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -19,108 +20,112 @@ const NOT_FINISHED: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 const EXIT_CODES: &str = "Exit codes: 0 finished, both stores hold the same; 1 failed; 2 wrong usage; 3 caught \
-up, to be finished when the source is stopped; 130 interrupted. The same command goes on where it was.";
+up, to be finished when the source is stopped; 130 interrupted. The same command continues an unfinished copy.";
 
-/// From where to where.
+/// Source and target of a copy.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
 pub(crate) struct CopyArgs {
-    /// The store that is copied; brokers may use it meanwhile
+    /// The source; brokers may use it meanwhile
     #[arg(long, value_name = "URL", env = "SUTLER_COPY_FROM", hide_env_values = true, value_parser = url)]
     from: StoreUrl,
-    /// The store that it is copied into: an empty one, or one that this copy was begun in
+    /// The target: an empty store, or one with an unfinished copy of the same source
     #[arg(long, value_name = "URL", env = "SUTLER_COPY_TO", hide_env_values = true, value_parser = url)]
     to: StoreUrl,
-    /// Finishes: the brokers on the source are stopped, and the next ones start on the target
+    /// Finish the copy: the brokers on the source are stopped, and the next ones start on the target
     #[arg(long)]
     finish: bool,
-    /// How the result is printed
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
-    output: Output,
+    output: StoreOutput,
 }
 
-/// How a copy ended.
+/// Result of a copy.
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
-    Finished(Finished),
-    /// So many workers still hold leases in the source.
-    CaughtUp(Progress, u64),
-    Interrupted(Progress),
+enum CopyResult {
+    Finished(CopyReport),
+    /// Progress, and the number of workers that still hold leases in the source.
+    CaughtUp(CopyProgress, u64),
+    Interrupted(CopyProgress),
 }
 
-pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, Fault> {
+pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
     must_exist(&args.from)?;
-    let (source, from) = chosen::open(&args.from).await?;
-    let (target, to) = chosen::open(&args.to).await?;
+    let (source, from) = target_store::open(&args.from).await?;
+    let (target, to) = target_store::open(&args.to).await?;
     if from == to {
         return Err("--from and --to name the same store: name an empty one with --to".into());
     }
-    let survey = source.survey().await.map_err(unanswered)?;
+    let survey = source.info().await.map_err(unanswered)?;
     let stats = source.stats().await.map_err(unanswered)?;
-    let mut copying = Copying::begin(Arc::clone(&source), target, &from).await?;
+    let mut copying = StoreCopy::begin(Arc::clone(&source), target, &from).await?;
     let progress = copying.progress();
     let everything = survey.documents + stats.live + stats.terminal;
     let drawing = tokio::spawn(draw(progress.clone(), everything));
     let ended = tokio::select! {
         ended = work(&mut copying, &*source, args.finish) => ended,
-        _ = tokio::signal::ctrl_c() => Ok(Ended::Interrupted(*progress.borrow())),
+        _ = tokio::signal::ctrl_c() => Ok(CopyResult::Interrupted(*progress.borrow())),
     };
     drawing.abort();
-    // The bar is taken away by whoever drew it.
+    // The task clears its bar when it is dropped.
     let _ = drawing.await;
     let ended = ended?;
     match args.output {
-        Output::Table => say(&text(&from, &to, &ended))?,
-        Output::Json => say_json(&value(&from, &to, &ended))?,
+        StoreOutput::Table => say(&text(&from, &to, &ended))?,
+        StoreOutput::Json => say_json(&value(&from, &to, &ended))?,
     }
     Ok(match ended {
-        Ended::Finished(_) => ExitCode::SUCCESS,
-        Ended::CaughtUp(..) => NOT_FINISHED.into(),
-        Ended::Interrupted(_) => INTERRUPTED.into(),
+        CopyResult::Finished(_) => ExitCode::SUCCESS,
+        CopyResult::CaughtUp(..) => NOT_FINISHED.into(),
+        CopyResult::Interrupted(_) => INTERRUPTED.into(),
     })
 }
 
-fn unanswered(cause: StoreError) -> Fault {
+fn unanswered(cause: StoreError) -> BoxError {
     format!("the source did not answer: {cause}").into()
 }
 
-/// Copies; finishes if it shall, or if nobody works in the source.
-async fn work(copying: &mut Copying, source: &dyn Store, finish: bool) -> Result<Ended, CopyError> {
+/// Copies; finishes if requested, or if no worker holds a lease in the source.
+async fn work(
+    copying: &mut StoreCopy,
+    source: &dyn Store,
+    finish: bool,
+) -> Result<CopyResult, CopyError> {
     if let Some(finished) = copying.finished() {
-        return Ok(Ended::Finished(finished.clone()));
+        return Ok(CopyResult::Finished(finished.clone()));
     }
     copying.catch_up().await?;
-    let survey = source.survey().await;
+    let survey = source.info().await;
     let side = sutler_journal::copy::Side::Source;
     let leases = survey
         .map_err(|cause| CopyError::Store { side, cause })?
         .leases;
     if !finish && leases > 0 {
         let progress = *copying.progress().borrow();
-        return Ok(Ended::CaughtUp(progress, leases));
+        return Ok(CopyResult::CaughtUp(progress, leases));
     }
-    copying.finish().await.map(Ended::Finished)
+    copying.finish().await.map(CopyResult::Finished)
 }
 
-/// Clears its bar when it is dropped, however that comes.
-struct Cleared(indicatif::ProgressBar);
+/// Clears its bar when it is dropped.
+struct ClearOnDrop(indicatif::ProgressBar);
 
-impl Drop for Cleared {
+impl Drop for ClearOnDrop {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }
 
-async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
-    let bar = Cleared(bar(everything));
+async fn draw(mut progress: watch::Receiver<CopyProgress>, everything: u64) {
+    let bar = ClearOnDrop(progress_bar(everything));
     loop {
         let now = *progress.borrow_and_update();
         let (word, done) = match now.step {
-            Step::Beginning => ("looking for the end of the feed", 0),
-            Step::Documents => ("copied (documents)", now.documents),
-            Step::Operations => ("copied (operations)", now.documents + now.operations),
-            Step::Following => ("copied, changes followed", now.documents + now.operations),
-            Step::Comparing => ("compared", now.compared),
+            CopyStep::Beginning => ("looking for the end of the feed", 0),
+            CopyStep::Documents => ("copied (documents)", now.documents),
+            CopyStep::Operations => ("copied (operations)", now.documents + now.operations),
+            CopyStep::Following => ("copied, changes followed", now.documents + now.operations),
+            CopyStep::Comparing => ("compared", now.compared),
         };
         bar.0.set_message(word);
         bar.0.set_position(done.min(everything));
@@ -130,35 +135,35 @@ async fn draw(mut progress: watch::Receiver<Progress>, everything: u64) {
     }
 }
 
-fn text(from: &str, to: &str, ended: &Ended) -> String {
+fn text(from: &str, to: &str, ended: &CopyResult) -> String {
     match ended {
-        Ended::Finished(Finished {
+        CopyResult::Finished(CopyReport {
             documents,
             operations,
             digest,
         }) => format!(
             "finished: {from} and {to} held the same\n  {documents} documents, {operations} operations\n  sha256 {digest}\nStart the brokers on the target, with the same keys.\n"
         ),
-        Ended::CaughtUp(progress, leases) => format!(
+        CopyResult::CaughtUp(progress, leases) => format!(
             "caught up: {} documents, {} operations that ended, {} changes followed\nWorkers still hold leases in the source ({leases}). Stop the brokers on it, then finish:\n  sutler store copy --from ... --to ... --finish\n",
             progress.documents, progress.operations, progress.changes
         ),
-        Ended::Interrupted(progress) => format!(
-            "interrupted: {} documents and {} operations are copied; the same command goes on\n",
+        CopyResult::Interrupted(progress) => format!(
+            "interrupted: {} documents and {} operations are copied; run the same command to continue\n",
             progress.documents, progress.operations
         ),
     }
 }
 
-fn value(from: &str, to: &str, ended: &Ended) -> serde_json::Value {
+fn value(from: &str, to: &str, ended: &CopyResult) -> serde_json::Value {
     let (state, documents, operations) = match ended {
-        Ended::Finished(it) => ("finished", it.documents, it.operations),
-        Ended::CaughtUp(it, _) => ("caught_up", it.documents, it.operations),
-        Ended::Interrupted(it) => ("interrupted", it.documents, it.operations),
+        CopyResult::Finished(it) => ("finished", it.documents, it.operations),
+        CopyResult::CaughtUp(it, _) => ("caught_up", it.documents, it.operations),
+        CopyResult::Interrupted(it) => ("interrupted", it.documents, it.operations),
     };
     let digest = match ended {
-        Ended::Finished(it) => Some(&it.digest),
-        Ended::CaughtUp(..) | Ended::Interrupted(_) => None,
+        CopyResult::Finished(it) => Some(&it.digest),
+        CopyResult::CaughtUp(..) | CopyResult::Interrupted(_) => None,
     };
     json!({
         "from": from,

@@ -1,30 +1,31 @@
-//! `sutler store migrate`: a store's layout, up to date. Every store does this when it is opened; here it
-//! is done by itself, before brokers of a new version start.
+//! `sutler store migrate`: migrates a store to the current layout. Every store does this when it is opened; this
+//! command does only that, before brokers of a new version start.
 
-use super::chosen::{Chosen, URLS};
-use super::{Fault, Output, say, say_json};
+use super::target_store::{TargetStoreArgs, URLS};
+use super::{StoreOutput, say, say_json};
+use crate::BoxError;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use sutler_journal::Layout;
 
-/// Which store.
+/// Arguments of `store migrate`.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\nExit codes: 0 the layout is up to date, 1 it is not, 2 wrong usage."))]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
-    chosen: Chosen,
-    /// How the result is printed
+    chosen: TargetStoreArgs,
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
-    output: Output,
+    output: StoreOutput,
 }
 
-pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Fault> {
+pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, BoxError> {
     let found = args.chosen.open().await?;
-    let layout = found.store.survey().await?.layout;
+    let layout = found.store.info().await?.layout;
     match args.output {
-        Output::Table => say(&format!("{}\n", sentence(&found.name, layout)))?,
-        Output::Json => {
+        StoreOutput::Table => say(&format!("{}\n", sentence(&found.name, layout)))?,
+        StoreOutput::Json => {
             let (from, to) = (layout.found, layout.now);
             say_json(&json!({ "store": found.name, "from": from, "to": to }))?;
         }

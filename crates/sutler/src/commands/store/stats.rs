@@ -1,77 +1,81 @@
-//! `sutler store stats`: how much of what there is.
+//! `sutler store stats`: counts documents, operations and leases of a store.
 
-use super::bar::bar;
-use super::chosen::{Chosen, URLS};
-use super::{Fault, Output, say, say_json};
+use super::progress_bar::progress_bar;
+use super::target_store::{TargetStoreArgs, URLS};
+use super::{StoreOutput, say, say_json};
+use crate::BoxError;
 use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use sutler_journal::examine::{Census, census};
-use sutler_journal::{Stats, StoreTime, Survey};
+use sutler_journal::inspect::{StoreCounts, count_all};
+use sutler_journal::{Stats, StoreInfo, StoreTime};
 
-/// Which store.
+/// Arguments of `store stats`.
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\nExit codes: 0 done, 1 failed, 2 wrong usage."))]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
-    chosen: Chosen,
-    /// How the result is printed
+    chosen: TargetStoreArgs,
+    /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value_t)]
-    output: Output,
+    output: StoreOutput,
 }
 
-/// All that is told.
-struct Told {
+/// Everything that is printed.
+struct StatsReport {
     name: String,
-    census: Census,
+    counts: StoreCounts,
     stats: Stats,
-    survey: Survey,
+    survey: StoreInfo,
     now: StoreTime,
 }
 
-pub(super) async fn run(args: StatsArgs) -> Result<ExitCode, Fault> {
+pub(super) async fn run(args: StatsArgs) -> Result<ExitCode, BoxError> {
     args.chosen.must_exist()?;
     let found = args.chosen.open().await?;
     let store = &*found.store;
-    let (survey, stats) = (store.survey().await?, store.stats().await?);
-    let bar = bar(survey.documents + stats.live + stats.terminal);
+    let (survey, stats) = (store.info().await?, store.stats().await?);
+    let bar = progress_bar(survey.documents + stats.live + stats.terminal);
     bar.set_message("counted");
     let seen = |documents, operations| bar.set_position(documents + operations);
-    let counted = census(store, &seen).await;
+    let counted = count_all(store, &seen).await;
     bar.finish_and_clear();
-    let told = Told {
+    let report = StatsReport {
         name: found.name,
-        census: counted?,
+        counts: counted?,
         stats,
         survey,
         now: store.now().await?,
     };
     match args.output {
-        Output::Table => say(&table(&told))?,
-        Output::Json => say_json(&value(&told))?,
+        StoreOutput::Table => say(&table(&report))?,
+        StoreOutput::Json => say_json(&value(&report))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(told: &Told) -> String {
-    let mut text = format!("{}\n", told.name);
+fn table(report: &StatsReport) -> String {
+    let mut text = format!("{}\n", report.name);
     let mut documents = plain();
     documents.set_header(["REALM", "KIND", "DOCUMENTS"]);
-    for ((realm, kind), count) in &told.census.documents {
+    for ((realm, kind), count) in &report.counts.documents {
         documents.add_row([realm.clone(), kind.clone(), count.to_string()]);
     }
     text += &trimmed(documents, 2);
     let mut operations = plain();
     operations.set_header(["OPERATIONS", ""]);
-    for (word, count) in &told.census.operations {
+    for (word, count) in &report.counts.operations {
         operations.add_row([(*word).to_owned(), count.to_string()]);
     }
-    operations.add_row(["accepted ever".to_owned(), told.stats.accepted.to_string()]);
-    operations.add_row(["cleaned up".to_owned(), told.stats.cleaned.to_string()]);
+    operations.add_row([
+        "accepted ever".to_owned(),
+        report.stats.accepted.to_string(),
+    ]);
+    operations.add_row(["cleaned up".to_owned(), report.stats.cleaned.to_string()]);
     text += &trimmed(operations, 1);
-    let Survey {
+    let StoreInfo {
         layout,
         leases,
         leases_over,
@@ -79,59 +83,59 @@ fn table(told: &Told) -> String {
         feed,
         bytes,
         ..
-    } = told.survey;
+    } = report.survey;
     let mut store = plain();
     store.set_header(["STORE", ""]);
     for (name, value) in [
         ("layout", layout.now.to_string()),
-        ("size", bytes.map_or("not told".to_owned(), size)),
+        ("size", bytes.map_or("unknown".to_owned(), size)),
         ("commits in the feed", feed.to_string()),
         ("workers with a lease", leases.to_string()),
         ("leases that ran out", leases_over.to_string()),
         ("running without a lease", abandoned.to_string()),
-        ("oldest unfinished", oldest(told)),
+        ("oldest unfinished", oldest(report)),
     ] {
         store.add_row([name.to_owned(), value]);
     }
     text + &trimmed(store, usize::MAX)
 }
 
-fn oldest(told: &Told) -> String {
-    match &told.census.oldest {
+fn oldest(report: &StatsReport) -> String {
+    match &report.counts.oldest {
         Some(it) => format!(
             "{} {} of {} {}, for {}",
             it.verb,
             it.id,
             it.lane.kind(),
             it.lane.id(0).escape_debug(),
-            age(told.now.since(it.accepted))
+            age(report.now.since(it.accepted))
         ),
         None => "none".to_owned(),
     }
 }
 
-fn value(told: &Told) -> Value {
-    let documents = told.census.documents.iter();
+fn value(report: &StatsReport) -> Value {
+    let documents = report.counts.documents.iter();
     let documents = documents
         .map(|((realm, kind), count)| json!({ "realm": realm, "kind": kind, "documents": count }));
-    let oldest = told.census.oldest.as_ref().map(|it| {
+    let oldest = report.counts.oldest.as_ref().map(|it| {
         json!({
             "operation": it.id.to_string(),
             "verb": it.verb,
             "realm": it.lane.realm(),
             "kind": it.lane.kind(),
             "id": it.lane.id(0),
-            "age_seconds": told.now.since(it.accepted).as_secs(),
+            "age_seconds": report.now.since(it.accepted).as_secs(),
         })
     });
-    let survey = &told.survey;
+    let survey = &report.survey;
     json!({
-        "store": told.name,
+        "store": report.name,
         "layout": survey.layout.now,
         "documents": documents.collect::<Vec<_>>(),
-        "operations": told.census.operations,
-        "accepted": told.stats.accepted,
-        "cleaned": told.stats.cleaned,
+        "operations": report.counts.operations,
+        "accepted": report.stats.accepted,
+        "cleaned": report.stats.cleaned,
         "oldest_unfinished": oldest,
         "leases": survey.leases,
         "leases_over": survey.leases_over,
@@ -141,7 +145,7 @@ fn value(told: &Told) -> Value {
     })
 }
 
-/// How long, in the largest unit that fits twice.
+/// A duration in the largest unit that fits twice.
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -152,7 +156,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-/// How much, in the largest unit that fits ten times.
+/// A size in the largest unit that fits ten times.
 fn size(bytes: u64) -> String {
     const KIB: u64 = 1024;
     match bytes {
@@ -171,7 +175,7 @@ fn plain() -> Table {
     table
 }
 
-/// No blanks at the ends of lines; a line of its own in front; numbers of one column to the right.
+/// Removes trailing blanks, adds an empty line in front, and aligns one column to the right.
 fn trimmed(mut table: Table, numbers: usize) -> String {
     if let Some(column) = table.column_mut(numbers) {
         column.set_cell_alignment(CellAlignment::Right);

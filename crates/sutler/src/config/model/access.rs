@@ -1,93 +1,19 @@
-//! Who may come in: users, tokens, certificates, platforms, operators.
+//! Who has access to a broker: platforms with a path of their own, and operators.
 //!
-//! How credentials are checked is the framework's affair (`sutler-broker`, `auth`).
+//! How credentials are configured is in `blocks/auth.rs`.
 
-use crate::config::secret::Secret;
-use crate::config::words::{File, Span, Url};
+use crate::config::blocks::{AccessConfig, AuthMode, BearerConfig, UserConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether requests must prove who they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AuthMode {
-    /// By `users` or `bearer`; without either the broker does not start.
-    #[default]
-    Required,
-    /// Everybody is served. For tests, and behind something that authenticates.
-    None,
-}
-
-/// A name and a password. One of `password` and `password_hash` is needed.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct User {
-    /// The name, unique in its list, without a colon.
-    pub name: String,
-    /// The password.
-    #[serde(default)]
-    pub password: Option<Secret>,
-    /// The password's Argon2id hash, as `sutler hash-password` prints it.
-    #[serde(default)]
-    pub password_hash: Option<Secret>,
-}
-
-/// Tokens (JWT) of an OpenID provider, such as UAA, Keycloak or Kubernetes.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Bearer {
-    /// What `iss` of a token must be.
-    pub issuer: String,
-    /// Where the provider's keys are.
-    pub jwks_url: Url,
-    /// What `aud` of a token must contain one of.
-    pub audience: Vec<String>,
-    /// What `scope` of a token must contain all of.
-    #[serde(default)]
-    pub scopes: Vec<String>,
-    /// How far the clocks of provider and broker may differ.
-    #[serde(default = "a_minute")]
-    pub skew: Span,
-    /// Certificates, in PEM, that the provider's TLS must descend from; otherwise those of the system.
-    #[serde(default)]
-    pub ca: Option<File>,
-}
-
-fn a_minute() -> Span {
-    Span::seconds(60)
-}
-
-/// Certificate and key, and what is asked of clients.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Tls {
-    /// The certificate, in PEM, followed by those that lead to its root. Read again at a reload.
-    pub certificate: Option<File>,
-    /// The certificate's private key, in PEM. Read again at a reload.
-    pub key: Option<File>,
-    /// Certificates, in PEM, that a client's certificate must descend from.
-    pub client_ca: Option<File>,
-    /// Whether clients must have a certificate; needs `client_ca`.
-    pub client_auth: ClientAuth,
-}
-
-/// Whether clients must have a certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ClientAuth {
-    /// They are not asked.
-    #[default]
-    None,
-    /// They are asked, and need not have one.
-    Optional,
-    /// Without one they are not connected.
-    Required,
-}
+/// Default path before the operators' API.
+const ADMIN_PREFIX: &str = "/admin";
 
 /// A platform with a path, a realm and users of its own.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Platform {
+#[schemars(rename = "Platform")]
+pub struct PlatformAccess {
     /// The path before `/v2`, e.g. `/cf`; unique.
     pub prefix: String,
     /// Under which name its records are kept; unique. Never change it: what was kept is found by it.
@@ -97,38 +23,48 @@ pub struct Platform {
     pub auth: AuthMode,
     /// Who may come in with a name and a password.
     #[serde(default)]
-    pub users: Vec<User>,
+    pub users: Vec<UserConfig>,
     /// Who may come in with a bearer token.
     #[serde(default)]
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerConfig>,
+}
+
+impl PlatformAccess {
+    /// The access to the platform's path.
+    pub fn access(&self) -> AccessConfig<'_> {
+        AccessConfig {
+            auth: self.auth,
+            users: &self.users,
+            bearer: self.bearer.as_ref(),
+        }
+    }
 }
 
 /// The API of operators.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Admin {
+#[schemars(rename = "Admin")]
+pub struct AdminConfig {
     /// The path before the operators' API; `/admin` if none is given.
     pub prefix: Option<String>,
     /// Who may come in with a name and a password.
-    pub users: Vec<User>,
+    pub users: Vec<UserConfig>,
     /// Who may come in with a bearer token.
-    pub bearer: Option<Bearer>,
+    pub bearer: Option<BearerConfig>,
 }
 
-/// Who may come in somewhere, with the path of the section that says it.
-#[derive(Clone, Copy, Debug)]
-pub struct Access<'a> {
-    /// Whether it is asked at all.
-    pub auth: AuthMode,
-    /// By name and password.
-    pub users: &'a [User],
-    /// By token.
-    pub bearer: Option<&'a Bearer>,
-}
+impl AdminConfig {
+    /// The path before the operators' API.
+    pub fn path(&self) -> &str {
+        self.prefix.as_deref().unwrap_or(ADMIN_PREFIX)
+    }
 
-impl Access<'_> {
-    /// Whether nobody could come in.
-    pub fn is_nobody(&self) -> bool {
-        self.auth == AuthMode::Required && self.users.is_empty() && self.bearer.is_none()
+    /// The access to the operators' API.
+    pub fn access(&self) -> AccessConfig<'_> {
+        AccessConfig {
+            auth: AuthMode::Required,
+            users: &self.users,
+            bearer: self.bearer.as_ref(),
+        }
     }
 }

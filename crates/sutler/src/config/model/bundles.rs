@@ -1,23 +1,24 @@
 //! Bundles: where they are, what their runs may use, and what the operator keeps for them.
 
-use crate::config::secret::Secret;
-use crate::config::words::{File, Size, Span};
+use crate::config::secret::SecretSource;
+use crate::config::value_types::{ByteSize, DurationText, FilePath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Services offered by bundles, in place of a catalog.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Bundles {
+#[schemars(rename = "Bundles")]
+pub struct BundlesConfig {
     /// A bundle, or a folder that has bundles as its sub-folders. What changes in it is offered without a
     /// restart; instances keep the version that made them.
-    pub folder: Option<File>,
+    pub folder: Option<FilePath>,
     /// More such folders. Of two bundles that collide the first stays.
-    pub folders: Vec<File>,
+    pub folders: Vec<FilePath>,
     /// Where runs, and copies of the versions of bundles, are kept. It belongs to one broker on one host.
-    pub work: File,
+    pub work: FilePath,
     /// How often folders are looked at.
-    pub look_every: Span,
+    pub look_every: DurationText,
     /// The number of the user that runs are, where the broker is root; each has its own if none is given.
     pub user: Option<u32>,
     /// The number of the group that runs are; the user's number if none is given.
@@ -25,20 +26,20 @@ pub struct Bundles {
     /// The most that a run may use, whatever its manifest says.
     pub limits: RunLimits,
     /// The engine that runs bundles that are images. Without it they cannot be run.
-    pub container: Option<Engine>,
+    pub container: Option<ContainerEngineConfig>,
     /// What the operator keeps for bundles.
     pub secrets: Vec<BundleSecret>,
     /// What Automation Broker did and bundles need no more.
     pub compat: BundleCompat,
 }
 
-impl Default for Bundles {
+impl Default for BundlesConfig {
     fn default() -> Self {
         Self {
             folder: None,
             folders: Vec::new(),
-            work: File("sutler-bundles".into()),
-            look_every: Span::seconds(1),
+            work: FilePath("sutler-bundles".into()),
+            look_every: DurationText::seconds(1),
             user: None,
             group: None,
             limits: RunLimits::default(),
@@ -49,9 +50,9 @@ impl Default for Bundles {
     }
 }
 
-impl Bundles {
+impl BundlesConfig {
     /// All folders, in their order.
-    pub fn all_folders(&self) -> impl Iterator<Item = &File> {
+    pub fn all_folders(&self) -> impl Iterator<Item = &FilePath> {
         self.folder.iter().chain(&self.folders)
     }
 }
@@ -61,11 +62,11 @@ impl Bundles {
 #[serde(default, deny_unknown_fields)]
 pub struct RunLimits {
     /// How long it may take.
-    pub deadline: Span,
+    pub deadline: DurationText,
     /// Memory.
-    pub memory: Size,
+    pub memory: ByteSize,
     /// Output that is kept; what comes after it is cut.
-    pub output: Size,
+    pub output: ByteSize,
     /// Open files of one process.
     pub open_files: u64,
     /// Processes.
@@ -75,9 +76,9 @@ pub struct RunLimits {
 impl Default for RunLimits {
     fn default() -> Self {
         Self {
-            deadline: Span::seconds(24 * 3600),
-            memory: Size(4 << 30),
-            output: Size(4 << 20),
+            deadline: DurationText::seconds(24 * 3600),
+            memory: ByteSize(4 << 30),
+            output: ByteSize(4 << 20),
             open_files: 65_536,
             processes: 4_096,
         }
@@ -87,9 +88,10 @@ impl Default for RunLimits {
 /// A container engine with Docker's API, such as Podman, on this host.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Engine {
+#[schemars(rename = "Engine")]
+pub struct ContainerEngineConfig {
     /// Its socket, such as `/run/podman/podman.sock`.
-    pub socket: File,
+    pub socket: FilePath,
     /// What containers can reach.
     #[serde(default)]
     pub network: RunNetwork,
@@ -120,7 +122,7 @@ pub struct ImageLogin {
     /// The user.
     pub user: String,
     /// The password or token.
-    pub password: Secret,
+    pub password: SecretSource,
 }
 
 /// A secret for bundles: given to their runs as variables and as files, and shown nowhere.
@@ -143,7 +145,7 @@ pub struct SecretKey {
     /// The variable's name. A parameter of that name is not asked of users.
     pub key: String,
     /// The value.
-    pub value: Secret,
+    pub value: SecretSource,
 }
 
 /// What Automation Broker did. If any of it is wanted, `POST /v2/bootstrap` asks registries, as it did there.

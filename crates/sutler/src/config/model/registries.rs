@@ -1,8 +1,8 @@
 //! Registries that bundles are found in. The keys are those of Automation Broker, so that its blocks load as
 //! they are; what they become is `config/registries.rs`.
 
-use crate::config::secret::Secret;
-use crate::config::words::{File, Span};
+use crate::config::secret::SecretSource;
+use crate::config::value_types::{DurationText, FilePath};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
@@ -14,7 +14,8 @@ use std::fmt;
 /// A registry that bundles are found in.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RegistryBlock {
+#[schemars(rename = "RegistryBlock")]
+pub struct RegistryConfig {
     /// Its name, of small letters, digits and `-`. Records of what was found are kept under it.
     pub name: String,
     /// What sort of registry it is.
@@ -41,7 +42,7 @@ pub struct RegistryBlock {
     pub namespaces: Vec<String>,
     /// The tag that every image has, or `{default, named}`: more tags of some images, each an offering of its own.
     #[serde(default)]
-    pub tag: Tags,
+    pub tag: ImageTags,
     /// Regular expressions of images that are wanted. Without this list all are.
     #[serde(default, alias = "allow")]
     pub white_list: Option<Vec<String>>,
@@ -53,28 +54,28 @@ pub struct RegistryBlock {
     pub user: Option<String>,
     /// The user's password.
     #[serde(default)]
-    pub pass: Option<Secret>,
+    pub pass: Option<SecretSource>,
     /// A token in place of user and password.
     #[serde(default)]
-    pub token: Option<Secret>,
+    pub token: Option<SecretSource>,
     /// Where user and password are.
     #[serde(default)]
     pub auth_type: RegistryAuth,
     /// The file with `username` and `password`, or `token`, if `auth_type` says so.
     #[serde(default)]
-    pub auth_name: Option<File>,
+    pub auth_name: Option<FilePath>,
     /// Certificate authorities to trust besides the system's, in PEM form.
     #[serde(default)]
-    pub ca: Option<File>,
+    pub ca: Option<FilePath>,
     /// A proxy in place of the one that `HTTP_PROXY` and `HTTPS_PROXY` name. It may hold a password.
     #[serde(default)]
-    pub proxy: Option<Secret>,
+    pub proxy: Option<SecretSource>,
     /// The platform that is chosen where an image has several; `linux/amd64` if none is given.
     #[serde(default)]
     pub platform: Option<String>,
     /// How long one answer may take.
     #[serde(default = "answer_within")]
-    pub answer_within: Span,
+    pub answer_within: DurationText,
     /// Taken and without effect: a registry that fails never keeps the broker from starting.
     #[serde(default)]
     pub fail_on_error: bool,
@@ -86,8 +87,8 @@ pub struct RegistryBlock {
     pub skip_verify_tls: bool,
 }
 
-fn answer_within() -> Span {
-    Span::seconds(30)
+fn answer_within() -> DurationText {
+    DurationText::seconds(30)
 }
 
 /// What sort of registry.
@@ -159,14 +160,14 @@ impl<'de> Deserialize<'de> for RegistryAuth {
 
 /// The tags that are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tags {
+pub struct ImageTags {
     /// The one that every image has; `latest` if none is given.
     pub default: Option<String>,
     /// More, by image.
     pub named: BTreeMap<String, Vec<String>>,
 }
 
-impl JsonSchema for Tags {
+impl JsonSchema for ImageTags {
     fn schema_name() -> Cow<'static, str> {
         "Tags".into()
     }
@@ -180,73 +181,74 @@ impl JsonSchema for Tags {
     }
 }
 
-impl<'de> Deserialize<'de> for Tags {
+impl<'de> Deserialize<'de> for ImageTags {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ReadTags)
+        deserializer.deserialize_any(TagsVisitor)
     }
 }
 
-struct ReadTags;
+struct TagsVisitor;
 
 /// Both, as a mapping.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Both {
+struct TagSections {
     default: Option<String>,
     #[serde(default)]
-    named: Named,
+    named: NamedTags,
 }
 
-impl<'de> Visitor<'de> for ReadTags {
-    type Value = Tags;
+impl<'de> Visitor<'de> for TagsVisitor {
+    type Value = ImageTags;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a tag in quotes, or `default` and `named`")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Tags, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ImageTags, E> {
         let default = Some(String::deserialize(StrDeserializer::<E>::new(text))?);
         let named = BTreeMap::new();
-        Ok(Tags { default, named })
+        Ok(ImageTags { default, named })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tags, A::Error> {
-        let Both { default, named } = Both::deserialize(MapAccessDeserializer::new(map))?;
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ImageTags, A::Error> {
+        let TagSections { default, named } =
+            TagSections::deserialize(MapAccessDeserializer::new(map))?;
         let named = named.0;
-        Ok(Tags { default, named })
+        Ok(ImageTags { default, named })
     }
 }
 
 /// Tags by image: a mapping, or a list of mappings, as Automation Broker's proposal has it.
 #[derive(Default)]
-struct Named(BTreeMap<String, Vec<String>>);
+struct NamedTags(BTreeMap<String, Vec<String>>);
 
-impl<'de> Deserialize<'de> for Named {
+impl<'de> Deserialize<'de> for NamedTags {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ReadNamed)
+        deserializer.deserialize_any(NamedTagsVisitor)
     }
 }
 
-struct ReadNamed;
+struct NamedTagsVisitor;
 
-impl<'de> Visitor<'de> for ReadNamed {
-    type Value = Named;
+impl<'de> Visitor<'de> for NamedTagsVisitor {
+    type Value = NamedTags;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of images, each with a list of tags")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Named, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<NamedTags, A::Error> {
         let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
         while let Some(images) = items.next_element::<BTreeMap<String, Vec<String>>>()? {
             for (image, tags) in images {
                 named.entry(image).or_default().extend(tags);
             }
         }
-        Ok(Named(named))
+        Ok(NamedTags(named))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Named, A::Error> {
-        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(Named)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NamedTags, A::Error> {
+        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(NamedTags)
     }
 }

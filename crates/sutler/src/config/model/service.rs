@@ -1,6 +1,6 @@
-//! What the broker offers, how it answers, and what it tells of itself.
+//! Catalog, retention of operations, and answers of older versions of the specification.
 
-use crate::config::words::{File, Span, When};
+use crate::config::value_types::{CronText, DurationText, FilePath};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,49 +11,50 @@ use sutler_broker::CleanupSettings;
 /// What is offered: in a file of its own, or here.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct CatalogSource {
+#[schemars(rename = "CatalogSource")]
+pub struct CatalogConfig {
     /// A file with `services`, or an `application.yaml` of Spring Cloud Open Service Broker. Read
     /// again at a reload.
-    pub file: Option<File>,
+    pub file: Option<FilePath>,
     /// The offerings, as `GET /v2/catalog` lists them. Read again at a reload.
-    pub services: Option<Inline>,
+    pub services: Option<InlineCatalog>,
 }
 
 /// A list of offerings in the file itself. It is read with the rules of a catalog; here it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inline(pub usize);
+pub struct InlineCatalog(pub usize);
 
-impl<'de> Deserialize<'de> for Inline {
+impl<'de> Deserialize<'de> for InlineCatalog {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Count)
+        deserializer.deserialize_seq(CountVisitor)
     }
 }
 
-struct Count;
+struct CountVisitor;
 
-impl<'de> Visitor<'de> for Count {
-    type Value = Inline;
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = InlineCatalog;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of offerings")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Inline, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<InlineCatalog, A::Error> {
         let mut count = 0;
         while items.next_element::<IgnoredAny>()?.is_some() {
             count += 1;
         }
-        Ok(Inline(count))
+        Ok(InlineCatalog(count))
     }
 }
 
-impl Serialize for Inline {
+impl Serialize for InlineCatalog {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("({} in the file)", self.0))
     }
 }
 
-impl JsonSchema for Inline {
+impl JsonSchema for InlineCatalog {
     fn schema_name() -> Cow<'static, str> {
         "Offerings".into()
     }
@@ -70,31 +71,33 @@ impl JsonSchema for Inline {
 /// Unknown ids, and how long operations are kept.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Records {
+#[schemars(rename = "Records")]
+pub struct ResourceConfig {
     /// Whether deleting an id that nobody knows succeeds.
     pub force_delete_unknown: bool,
     /// When finished operations are removed. Without a schedule they are kept.
-    pub cleanup: CleanupTimes,
+    pub cleanup: CleanupConfig,
 }
 
 /// When finished operations are removed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct CleanupTimes {
+#[schemars(rename = "CleanupTimes")]
+pub struct CleanupConfig {
     /// How long an operation must have been finished.
-    pub age: Span,
+    pub age: DurationText,
     /// When all operations of that age are removed.
-    pub all: Option<When>,
+    pub all: Option<CronText>,
     /// When those that succeeded are removed.
-    pub succeeded: Option<When>,
+    pub succeeded: Option<CronText>,
     /// When those that failed are removed.
-    pub failed: Option<When>,
+    pub failed: Option<CronText>,
 }
 
-impl Default for CleanupTimes {
+impl Default for CleanupConfig {
     fn default() -> Self {
         Self {
-            age: Span(CleanupSettings::default().age),
+            age: DurationText(CleanupSettings::default().age),
             all: None,
             succeeded: None,
             failed: None,
@@ -105,7 +108,8 @@ impl Default for CleanupTimes {
 /// Answers of older versions of the specification.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Compat {
+#[schemars(rename = "Compat")]
+pub struct CompatConfig {
     /// What a request without `X-Broker-API-Version` is answered with (D-01).
     pub missing_version: MissingVersionAnswer,
     /// What a poll of a finished asynchronous delete is answered with (D-02).
@@ -133,52 +137,4 @@ pub enum DeletedPollAnswer {
     Succeeded,
     /// 410 at once.
     Gone,
-}
-
-/// What the broker writes about its work.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Log {
-    /// How much: `error`, `warn`, `info`, `debug`, `trace`, or several such as
-    /// `info,sutler_broker=debug`. Taken over at a reload.
-    pub level: String,
-    /// One line of text for people, or of JSON for programs.
-    pub format: Format,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self {
-            level: "info".to_owned(),
-            format: Format::Text,
-        }
-    }
-}
-
-/// How a line of the log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs.
-    Json,
-}
-
-/// Who changed what.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Audit {
-    /// The file that lines are added to; without one they are part of the log. Opened again at a
-    /// reload.
-    pub file: Option<File>,
-}
-
-/// Numbers for Prometheus.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Metrics {
-    /// Whether everybody who can reach the port may read them; otherwise only the administration shows them.
-    pub public: bool,
 }

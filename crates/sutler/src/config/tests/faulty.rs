@@ -1,9 +1,9 @@
-//! Every fault there is, one by one and all at once: what is said is kept in a file.
+//! All faults, one by one and all at once; the texts are stored in a file.
 
 use super::{faults, kept, of_file, with_variables};
 use std::fmt::Write as _;
 
-/// Files with faults, and what is said about them, kept in `faults.txt` beside this file.
+/// Files with faults; the expected texts are in `faults.txt` in this folder.
 const CASES: &[(&str, &str)] = &[
     ("an unknown key", "auth: none\nlisen: 127.0.0.1:80\n"),
     ("an unknown key below", "auth: none\nlog: {levle: info}\n"),

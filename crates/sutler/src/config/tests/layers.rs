@@ -1,4 +1,4 @@
-//! File, environment and flags: which wins, and who is named.
+//! Precedence of file, environment and flags, and the sources that are shown.
 
 use super::super::show;
 use super::{faults, flag, good, kept, of_file, with_variables};

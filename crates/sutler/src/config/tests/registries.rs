@@ -1,10 +1,10 @@
-//! Blocks of registries, as Automation Broker's users have them and as they are refused.
+//! Registry blocks in the format of Automation Broker: accepted and refused ones.
 
 use super::{faults, good, of_file};
-use crate::config::model::{RegistryBlock, RegistryKind};
+use crate::config::model::{RegistryConfig, RegistryKind};
 use crate::config::registries::open_registry;
 
-/// The block of the proposal for several tags, as it stands there.
+/// The block of the proposal for several tags.
 const PROPOSED: &str = "
 auth: none
 registry:
@@ -24,7 +24,7 @@ registry:
       - '.*-apb$'
 ";
 
-fn blocks(text: &str) -> Vec<RegistryBlock> {
+fn blocks(text: &str) -> Vec<RegistryConfig> {
     good(&of_file(text)).config.registry
 }
 

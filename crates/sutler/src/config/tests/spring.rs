@@ -1,4 +1,4 @@
-//! The `application.yaml` of a Spring broker is a configuration.
+//! The `application.yaml` of a Spring broker as a configuration.
 
 use super::{faults, good, of_file};
 

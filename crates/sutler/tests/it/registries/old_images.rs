@@ -1,12 +1,14 @@
 //! Images of the time of Automation Broker: all that they say of themselves is one label.
 
-use super::vault;
+use super::image_registry;
 use serde_json::json;
 use sutler_servers::until;
 
 #[test]
 fn an_image_with_nothing_but_the_old_label_is_listed_provisioned_bound_and_deprovisioned() {
-    let Some(vault) = vault::open() else { return };
+    let Some(vault) = image_registry::open() else {
+        return;
+    };
     vault.push("old", "greeter-apb", "1.0.0");
     let site = vault.site("old");
     let house = site.broker();

@@ -1,6 +1,6 @@
 //! Traces, as an OpenTelemetry collector receives them: one from the request to the hook.
 
-use super::{Observed, until};
+use super::{ObservedBroker, until};
 use mock_collector::{MockServer, Protocol, ServerHandle};
 use serde_json::json;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ const PARENT: &str = "b7ad6b7169203331";
 
 /// A span as received.
 #[derive(Clone, Debug)]
-struct Received {
+struct ReceivedSpan {
     name: String,
     trace: String,
     id: String,
@@ -28,10 +28,10 @@ async fn collector() -> ServerHandle {
     server.start().await.expect("the collector starts")
 }
 
-async fn received(server: &ServerHandle) -> Vec<Received> {
+async fn received(server: &ServerHandle) -> Vec<ReceivedSpan> {
     let read = |span: &mock_collector::TestSpan| {
         let span = span.span();
-        Received {
+        ReceivedSpan {
             name: span.name.clone(),
             trace: hex(&span.trace_id),
             id: hex(&span.span_id),
@@ -44,7 +44,7 @@ async fn received(server: &ServerHandle) -> Vec<Received> {
 }
 
 /// Waits until a span of this name, in this trace, has arrived.
-async fn span(server: &ServerHandle, broker: &Observed, name: &str) -> Received {
+async fn span(server: &ServerHandle, broker: &ObservedBroker, name: &str) -> ReceivedSpan {
     let look = async || {
         let all = received(server).await;
         all.into_iter()
@@ -70,7 +70,8 @@ async fn one_trace_leads_from_the_request_to_the_hook() {
     let server = collector().await;
     let endpoint = format!("http://{}", server.addr());
     let folder = tempfile::tempdir().expect("a folder");
-    let broker = Observed::start(folder.path(), &["--in-memory"], &variables(&endpoint)).await;
+    let broker =
+        ObservedBroker::start(folder.path(), &["--in-memory"], &variables(&endpoint)).await;
     let traceparent = traceparent();
     let headers = [("traceparent", traceparent.as_str())];
     assert_eq!(broker.provision("one", json!({}), &headers).await, 201);
@@ -88,7 +89,7 @@ async fn a_run_after_a_restart_belongs_to_the_trace_of_its_request() {
     let endpoint = format!("http://{}", server.addr());
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["--db", "traces.db"];
-    let first = Observed::start(folder.path(), &arguments, &variables(&endpoint)).await;
+    let first = ObservedBroker::start(folder.path(), &arguments, &variables(&endpoint)).await;
     let traceparent = traceparent();
     let headers = [("traceparent", traceparent.as_str())];
     let slow = json!({"delay_ms": 1000});
@@ -96,7 +97,7 @@ async fn a_run_after_a_restart_belongs_to_the_trace_of_its_request() {
     assert_eq!(first.put("one", slow, &headers, query).await, 202);
     let request = span(&server, &first, "PUT /v2/service_instances/{instance_id}").await;
     drop(first);
-    let second = Observed::start(folder.path(), &arguments, &variables(&endpoint)).await;
+    let second = ObservedBroker::start(folder.path(), &arguments, &variables(&endpoint)).await;
     let operation = span(&server, &second, "provision").await;
     assert_eq!(operation.parent, request.id);
 }
@@ -107,7 +108,8 @@ async fn a_collector_that_is_gone_slows_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let endpoint = format!("http://{}", silent.local_addr().expect("an address"));
     let folder = tempfile::tempdir().expect("a folder");
-    let mut broker = Observed::start(folder.path(), &["--in-memory"], &variables(&endpoint)).await;
+    let mut broker =
+        ObservedBroker::start(folder.path(), &["--in-memory"], &variables(&endpoint)).await;
     let began = Instant::now();
     for n in 0..20 {
         assert_eq!(

@@ -1,22 +1,22 @@
 //! Ledgers by hand: each rule has one that keeps it and one that breaks it.
 
-use super::{Executions, Pause, after_outages, judge};
-use crate::victim::{Deed, Who};
-use crate::violation::Checked;
+use super::{Executions, Pause, after_outages, check_executions};
+use crate::victim::{ReplicaBoot, ReplicaEvent};
+use crate::violation::CheckResult;
 
 const LEASE: u64 = 2_000_000;
-const FIRST: Who = Who {
+const FIRST: ReplicaBoot = ReplicaBoot {
     replica: 0,
     boot: 1,
 };
-const SECOND: Who = Who {
+const SECOND: ReplicaBoot = ReplicaBoot {
     replica: 1,
     boot: 1,
 };
 
-fn claimed(fence: u64, at: u64, by: Who) -> Deed {
+fn claimed(fence: u64, at: u64, by: ReplicaBoot) -> ReplicaEvent {
     let operation = "o".to_owned();
-    Deed::Claimed {
+    ReplicaEvent::Claimed {
         operation,
         fence,
         at,
@@ -24,8 +24,8 @@ fn claimed(fence: u64, at: u64, by: Who) -> Deed {
     }
 }
 
-fn ran(step: u32, fence: u64, by: Who) -> Deed {
-    Deed::Ran {
+fn ran(step: u32, fence: u64, by: ReplicaBoot) -> ReplicaEvent {
+    ReplicaEvent::Ran {
         operation: "o".to_owned(),
         lane: "one".to_owned(),
         verb: "provision".to_owned(),
@@ -36,9 +36,9 @@ fn ran(step: u32, fence: u64, by: Who) -> Deed {
     }
 }
 
-fn kept(step: u32, fence: u64, by: Who) -> Deed {
+fn kept(step: u32, fence: u64, by: ReplicaBoot) -> ReplicaEvent {
     let operation = "o".to_owned();
-    Deed::Kept {
+    ReplicaEvent::Kept {
         operation,
         step,
         fence,
@@ -46,9 +46,9 @@ fn kept(step: u32, fence: u64, by: Who) -> Deed {
     }
 }
 
-fn wrote(fence: u64, began: u64, by: Who) -> Deed {
+fn wrote(fence: u64, began: u64, by: ReplicaBoot) -> ReplicaEvent {
     let operation = "o".to_owned();
-    Deed::Wrote {
+    ReplicaEvent::Wrote {
         operation,
         fence,
         began,
@@ -56,8 +56,8 @@ fn wrote(fence: u64, began: u64, by: Who) -> Deed {
     }
 }
 
-fn ended(commit: &str, fence: u64, by: Who) -> Deed {
-    Deed::Ended {
+fn ended(commit: &str, fence: u64, by: ReplicaBoot) -> ReplicaEvent {
+    ReplicaEvent::Ended {
         operation: "o".to_owned(),
         commit: commit.to_owned(),
         fence,
@@ -65,12 +65,12 @@ fn ended(commit: &str, fence: u64, by: Who) -> Deed {
     }
 }
 
-fn check(deeds: &[Deed]) -> Checked<Executions> {
-    judge(deeds, &[], LEASE)
+fn check(deeds: &[ReplicaEvent]) -> CheckResult<Executions> {
+    check_executions(deeds, &[], LEASE)
 }
 
 #[track_caller]
-fn bad(deeds: &[Deed], culprit: &str) {
+fn bad(deeds: &[ReplicaEvent], culprit: &str) {
     let sentence = check(deeds).expect_err("a promise is broken").to_string();
     assert!(sentence.contains(culprit), "{sentence}");
 }
@@ -140,16 +140,16 @@ fn a_write_under_a_claim_from_before_a_long_pause_is_noticed() {
     };
     let after = 10 + LEASE + 3;
     let late = [claimed(1, 5, FIRST), wrote(1, after, FIRST)];
-    let noticed = judge(&late, &[pause(LEASE + 1)], LEASE);
+    let noticed = check_executions(&late, &[pause(LEASE + 1)], LEASE);
     let sentence = noticed.expect_err("it was too late").to_string();
     assert!(sentence.contains("stood still"), "{sentence}");
-    judge(&late, &[pause(LEASE - 1)], LEASE).expect("the lease may have held");
+    check_executions(&late, &[pause(LEASE - 1)], LEASE).expect("the lease may have held");
     let others = [claimed(1, 5, SECOND), wrote(1, after, SECOND)];
-    judge(&others, &[pause(LEASE + 1)], LEASE).expect("another one stood still");
+    check_executions(&others, &[pause(LEASE + 1)], LEASE).expect("another one stood still");
     let begun = [claimed(1, 5, FIRST), wrote(1, 9, FIRST)];
-    judge(&begun, &[pause(LEASE + 1)], LEASE).expect("it had begun before");
+    check_executions(&begun, &[pause(LEASE + 1)], LEASE).expect("it had begun before");
     let anew = [claimed(1, 10 + LEASE + 2, FIRST), wrote(1, after, FIRST)];
-    judge(&anew, &[pause(LEASE + 1)], LEASE).expect("it was claimed afterwards");
+    check_executions(&anew, &[pause(LEASE + 1)], LEASE).expect("it was claimed afterwards");
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! Registries behind `sutler broker`: opened from the configuration, asked by chores, shown to operators.
+//! Registries of `sutler broker`: opened from the configuration, refreshed by periodic tasks, shown to operators.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use sutler::{Config, open_registry};
+use sutler::{BrokerConfig, open_registry};
 use sutler_broker::{Chore, Error, Pages, Result, Running};
 use sutler_bundle_service::{
     BundleService, CatalogPublisher, Deletions, OfferSettings, PublishError, PublisherConfig,
     Pushes, Refresh, Snapshot, Source, VersionStore,
 };
-use sutler_registry::{Rules, TAG};
+use sutler_registry::{DEFAULT_TAG, WithdrawalRules};
 
-/// Registries as they are configured.
+/// The configured registries and their periodic tasks.
 pub(in crate::commands::broker) struct Registries {
     sources: Arc<[Source]>,
     offers: OfferSettings,
@@ -20,9 +20,9 @@ pub(in crate::commands::broker) struct Registries {
     deletions: Arc<Deletions>,
 }
 
-/// Opens what is configured; asks nobody. `None`: there is no registry, and developers may not push.
+/// Opens the configured registries without sending a request. `None` if there is no registry and pushes are off.
 pub(super) fn open(
-    config: &Config,
+    config: &BrokerConfig,
     offers: OfferSettings,
 ) -> std::result::Result<Option<Registries>, String> {
     if config.registry.is_empty() && pushes(config) == Pushes::Refused {
@@ -31,16 +31,16 @@ pub(super) fn open(
     open_any(config, offers).map(Some)
 }
 
-fn pushes(config: &Config) -> Pushes {
+fn pushes(config: &BrokerConfig) -> Pushes {
     match &config.bundles {
         Some(bundles) if bundles.compat.dev_broker => Pushes::Taken,
         Some(_) | None => Pushes::Refused,
     }
 }
 
-/// Opens what is configured, be it nothing; asks nobody.
+/// As [`open`], but also without any registry.
 pub(super) fn open_any(
-    config: &Config,
+    config: &BrokerConfig,
     offers: OfferSettings,
 ) -> std::result::Result<Registries, String> {
     let pushes = pushes(config);
@@ -52,12 +52,12 @@ pub(super) fn open_any(
         let default_tag = block.tag.default.clone();
         sources.push(Source {
             registry,
-            default_tag: default_tag.unwrap_or_else(|| TAG.to_owned()),
+            default_tag: default_tag.unwrap_or_else(|| DEFAULT_TAG.to_owned()),
             at_once: config.refresh.at_once,
         });
     }
     let sources: Arc<[Source]> = sources.into();
-    let rules = Rules {
+    let rules = WithdrawalRules {
         grace: config.refresh.grace.0,
         failures_max: config.refresh.withdraw_after_failures,
     };
@@ -74,13 +74,13 @@ pub(super) fn open_any(
 }
 
 impl Registries {
-    /// What is done again and again, once across replicas.
+    /// The periodic tasks; each runs on one replica at a time.
     pub(in crate::commands::broker) fn chores(&self) -> [Arc<dyn Chore>; 2] {
         [self.refresh.clone(), self.deletions.clone()]
     }
 
-    /// Offers what is known, and has registries asked.
-    pub(super) async fn open_shop(
+    /// Publishes the stored bundles, and starts a refresh.
+    pub(super) async fn start_publishing(
         &self,
         running: &Running,
         shelf: Arc<VersionStore>,
@@ -96,19 +96,19 @@ impl Registries {
             pushes: self.pushes,
         };
         let shop = CatalogPublisher::open(parts, running.clone(), folders).await?;
-        running.show(Arc::new(Shown(shop.clone())));
+        running.show(Arc::new(RegistryAdminPages(shop.clone())));
         shop.refresh().await?;
         Ok(shop)
     }
 }
 
-/// What operators see and order.
-struct Shown(Arc<CatalogPublisher>);
+/// Pages and actions of the administration API.
+struct RegistryAdminPages(Arc<CatalogPublisher>);
 
 const REFRESH: [&str; 2] = ["registries", "refresh"];
 
 #[async_trait]
-impl Pages for Shown {
+impl Pages for RegistryAdminPages {
     async fn read(&self, path: &[String]) -> Option<Result<Value>> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
@@ -134,7 +134,7 @@ impl Pages for Shown {
     }
 }
 
-impl Shown {
+impl RegistryAdminPages {
     async fn all(&self) -> Result<Value> {
         Ok(serde_json::to_value(self.0.view().await?)?)
     }

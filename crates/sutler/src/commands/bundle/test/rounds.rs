@@ -1,19 +1,19 @@
-//! What is done with an example in which round. Pure.
+//! Steps of each round of a bundle test. Pure.
 
 use serde_json::{Map, Value};
 use std::error::Error;
 use sutler_bundle::{Action, Example, Manifest};
 use sutler_bundle_service::LocalRequest;
 
-/// One walk through the life of an example.
+/// One run through the lifecycle of an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Round {
+pub(super) enum TestRound {
     First,
     Again,
     Killed,
 }
 
-impl Round {
+impl TestRound {
     pub(super) const ALL: [Self; 3] = [Self::First, Self::Again, Self::Killed];
 
     pub(super) const fn name(self) -> &'static str {
@@ -31,14 +31,14 @@ impl Round {
                 "once more, with a second deprovision when nothing is there, as after a failure"
             }
             Self::Killed => {
-                "whoever starts an action is killed once it runs; the next one must find it"
+                "the process that starts an action is killed once it runs; the next one must find it"
             }
         }
     }
 }
 
-/// What is done, in words.
-pub(super) fn legend(examples: usize, rounds: &[Round]) -> String {
+/// Description of the rounds.
+pub(super) fn legend(examples: usize, rounds: &[TestRound]) -> String {
     let many = match examples {
         1 => "1 example".to_owned(),
         many => format!("{many} examples"),
@@ -52,17 +52,17 @@ pub(super) fn legend(examples: usize, rounds: &[Round]) -> String {
 
 /// One action of an example.
 #[derive(Debug, PartialEq)]
-pub(super) struct Step {
+pub(super) struct TestStep {
     pub(super) action: Action,
     pub(super) request: LocalRequest,
 }
 
-/// The life of an example. A bundle that cannot be bound is not, and one without an update is not changed.
-pub(super) fn steps(manifest: &Manifest, example: &Example, round: Round) -> Vec<Step> {
+/// Steps of an example. Bind and unbind only for bindable plans, update only if the example has one.
+pub(super) fn steps(manifest: &Manifest, example: &Example, round: TestRound) -> Vec<TestStep> {
     let bindable = manifest
         .plan(&example.plan)
         .is_some_and(|it| manifest.is_bindable(it));
-    let of = |action, plan: Option<&str>, parameters: &Map<String, Value>| Step {
+    let of = |action, plan: Option<&str>, parameters: &Map<String, Value>| TestStep {
         action,
         request: LocalRequest {
             plan: plan.map(str::to_owned),
@@ -88,13 +88,13 @@ pub(super) fn steps(manifest: &Manifest, example: &Example, round: Round) -> Vec
         steps.push(of(Action::Unbind, None, &none));
     }
     steps.push(of(Action::Deprovision, None, &none));
-    if round == Round::Again {
+    if round == TestRound::Again {
         steps.push(of(Action::Deprovision, plan, &example.parameters));
     }
     steps
 }
 
-/// The examples; a bundle without any is tried with its first plan.
+/// The examples; without any, one with the first plan and no parameters.
 pub(super) fn examples(
     manifest: &Manifest,
     only: Option<&str>,
@@ -128,7 +128,7 @@ pub(super) fn examples(
 
 #[cfg(test)]
 mod tests {
-    use super::{Round, examples, steps};
+    use super::{TestRound, examples, steps};
     use sutler_bundle::{Action, Manifest};
 
     fn manifest(more: &str) -> Manifest {
@@ -138,7 +138,7 @@ mod tests {
         Manifest::load(text.as_bytes(), "bundle.yml").expect("a manifest")
     }
 
-    fn actions(manifest: &Manifest, round: Round) -> Vec<Action> {
+    fn actions(manifest: &Manifest, round: TestRound) -> Vec<Action> {
         let examples = examples(manifest, None).expect("examples");
         let walked = steps(manifest, &examples[0], round).into_iter();
         walked.map(|it| it.action).collect()
@@ -149,12 +149,15 @@ mod tests {
         use Action::{Bind, Deprovision, Provision, Unbind, Update};
         let plain = manifest("");
         let expected = [Provision, Bind, Unbind, Deprovision];
-        assert_eq!(actions(&plain, Round::First), expected);
+        assert_eq!(actions(&plain, TestRound::First), expected);
         let changed = manifest("examples: [{name: e, plan: p, update: {parameters: {x: 2}}}]");
         let expected = [Provision, Bind, Update, Unbind, Deprovision];
-        assert_eq!(actions(&changed, Round::Killed), expected);
+        assert_eq!(actions(&changed, TestRound::Killed), expected);
         let unbound = manifest("examples: [{name: e, plan: q}]");
-        assert_eq!(actions(&unbound, Round::First), [Provision, Deprovision]);
+        assert_eq!(
+            actions(&unbound, TestRound::First),
+            [Provision, Deprovision]
+        );
     }
 
     #[test]
@@ -162,7 +165,7 @@ mod tests {
         let example = "examples: [{name: e, plan: p, parameters: {x: 2}}]";
         let manifest = manifest(example);
         let examples = examples(&manifest, Some("e")).expect("the example");
-        let walked = steps(&manifest, &examples[0], Round::Again);
+        let walked = steps(&manifest, &examples[0], TestRound::Again);
         let [.., first, second] = &walked[..] else {
             panic!("{walked:?}");
         };

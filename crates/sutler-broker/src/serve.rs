@@ -1,0 +1,100 @@
+//! Serves a broker on a port: builds a [`Server`] around it, and ends its operations when that drains.
+//!
+//! The listener, TLS and draining are in `sutler-server`; which platform a request is for is decided in
+//! `app.rs`.
+
+use crate::app::App;
+use crate::broker::{Broker, BuildError, Running};
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use std::future::Future;
+use std::time::Duration;
+use sutler_server::{Handler, Server, Tls, TlsConfigError};
+use tokio::net::TcpListener;
+
+impl Broker {
+    /// Starts the broker and serves it on an address until SIGTERM or Ctrl-C, then drains. A second
+    /// signal ends it at once.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub async fn serve(self, address: &str) -> Result<(), BuildError> {
+        let listen = |error| BuildError::Listen(address.to_owned(), error);
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        self.start().await?.serve_until_signalled(listener).await;
+        Ok(())
+    }
+}
+
+impl Handler for App {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        self.answer(request).await
+    }
+
+    fn draining(&self) {
+        self.health.draining();
+    }
+
+    async fn finish(&self, within: Duration) {
+        self.engine.shut_down(within).await;
+    }
+}
+
+impl Running {
+    /// Serves a listener until SIGTERM or Ctrl-C, then drains. A second signal ends it at once.
+    pub async fn serve_until_signalled(&self, listener: TcpListener) {
+        self.server().serve_until_signalled(listener).await;
+    }
+
+    /// Serves a listener until `stop`, then drains.
+    pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
+        self.serve_or_leave(listener, stop, std::future::pending())
+            .await;
+    }
+
+    /// Serves a listener until `stop`, then drains; `leave` ends the drain at once.
+    pub async fn serve_or_leave(
+        &self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+        leave: impl Future<Output = ()>,
+    ) {
+        self.server().serve_or_leave(listener, stop, leave).await;
+    }
+
+    fn server(&self) -> Server<App> {
+        let app = &self.0;
+        let (settings, tls) = (app.settings.server(), app.tls.clone());
+        Server::new(app.clone(), settings, tls, app.draining.clone())
+    }
+
+    /// Whether the broker is about to stop: it should get no new work, and is not ready any more.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.0.draining.is_cancelled() || self.0.engine.is_stopping()
+    }
+
+    /// Reads the files of TLS again: new handshakes use what is in them, connections go on. Without
+    /// TLS there is nothing to do.
+    ///
+    /// # Errors
+    /// A file cannot be used; what was served goes on being served.
+    pub fn reload_tls(&self) -> Result<(), TlsConfigError> {
+        match &self.0.tls {
+            Some(secured) => secured.reload(None),
+            None => Ok(()),
+        }
+    }
+
+    /// Serves TLS with other files from now on, as [`Running::reload_tls`] does.
+    ///
+    /// # Errors
+    /// A file cannot be used, or the broker was started without TLS.
+    pub fn replace_tls(&self, tls: Tls) -> Result<(), TlsConfigError> {
+        match &self.0.tls {
+            Some(secured) => secured.reload(Some(tls)),
+            None => Err(tls.not_served()),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A broker in this process, a client over its router, and words for what tests do with them.
+//!
+//! Start with [`on_each_store`]. The catalog is in `fixture/test_catalog.rs`, the service that does what it is
+//! told in `fixture/scripted_service.rs`, requests and answers in `fixture/request.rs`.
+
+pub(crate) mod request;
+pub(crate) mod scripted_service;
+pub(crate) mod server_port;
+pub(crate) mod test_catalog;
+
+use axum::Router;
+use request::{Ask, Reply, encoded};
+use scripted_service::Script;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_broker::{Broker, Running};
+use sutler_journal::{KeyRing, MemoryStore};
+use sutler_osb::Catalog;
+use sutler_store_sqlite::SqliteStore;
+use tempfile::TempDir;
+use test_catalog::{DB, SMALL};
+
+/// How long a test waits for anything before it fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Pause between two looks at a condition.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// The one user, as `user:password` in base64.
+pub(crate) const AUTHORIZATION: &str = "Basic dXNlcjpzM2NyZXQ=";
+pub(crate) const VERSION: &str = "X-Broker-API-Version";
+
+/// A broker at work, its service, and a client.
+pub(crate) struct Fixture {
+    pub running: Running,
+    pub script: Arc<Script>,
+    router: Router,
+    /// Holds the database for as long as the test lasts.
+    _folder: Option<TempDir>,
+}
+
+/// Runs a test once on every store, each time with a fresh broker of the fixture catalog.
+pub(crate) async fn on_each_store(test: impl AsyncFn(&Fixture)) {
+    on_each_store_with(|broker| broker, test).await;
+}
+
+/// Like [`on_each_store`], with a broker that is set up differently.
+pub(crate) async fn on_each_store_with(
+    set_up: impl Fn(Broker) -> Broker,
+    test: impl AsyncFn(&Fixture),
+) {
+    eprintln!("in memory");
+    let kit = in_memory(&set_up).await;
+    test(&kit).await;
+    kit.come_to_rest().await;
+    eprintln!("in SQLite");
+    let kit = in_sqlite(&set_up).await;
+    test(&kit).await;
+    kit.come_to_rest().await;
+}
+
+/// A broker whose store is in memory.
+pub(crate) async fn in_memory(set_up: impl Fn(Broker) -> Broker) -> Fixture {
+    let set_up = |broker: Broker| set_up(broker.store(MemoryStore::new(), KeyRing::ephemeral()));
+    Fixture::start(set_up, None).await
+}
+
+async fn in_sqlite(set_up: impl Fn(Broker) -> Broker) -> Fixture {
+    let folder = tempfile::tempdir().expect("a folder for the database");
+    let path = folder.path().join("broker.db");
+    let store = Arc::new(
+        SqliteStore::open(path)
+            .await
+            .expect("a fresh database opens"),
+    );
+    let set_up = |broker: Broker| set_up(broker.shared_store(store.clone(), KeyRing::ephemeral()));
+    Fixture::start(set_up, Some(folder)).await
+}
+
+/// A catalog of the library's type.
+pub(crate) fn catalog_of(json: Value) -> Catalog {
+    serde_json::from_value(json).expect("the catalog keeps the rules")
+}
+
+impl Fixture {
+    async fn start(set_up: impl Fn(Broker) -> Broker, folder: Option<TempDir>) -> Self {
+        let script = Arc::new(Script::default());
+        let catalog = catalog_of(test_catalog::catalog());
+        let names: Vec<String> = catalog
+            .services()
+            .iter()
+            .map(|it| it.id.as_str().to_owned())
+            .collect();
+        let broker = Broker::new(catalog).basic_auth("user", "s3cret");
+        let broker = names.iter().fold(broker, |broker, name| {
+            broker.untyped_service(name, script.clone())
+        });
+        let running = set_up(broker).start().await.expect("the broker starts");
+        Self {
+            router: running.router(),
+            running,
+            script,
+            _folder: folder,
+        }
+    }
+
+    /// A client of a broker that a test set up by itself, with services of its own.
+    pub(crate) fn around(running: Running) -> Self {
+        Self {
+            router: running.router(),
+            running,
+            script: Arc::default(),
+            _folder: None,
+        }
+    }
+
+    /// Opens every gate and waits until nothing runs any more.
+    async fn come_to_rest(&self) {
+        self.script.open_all();
+        self.until("nothing runs any more", async || {
+            self.running.running() == 0
+        })
+        .await;
+        self.running.shut_down().await;
+    }
+
+    /// Waits until a condition holds, and fails the test if it never does.
+    pub(crate) async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        let watched = async {
+            while !holds().await {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, watched).await;
+        assert!(waited.is_ok(), "waited in vain until {what}");
+    }
+
+    /// The plain router, for nesting.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Any request, with the headers that every request has.
+    pub(crate) fn ask(&self, method: &'static str, path: impl Into<String>) -> Ask {
+        let ask = Ask::new(&self.router, method, path.into());
+        ask.header("Authorization", AUTHORIZATION)
+            .header(VERSION, "2.17")
+    }
+
+    /// `GET /v2/catalog`
+    pub(crate) fn catalog(&self) -> Ask {
+        self.ask("GET", "/v2/catalog")
+    }
+
+    /// `PUT /v2/service_instances/{id}`
+    pub(crate) fn provision(&self, instance: &str) -> Ask {
+        self.ask("PUT", instance_path(instance))
+            .header("Content-Type", "application/json")
+            .fields(json!({
+                "service_id": DB, "plan_id": SMALL,
+                "organization_guid": "org", "space_guid": "space",
+            }))
+    }
+
+    /// `PATCH /v2/service_instances/{id}`; changes nothing until told what.
+    pub(crate) fn update(&self, instance: &str) -> Ask {
+        let ask = self.ask("PATCH", instance_path(instance));
+        ask.header("Content-Type", "application/json")
+            .fields(json!({ "service_id": DB }))
+    }
+
+    /// `DELETE /v2/service_instances/{id}`
+    pub(crate) fn deprovision(&self, instance: &str) -> Ask {
+        self.ask("DELETE", instance_path(instance)).plan(SMALL)
+    }
+
+    /// `GET /v2/service_instances/{id}`
+    pub(crate) fn fetch(&self, instance: &str) -> Ask {
+        self.ask("GET", instance_path(instance))
+    }
+
+    /// `GET /v2/service_instances/{id}/last_operation`
+    pub(crate) fn poll(&self, instance: &str) -> Ask {
+        self.ask("GET", format!("{}/last_operation", instance_path(instance)))
+    }
+
+    /// `PUT /v2/service_instances/{id}/service_bindings/{id}`
+    pub(crate) fn bind(&self, instance: &str, binding: &str) -> Ask {
+        let ask = self.ask("PUT", binding_path(instance, binding));
+        let body = json!({ "service_id": DB, "plan_id": SMALL });
+        ask.header("Content-Type", "application/json").fields(body)
+    }
+
+    /// `DELETE /v2/service_instances/{id}/service_bindings/{id}`
+    pub(crate) fn unbind(&self, instance: &str, binding: &str) -> Ask {
+        self.ask("DELETE", binding_path(instance, binding))
+            .plan(SMALL)
+    }
+
+    /// `GET /v2/service_instances/{id}/service_bindings/{id}`
+    pub(crate) fn fetch_binding(&self, instance: &str, binding: &str) -> Ask {
+        self.ask("GET", binding_path(instance, binding))
+    }
+
+    /// `GET /v2/service_instances/{id}/service_bindings/{id}/last_operation`
+    pub(crate) fn poll_binding(&self, instance: &str, binding: &str) -> Ask {
+        self.ask(
+            "GET",
+            format!("{}/last_operation", binding_path(instance, binding)),
+        )
+    }
+
+    /// One request to each of the ten endpoints, about an instance and a binding.
+    pub(crate) fn ten_endpoints(&self, instance: &str, binding: &str) -> [Ask; 10] {
+        [
+            self.catalog(),
+            self.provision(instance),
+            self.fetch(instance),
+            self.update(instance),
+            self.deprovision(instance),
+            self.poll(instance),
+            self.bind(instance, binding),
+            self.fetch_binding(instance, binding),
+            self.unbind(instance, binding),
+            self.poll_binding(instance, binding),
+        ]
+    }
+
+    /// Makes an instance of the default plan, at once.
+    pub(crate) async fn has_instance(&self, instance: &str) {
+        self.provision(instance).send().await.is(201);
+    }
+
+    /// Makes an instance of a plan, at once.
+    pub(crate) async fn has_instance_of(&self, instance: &str, plan_id: &str) {
+        self.provision(instance).plan(plan_id).send().await.is(201);
+    }
+
+    /// Makes a binding of the default plan, at once.
+    pub(crate) async fn has_binding(&self, instance: &str, binding: &str) {
+        self.bind(instance, binding).send().await.is(201);
+    }
+
+    /// Sends a request, and polls an instance's operation to its end if it goes on.
+    pub(crate) async fn finish(&self, instance: &str, ask: Ask) -> Reply {
+        let accepted = ask.send().await;
+        let operation = accepted.operation();
+        self.poll_until_done(self.poll(instance).operation(&operation))
+            .await
+    }
+
+    /// Sends a request, and polls a binding's operation to its end if it goes on.
+    pub(crate) async fn finish_binding(&self, instance: &str, binding: &str, ask: Ask) -> Reply {
+        let accepted = ask.send().await;
+        let operation = accepted.operation();
+        self.poll_until_done(self.poll_binding(instance, binding).operation(&operation))
+            .await
+    }
+
+    /// Polls until the answer is no longer `in progress`.
+    pub(crate) async fn poll_until_done(&self, poll: Ask) -> Reply {
+        let polled = async {
+            loop {
+                let reply = poll.clone().send().await;
+                if reply.json["state"] != "in progress" {
+                    return reply;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, polled)
+            .await
+            .expect("the operation did not end in time")
+    }
+}
+
+fn instance_path(instance: &str) -> String {
+    format!("/v2/service_instances/{}", encoded(instance))
+}
+
+fn binding_path(instance: &str, binding: &str) -> String {
+    format!(
+        "{}/service_bindings/{}",
+        instance_path(instance),
+        encoded(binding)
+    )
+}

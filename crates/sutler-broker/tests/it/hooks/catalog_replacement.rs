@@ -1,0 +1,158 @@
+//! The whole catalog is replaced while requests come in: existing instances never notice.
+
+use super::{RestartableBroker, catalog};
+use crate::fixture::test_catalog::{LARGE, SMALL};
+use serde_json::{Value, json};
+use std::time::Duration;
+use sutler_broker::{Bound, Cx, Provisioned, Result, Service};
+use sutler_journal::conformance::Intercept;
+
+struct Shelf;
+
+impl Service for Shelf {
+    type Params = serde_json::Map<String, Value>;
+    type State = String;
+
+    async fn provision(&self, cx: &Cx, _: Self::Params) -> Result<Provisioned<String>> {
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        Ok(Provisioned::new(cx.plan().plan_id.as_str().to_owned()))
+    }
+
+    async fn deprovision(&self, _: &Cx, _: Option<String>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn bind(&self, cx: &Cx, state: &String) -> Result<Bound> {
+        assert_eq!(
+            state,
+            cx.plan().plan_id.as_str(),
+            "the copy it was made with"
+        );
+        Ok(Bound::credentials(json!({ "plan": state })))
+    }
+}
+
+fn without_large(n: usize) -> Value {
+    let mut catalog = catalog();
+    let plans = catalog["services"][0]["plans"].as_array_mut().unwrap();
+    plans.retain(|plan| plan["id"] != LARGE);
+    plans[0]["description"] = json!(format!("Edition {n}."));
+    catalog
+}
+
+fn read(json: Value) -> sutler_osb::Catalog {
+    serde_json::from_value(json).expect("it keeps the rules")
+}
+
+/// One instance from its beginning to its end; whether its plan was offered when it was asked for.
+async fn life(room: &super::Room, id: &str, plan: &str) -> bool {
+    let reply = room.provision(id).plan(plan).send().await;
+    if plan == LARGE && reply.status == 400 {
+        assert!(reply.description().contains("catalog"), "{}", reply.text);
+        return false;
+    }
+    reply.is(201);
+    let bound = room.bind(id, "b").plan(plan).send().await.is(201);
+    assert_eq!(bound.json["credentials"]["plan"], plan);
+    let shown = room.fetch(id).send().await.is(200);
+    assert_eq!(shown.json["plan_id"], plan);
+    room.unbind(id, "b").plan(plan).send().await.is(200);
+    room.deprovision(id).plan(plan).send().await.is(200);
+    true
+}
+
+#[tokio::test(start_paused = true)]
+async fn replacing_the_catalog_under_load_disturbs_nobody() {
+    let house = RestartableBroker::new();
+    let room = house.open(Shelf).await;
+    // Every call of the store lets others go first, so that everything meets everything.
+    house.tap(|_| Intercept::PassSlowly);
+    let lives = async {
+        let mut offered = 0;
+        for round in 0..25 {
+            let ids: Vec<String> = (0..8).map(|n| format!("{round}-{n}")).collect();
+            let plans = [SMALL, LARGE].into_iter().cycle();
+            let all = ids
+                .iter()
+                .zip(plans)
+                .map(|(id, plan)| life(&room, id, plan));
+            offered += join_all(all).await.into_iter().filter(|it| *it).count();
+        }
+        offered
+    };
+    let replacing = async {
+        for n in 0.. {
+            let next = if n % 2 == 0 {
+                without_large(n)
+            } else {
+                catalog()
+            };
+            room.running.replace_catalog(read(next)).await.unwrap();
+            let seen = room.catalog().send().await.is(200);
+            let plans = seen.json["services"][0]["plans"].as_array().unwrap().len();
+            assert_eq!(plans, 1 + n % 2, "the new one is shown at once");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        offered = lives => {
+            assert!(offered > 100 && offered < 200, "{offered} of 200 were offered");
+        }
+        () = replacing => {}
+    }
+}
+
+/// Polls all of them in turn.
+async fn join_all<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut all: Vec<_> = all.map(|it| (Box::pin(it), None)).collect();
+    std::future::poll_fn(move |cx| {
+        for (life, result) in &mut all {
+            if result.is_none()
+                && let std::task::Poll::Ready(value) = life.as_mut().poll(cx)
+            {
+                *result = Some(value);
+            }
+        }
+        if all.iter().any(|(_, result)| result.is_none()) {
+            return std::task::Poll::Pending;
+        }
+        let results = all.iter_mut().filter_map(|(_, result)| result.take());
+        std::task::Poll::Ready(results.collect())
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_catalog_that_cannot_be_served_is_refused_and_the_old_one_stays() {
+    let house = RestartableBroker::new();
+    let room = house.open(Shelf).await;
+    let mut strange = catalog();
+    strange["services"][0]["name"] = json!("strange");
+    strange["services"][0]["id"] = json!("strange-id");
+    let refused = room.running.replace_catalog(read(strange)).await;
+    let sentence = refused.expect_err("nobody serves it").to_string();
+    assert!(sentence.contains("\"strange\""), "{sentence}");
+    assert!(life(&room, "i", LARGE).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawn_plan_serves_its_instances_over_a_restart() {
+    let house = RestartableBroker::new();
+    let room = house.open(Shelf).await;
+    room.provision("i").plan(LARGE).send().await.is(201);
+    room.running
+        .replace_catalog(read(without_large(0)))
+        .await
+        .unwrap();
+    room.running.shut_down().await;
+    // The new process never knew the plan from its catalog: the copy in the store is all there is.
+    let room = house.open(Shelf).await;
+    room.running
+        .replace_catalog(read(without_large(1)))
+        .await
+        .unwrap();
+    room.provision("j").plan(LARGE).send().await.is(400);
+    room.bind("i", "b").plan(LARGE).send().await.is(201);
+    room.unbind("i", "b").plan(LARGE).send().await.is(200);
+    room.deprovision("i").plan(LARGE).send().await.is(200);
+}

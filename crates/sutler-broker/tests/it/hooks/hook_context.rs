@@ -1,0 +1,460 @@
+//! What a hook is given to work with: steps, attempts, progress, state, time, cancellation.
+
+use super::{AFTER_THE_LEASE, RestartableBroker, Room};
+use crate::fixture::request::Reply;
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use sutler_broker::{Cx, Error, Policy, Provisioned, Result, Service};
+use sutler_journal::conformance::{Call, Intercept};
+use sutler_osb::{OperationKind, PinnedPlan};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// What hooks did, in order.
+#[derive(Clone, Default)]
+struct Diary(Arc<Mutex<Vec<String>>>);
+
+impl Diary {
+    fn note(&self, entry: impl Into<String>) {
+        self.0.lock().unwrap().push(entry.into());
+    }
+
+    fn entries(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// How a provision goes, after its first step.
+#[derive(Clone)]
+enum Course {
+    Ends,
+    /// Every attempt up to this one fails in a way that may pass.
+    TransientUntil(u32),
+    Fails,
+    Panics,
+    /// Says this often how far it is, this long apart.
+    Tells(u32, Duration),
+    /// Waits until it is let go, whoever wants it to stop.
+    Waits(Arc<Notify>),
+    /// Stops when it is asked to, and fails.
+    Stops,
+    Never,
+}
+
+/// A service whose provision takes a course.
+struct Builder {
+    course: Course,
+    diary: Diary,
+    policy: Policy,
+}
+
+impl Builder {
+    fn new(course: Course) -> (Self, Diary) {
+        let diary = Diary::default();
+        let policy = Policy {
+            attempts_max: 4,
+            backoff: Duration::from_secs(2),
+            ..Policy::default()
+        };
+        let builder = Self {
+            course,
+            diary: diary.clone(),
+            policy,
+        };
+        (builder, diary)
+    }
+
+    fn as_before(diary: &Diary, course: Course) -> Self {
+        let (builder, _) = Self::new(course);
+        Self {
+            diary: diary.clone(),
+            ..builder
+        }
+    }
+}
+
+impl Service for Builder {
+    type Params = serde_json::Map<String, serde_json::Value>;
+    type State = String;
+
+    async fn provision(&self, cx: &Cx, _: Self::Params) -> Result<Provisioned<String>> {
+        let diary = &self.diary;
+        diary.note(format!("attempt {}", cx.attempt()));
+        diary.note(format!("claim {}", cx.fence()));
+        let key = cx.idempotency_key("found");
+        let found = || async {
+            diary.note(format!("found {key}"));
+            Ok(cx.attempt())
+        };
+        let founded_in = cx.step("found", found).await?;
+        cx.save_state(&format!("founded in {founded_in}")).await?;
+        match &self.course {
+            Course::Ends => {}
+            Course::TransientUntil(last) if cx.attempt() <= *last => {
+                return Err(Error::transient("It rains.").because("clouds"));
+            }
+            Course::TransientUntil(_) => {}
+            Course::Fails => return Err(Error::failed("It fell over.")),
+            Course::Panics => panic!("a panic that a test wants"),
+            Course::Tells(times, apart) => {
+                for n in 1..=*times {
+                    cx.progress(format!("{n} of {times}")).await?;
+                    tokio::time::sleep(*apart).await;
+                }
+            }
+            Course::Waits(gate) => gate.notified().await,
+            Course::Stops => {
+                cx.cancellation().cancelled().await;
+                diary.note("stopped");
+                return Err(Error::failed("Stopped."));
+            }
+            Course::Never => std::future::pending().await,
+        }
+        let done = || async {
+            diary.note(format!("done {}", cx.idempotency_key("done")));
+            Ok(())
+        };
+        cx.step("done", done).await?;
+        Ok(Provisioned::new("whole".to_owned()))
+    }
+
+    async fn deprovision(&self, cx: &Cx, state: Option<String>) -> Result<()> {
+        self.diary.note(format!("raze {state:?}"));
+        self.diary
+            .note(format!("key {}", cx.idempotency_key("found")));
+        Ok(())
+    }
+
+    fn policy(&self, _: OperationKind, _: &PinnedPlan) -> Policy {
+        self.policy.clone()
+    }
+}
+
+async fn provisioned(room: &Room, id: &str) -> Reply {
+    let ask = room.provision(id).accepts_incomplete();
+    let operation = ask.send().await.operation();
+    for _ in 0..100_000 {
+        let reply = room.poll(id).operation(&operation).send().await.is(200);
+        if reply.json["state"] != "in progress" {
+            return reply;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it does not end");
+}
+
+fn begins(entries: &[String], word: &str) -> Vec<String> {
+    entries
+        .iter()
+        .filter(|entry| entry.starts_with(word))
+        .cloned()
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_is_done_once_over_all_attempts_and_attempts_back_off() {
+    let house = RestartableBroker::new();
+    let (builder, diary) = Builder::new(Course::TransientUntil(3));
+    let room = house.open(builder).await;
+    let began = Instant::now();
+    let reply = provisioned(&room, "i").await;
+    assert_eq!(reply.json["state"], "succeeded");
+    let entries = diary.entries();
+    let attempts = ["attempt 1", "attempt 2", "attempt 3", "attempt 4"];
+    assert_eq!(begins(&entries, "attempt"), attempts);
+    assert_eq!(begins(&entries, "found").len(), 1);
+    // 2 + 4 + 8 seconds, and what it takes to look.
+    let took = began.elapsed().as_secs();
+    assert!((14..=16).contains(&took), "{took}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transient_error_gives_up_after_the_last_attempt_and_tells_the_callers_message() {
+    let house = RestartableBroker::new();
+    let (builder, diary) = Builder::new(Course::TransientUntil(9));
+    let room = house.open(builder).await;
+    let reply = provisioned(&room, "i").await;
+    assert_eq!(reply.json["state"], "failed");
+    assert_eq!(reply.description(), "It rains.");
+    assert_eq!(begins(&diary.entries(), "attempt").len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_is_done_once_over_a_crash() {
+    let house = RestartableBroker::new();
+    let gate = Arc::new(Notify::new());
+    let (builder, diary) = Builder::new(Course::Waits(gate));
+    let room = house.open(builder).await;
+    let accepted = room.provision("i").accepts_incomplete().send().await;
+    while begins(&diary.entries(), "found").is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    room.crash();
+    let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    let poll = room.poll("i").operation(&accepted.operation());
+    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
+    let entries = diary.entries();
+    assert_eq!(
+        begins(&entries, "attempt"),
+        ["attempt 1", "attempt 1"],
+        "a takeover"
+    );
+    assert_eq!(begins(&entries, "claim"), ["claim 1", "claim 2"]);
+    assert_eq!(begins(&entries, "found").len(), 1, "the memo was found");
+    assert_eq!(begins(&entries, "done").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_is_done_once_over_an_orderly_restart() {
+    let house = RestartableBroker::new();
+    let (builder, diary) = Builder::new(Course::Never);
+    let room = house
+        .open_with(builder, |broker| {
+            broker.settings(|settings| settings.drain = Duration::from_secs(1))
+        })
+        .await;
+    let accepted = room.provision("i").accepts_incomplete().send().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    room.running.shut_down().await;
+    let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+    let poll = room.poll("i").operation(&accepted.operation());
+    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
+    assert_eq!(begins(&diary.entries(), "found").len(), 1);
+    assert_eq!(house.operations().await[0].takeovers, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_and_operation() {
+    let house = RestartableBroker::new();
+    let diary = Diary::default();
+    // The memo of the first step is refused twice, with the process killed in between.
+    for _ in 0..2 {
+        let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+        house.tap(|call| match call {
+            Call::Commit(commit) if commit.writes().len() == 1 => Intercept::CrashBefore,
+            _ => Intercept::Pass,
+        });
+        let _ = tokio::time::timeout(Duration::from_secs(2), room.provision("i").send()).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        room.crash();
+        house.mend();
+        tokio::time::sleep(AFTER_THE_LEASE).await;
+    }
+    let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    room.provision("i").send().await.is(200);
+    room.deprovision("i").send().await.is(200);
+    let entries = diary.entries();
+    let founds = begins(&entries, "found");
+    assert!(
+        founds.len() >= 2,
+        "at least once until the memo is written: {entries:?}"
+    );
+    assert!(founds.iter().all(|it| *it == founds[0]), "{founds:?}");
+    let key = |entry: &str| entry.split(' ').nth(1).unwrap().to_owned();
+    let keys = [
+        key(&founds[0]),
+        key(&begins(&entries, "done")[0]),
+        key(&begins(&entries, "key")[0]),
+    ];
+    assert!(keys[0] != keys[1] && keys[0] != keys[2], "{keys:?}");
+    assert!(keys.iter().all(|key| key.len() == 32));
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
+    let house = RestartableBroker::new();
+    let (builder, _) = Builder::new(Course::Tells(1000, Duration::from_millis(5)));
+    let room = house.open(builder).await;
+    let commits = Arc::new(Mutex::new(0));
+    let counted = commits.clone();
+    house.tap(move |call| {
+        if matches!(call, Call::Commit(_)) {
+            *counted.lock().unwrap() += 1;
+        }
+        Intercept::Pass
+    });
+    let operation = room
+        .provision("i")
+        .accepts_incomplete()
+        .send()
+        .await
+        .operation();
+    tokio::time::sleep(Duration::from_millis(2700)).await;
+    let poll = || room.poll("i").operation(&operation);
+    let told = poll().send().await.is(200);
+    let number: u32 = told
+        .description()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    // 540 are said by then; what is read is at most half a second old.
+    assert!((440..=540).contains(&number), "{}", told.text);
+    room.poll_until_done(poll()).await;
+    // Accept, two steps, one saved state, the end, and two texts a second for five seconds.
+    let commits = *commits.lock().unwrap();
+    assert!((12..=18).contains(&commits), "{commits} commits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_saved_by_a_failed_provision_is_given_to_the_deprovision() {
+    let house = RestartableBroker::new();
+    let (builder, diary) = Builder::new(Course::Fails);
+    let room = house.open(builder).await;
+    room.provision("i").send().await.is(500);
+    room.deprovision("i").send().await.is(200);
+    let razed = begins(&diary.entries(), "raze");
+    assert_eq!(razed, ["raze Some(\"founded in 1\")"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_saved_by_a_crashed_provision_is_given_to_the_deprovision() {
+    let house = RestartableBroker::new();
+    let (builder, diary) = Builder::new(Course::Never);
+    let room = house.open(builder).await;
+    room.provision("i")
+        .accepts_incomplete()
+        .send()
+        .await
+        .is(202);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    room.crash();
+    let room = house.open(Builder::as_before(&diary, Course::Stops)).await;
+    let reply = room.finish("i", room.deprovision("i").accepts_incomplete());
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    assert_eq!(reply.await.json["state"], "succeeded");
+    let entries = diary.entries();
+    assert_eq!(begins(&entries, "stopped").len(), 1, "it was told at once");
+    assert_eq!(begins(&entries, "raze"), ["raze Some(\"founded in 1\")"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_is_deleted_is_told_and_the_delete_waits_for_its_end() {
+    let house = RestartableBroker::new();
+    let (builder, diary) = Builder::new(Course::Stops);
+    let room = house.open(builder).await;
+    let create = room
+        .provision("i")
+        .accepts_incomplete()
+        .send()
+        .await
+        .operation();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let began = Instant::now();
+    let reply = room
+        .finish("i", room.deprovision("i").accepts_incomplete())
+        .await;
+    assert_eq!(reply.json["state"], "succeeded");
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "the hint is not late"
+    );
+    let entries = diary.entries();
+    assert_eq!(entries[3..5], ["stopped", "raze Some(\"founded in 1\")"]);
+    let polled = room.poll("i").operation(&create).send().await.is(200);
+    assert_eq!(polled.json["state"], "failed", "halted, whatever it says");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_after_the_delete_is_state_for_the_delete_and_no_instance() {
+    let house = RestartableBroker::new();
+    let gate = Arc::new(Notify::new());
+    let (builder, diary) = Builder::new(Course::Waits(gate.clone()));
+    let room = house.open(builder).await;
+    room.provision("i")
+        .accepts_incomplete()
+        .send()
+        .await
+        .is(202);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let deleted = room
+        .deprovision("i")
+        .accepts_incomplete()
+        .send()
+        .await
+        .operation();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(
+        begins(&diary.entries(), "raze").is_empty(),
+        "the create still runs"
+    );
+    room.fetch("i").send().await.is(404);
+    gate.notify_one();
+    let poll = room.poll("i").operation(&deleted);
+    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
+    assert_eq!(begins(&diary.entries(), "raze"), ["raze Some(\"whole\")"]);
+    room.fetch("i").send().await.is(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_has_until_its_deadline_over_all_attempts() {
+    let house = RestartableBroker::new();
+    let (mut builder, diary) = Builder::new(Course::TransientUntil(9));
+    builder.policy = Policy {
+        attempts_max: 100,
+        backoff: Duration::from_secs(10),
+        ..Policy::default().within(Duration::from_secs(60))
+    };
+    let room = house.open(builder).await;
+    let began = Instant::now();
+    let reply = provisioned(&room, "retried").await;
+    assert_eq!(reply.json["state"], "failed");
+    // Attempts at 0, 10, 30 and 70 seconds; the last has no time left.
+    let took = began.elapsed().as_secs();
+    assert!((60..=75).contains(&took), "{took}");
+    let attempts = begins(&diary.entries(), "attempt").len();
+    assert!((3..=4).contains(&attempts), "{attempts}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_never_ends_fails_at_its_deadline_and_says_so() {
+    let house = RestartableBroker::new();
+    let (mut builder, _) = Builder::new(Course::Never);
+    builder.policy = Policy::default().within(Duration::from_secs(90));
+    let room = house.open(builder).await;
+    let began = Instant::now();
+    let reply = provisioned(&room, "i").await;
+    assert_eq!(reply.json["state"], "failed");
+    assert!(reply.description().contains("90 seconds"), "{}", reply.text);
+    assert_eq!(began.elapsed().as_secs(), 90);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_fails_its_operation_and_the_broker_goes_on() {
+    let house = RestartableBroker::new();
+    let (builder, diary) = Builder::new(Course::Panics);
+    let room = house.open(builder).await;
+    let reply = room.provision("i").send().await.is(500);
+    assert!(!reply.text.contains("panic that"), "{}", reply.text);
+    assert_eq!(
+        begins(&diary.entries(), "attempt").len(),
+        1,
+        "not tried again"
+    );
+    room.catalog().send().await.is(200);
+    room.deprovision("i").send().await.is(200);
+    let razed = begins(&diary.entries(), "raze");
+    assert_eq!(razed, ["raze Some(\"founded in 1\")"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_on_a_busy_store_says_how_many_operations_it_runs() {
+    let house = RestartableBroker::new();
+    let (builder, _) = Builder::new(Course::Stops);
+    let room = house.open(builder).await;
+    for id in ["a", "b", "c"] {
+        let ask = room.provision(id).parameters(json!({}));
+        ask.accepts_incomplete().send().await.is(202);
+    }
+    assert_eq!(room.running.running(), 3);
+    for id in ["a", "b", "c"] {
+        let ask = room.deprovision(id).accepts_incomplete();
+        assert_eq!(room.finish(id, ask).await.json["state"], "succeeded");
+    }
+    assert_eq!(room.running.running(), 0);
+}

@@ -1,0 +1,138 @@
+//! A service with effects that can be counted: things it makes in a world outside.
+
+use crate::fixture::test_catalog::SMALL;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use sutler_broker::{
+    Bound, Cx, Policy, Provisioned, Result, Service, Update, Updated, prelude::JsonSchema,
+};
+use sutler_osb::{OperationKind, PinnedPlan};
+
+/// What is outside: things by name, and how often each step was really done.
+#[derive(Default)]
+pub(super) struct World {
+    things: Mutex<BTreeSet<String>>,
+    runs: Mutex<BTreeMap<(String, String), u32>>,
+}
+
+impl World {
+    pub(super) fn left(&self) -> Vec<String> {
+        self.things.lock().unwrap().iter().cloned().collect()
+    }
+
+    /// Steps that were done more often than once.
+    pub(super) fn extra_runs(&self) -> Vec<(String, String)> {
+        let runs = self.runs.lock().unwrap();
+        let often = runs.iter().flat_map(|(step, runs)| {
+            let extra = usize::try_from(*runs - 1).unwrap();
+            std::iter::repeat_n(step.clone(), extra)
+        });
+        often.collect()
+    }
+
+    fn count(&self, cx: &Cx, step: &str) {
+        let name = (cx.operation_id().to_string(), step.to_owned());
+        *self.runs.lock().unwrap().entry(name).or_default() += 1;
+    }
+
+    fn make(&self, cx: &Cx, step: &str, thing: String) -> Result<String> {
+        self.count(cx, step);
+        self.things.lock().unwrap().insert(thing.clone());
+        Ok(thing)
+    }
+
+    fn remove(&self, cx: &Cx, step: &str, begins: &str) -> Result<()> {
+        self.count(cx, step);
+        let mut things = self.things.lock().unwrap();
+        things.retain(|thing| !thing.starts_with(begins));
+        Ok(())
+    }
+}
+
+/// Its parameters.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Size {
+    #[serde(default)]
+    size: u32,
+}
+
+/// What it remembers.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Deed {
+    disk: String,
+    server: Option<String>,
+    size: u32,
+}
+
+/// The service.
+pub(super) struct CountingService(pub Arc<World>);
+
+impl Service for CountingService {
+    type Params = Size;
+    type State = Deed;
+    const UPDATES: bool = true;
+
+    async fn provision(&self, cx: &Cx, params: Size) -> Result<Provisioned<Deed>> {
+        let (world, id) = (&self.0, cx.instance_id().as_str());
+        let make = |step: &'static str| async move { world.make(cx, step, format!("{id}/{step}")) };
+        let disk = cx.step("disk", || make("disk")).await?;
+        let mut deed = Deed {
+            disk,
+            server: None,
+            size: params.size,
+        };
+        cx.save_state(&deed).await?;
+        cx.progress("half of it is there").await?;
+        if params.size == 0 {
+            // Slow enough to be deleted meanwhile; a late result is a result all the same.
+            tokio::select! {
+                () = cx.cancellation().cancelled() => {}
+                () = tokio::time::sleep(Duration::from_secs(600)) => {}
+            }
+        }
+        deed.server = Some(cx.step("server", || make("server")).await?);
+        Ok(Provisioned::new(deed))
+    }
+
+    async fn update(&self, cx: &Cx, mut deed: Deed, update: Update<Size>) -> Result<Updated<Deed>> {
+        let resize = || async { self.0.make(cx, "resize", deed.disk.clone()) };
+        cx.step("resize", resize).await?;
+        deed.size = update.params.size;
+        Ok(Provisioned::new(deed))
+    }
+
+    async fn deprovision(&self, cx: &Cx, deed: Option<Deed>) -> Result<()> {
+        // Whatever was written down before the disk was made is not enough to find it again.
+        let begins = deed.map_or(format!("{}/", cx.instance_id().as_str()), |deed| {
+            deed.disk.trim_end_matches("disk").to_owned()
+        });
+        let work = || async { self.0.remove(cx, "raze", &begins) };
+        cx.step("raze", work).await
+    }
+
+    async fn bind(&self, cx: &Cx, deed: &Deed) -> Result<Bound> {
+        let id = cx.binding_id().map_or("", |id| id.as_str());
+        let user = format!("user of {}/{id}", cx.instance_id().as_str());
+        let user = cx
+            .step("user", || async { self.0.make(cx, "user", user) })
+            .await?;
+        let key = cx.idempotency_key("user");
+        Bound::credentials(json!({ "key": key, "server": deed.server })).state(&user)
+    }
+
+    async fn unbind(&self, cx: &Cx, _deed: &Deed) -> Result<()> {
+        let user: String = cx.binding_state()?.unwrap_or_default();
+        let work = || async { self.0.remove(cx, "evict", &user) };
+        cx.step("evict", work).await
+    }
+
+    fn policy(&self, _verb: OperationKind, plan: &PinnedPlan) -> Policy {
+        match plan.plan_id.as_str() {
+            SMALL => Policy::default(),
+            _ => Policy::default().sync(),
+        }
+    }
+}

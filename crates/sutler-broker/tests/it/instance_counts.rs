@@ -1,0 +1,116 @@
+//! Who counts as having instances: every platform in the store, configured or not.
+
+use crate::fixture::scripted_service::Script;
+use crate::fixture::test_catalog::{LARGE, SMALL, catalog};
+use crate::fixture::{Fixture, catalog_of};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_broker::{Broker, Chore, ChoreCx, Platform, Result, Running};
+use sutler_journal::{KeyRing, MemoryStore};
+
+/// Does nothing: a broker with chores has a ledger.
+struct Idle;
+
+#[async_trait]
+impl Chore for Idle {
+    fn name(&self) -> &str {
+        "idle"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
+
+    async fn turn(&self, _: &ChoreCx) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct RestartableBroker {
+    store: Arc<MemoryStore>,
+    ring: String,
+}
+
+impl RestartableBroker {
+    async fn open(&self, set_up: impl FnOnce(Broker) -> Broker) -> Running {
+        let broker = Broker::new(catalog_of(catalog()))
+            .other_services(Arc::new(Script::default()))
+            .shared_store(
+                self.store.clone(),
+                KeyRing::parse(&self.ring).expect("a ring"),
+            )
+            .chore(Arc::new(Idle));
+        set_up(broker).start().await.expect("the broker starts")
+    }
+}
+
+async fn have_instance_of(running: &Running, plan: &str) -> bool {
+    let ledger = running.ledger().expect("there are chores");
+    let tenants = ledger.tenants().await.expect("the store answers");
+    tenants
+        .have_instance_of([plan])
+        .await
+        .expect("the store answers")
+}
+
+#[tokio::test]
+async fn instances_of_a_platform_that_is_not_configured_any_more_count() {
+    let house = RestartableBroker {
+        store: Arc::new(MemoryStore::new()),
+        ring: KeyRing::fresh_line("first").to_string(),
+    };
+    let at_cf = || Platform::at("/cf").without_auth();
+    let kit = Fixture::around(house.open(|it| it.platform(at_cf())).await);
+    let provision = kit.provision("i").plan(LARGE);
+    provision.through(&kit.router(), "/cf").send().await.is(201);
+    kit.running.shut_down().await;
+
+    let running = house.open(Broker::without_auth).await;
+    assert!(have_instance_of(&running, LARGE).await);
+    assert!(!have_instance_of(&running, SMALL).await);
+    let mut plans = Vec::new();
+    let seen = running.each_instance(|plan, _| plans.push(plan.plan_id.as_str().to_owned()));
+    seen.await.expect("the store answers");
+    assert_eq!(plans, [LARGE]);
+    running.shut_down().await;
+
+    // It comes back, and what it has can be deleted.
+    let kit = Fixture::around(house.open(|it| it.platform(at_cf())).await);
+    let delete = kit.deprovision("i").plan(LARGE);
+    delete.through(&kit.router(), "/cf").send().await.is(200);
+    assert!(!have_instance_of(&kit.running, LARGE).await);
+}
+
+#[tokio::test]
+async fn what_another_broker_sealed_with_other_keys_is_not_ours_to_read() {
+    let house = RestartableBroker {
+        store: Arc::new(MemoryStore::new()),
+        ring: KeyRing::fresh_line("first").to_string(),
+    };
+    let other = RestartableBroker {
+        store: house.store.clone(),
+        ring: KeyRing::fresh_line("second").to_string(),
+    };
+    let at_other = || Platform::at("/other").without_auth();
+    let foreign = Broker::new(catalog_of(catalog()))
+        .other_services(Arc::new(Script::default()))
+        .shared_store(
+            other.store.clone(),
+            KeyRing::parse(&other.ring).expect("a ring"),
+        )
+        .platform(at_other());
+    let kit = Fixture::around(foreign.start().await.expect("the broker starts"));
+    let provision = kit.provision("i").plan(LARGE);
+    provision
+        .through(&kit.router(), "/other")
+        .send()
+        .await
+        .is(201);
+    kit.running.shut_down().await;
+    let running = house.open(Broker::without_auth).await;
+    let mut plans = 0;
+    let seen = running.each_instance(|_, _| plans += 1);
+    seen.await.expect("what is not ours is left alone");
+    assert_eq!(plans, 0);
+}

@@ -1,0 +1,360 @@
+//! Provisions while the catalog is being brought up to date, or after what was offered was withdrawn.
+
+mod waiting_requests;
+
+use crate::fixture::test_catalog::{DB, LARGE, catalog, catalog_without};
+use crate::fixture::{Fixture, catalog_of, in_memory, on_each_store, on_each_store_with};
+use async_trait::async_trait;
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use sutler_broker::{Broker, Chore, ChoreCx, Footing, Keeper, Patience, Result, Running, Standing};
+use sutler_osb::OperationKind;
+
+/// Keeps a catalog as a test says.
+pub(crate) struct TestCatalogKeeper {
+    running: Running,
+    standing: Mutex<Standing>,
+    asked: AtomicUsize,
+    /// What a catch-up offers, if it offers anything.
+    comes: Mutex<Option<serde_json::Value>>,
+}
+
+impl TestCatalogKeeper {
+    pub(crate) fn keep(kit: &Fixture, standing: Standing) -> Arc<Self> {
+        let told = Arc::new(Self {
+            running: kit.running.clone(),
+            standing: Mutex::new(standing),
+            asked: AtomicUsize::new(0),
+            comes: Mutex::default(),
+        });
+        kit.running.keep_catalog(told.clone());
+        told
+    }
+
+    /// The refresh is over. `comes`: what is offered from then on.
+    pub(crate) fn is_over(&self, comes: Option<serde_json::Value>, withdrawn: Option<&str>) {
+        *self.comes.lock().expect("no panic") = comes;
+        *self.standing.lock().expect("no panic") = Standing {
+            refreshing: false,
+            withdrawn: withdrawn.map(str::to_owned),
+        };
+    }
+
+    /// How often it was asked what is known of a plan.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::Acquire)
+    }
+}
+
+#[async_trait]
+impl Keeper for TestCatalogKeeper {
+    async fn catch_up(&self) {
+        let comes = self.comes.lock().expect("no panic").clone();
+        if let Some(comes) = comes {
+            let replaced = self.running.replace_catalog(catalog_of(comes)).await;
+            replaced.expect("the catalog is valid");
+        }
+    }
+
+    async fn standing(&self, _service: &str, _plan: &str) -> Standing {
+        self.asked.fetch_add(1, Ordering::AcqRel);
+        self.standing.lock().expect("no panic").clone()
+    }
+}
+
+pub(crate) fn refreshing() -> Standing {
+    Standing {
+        refreshing: true,
+        withdrawn: None,
+    }
+}
+
+pub(crate) async fn without_large(kit: &Fixture) {
+    let less = catalog_of(catalog_without(LARGE));
+    let replaced = kit.running.replace_catalog(less).await;
+    replaced.expect("the rest is valid");
+}
+
+#[tokio::test]
+async fn a_plan_that_comes_with_the_refresh_is_provisioned_after_202() {
+    on_each_store(async |kit| {
+        without_large(kit).await;
+        let told = TestCatalogKeeper::keep(kit, refreshing());
+        let ask = || kit.provision("i").plan(LARGE).accepts_incomplete();
+        let accepted = ask().send().await.is(202);
+        let operation = accepted.operation();
+        let poll = || kit.poll("i").plan(LARGE).operation(&operation);
+        assert_eq!(poll().send().await.is(200).json["state"], "in progress");
+        // Who repeats the request is told of the same operation.
+        assert_eq!(ask().send().await.is(202).operation(), operation);
+        told.is_over(Some(catalog()), None);
+        let done = kit.poll_until_done(poll()).await;
+        assert_eq!(done.json["state"], "succeeded");
+        let call = kit.script.only_call(OperationKind::Provision);
+        assert_eq!(call.plan, LARGE);
+        kit.deprovision("i").plan(LARGE).send().await.is(200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_plan_that_does_not_come_is_refused_with_the_reason_and_leaves_nothing() {
+    on_each_store(async |kit| {
+        without_large(kit).await;
+        let told = TestCatalogKeeper::keep(kit, refreshing());
+        let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
+        let operation = ask.send().await.is(202).operation();
+        told.is_over(None, Some("The service was withdrawn on Monday."));
+        let poll = kit.poll("i").plan(LARGE).operation(&operation);
+        let done = kit.poll_until_done(poll).await;
+        assert_eq!(done.json["state"], "failed");
+        assert_eq!(done.description(), "The service was withdrawn on Monday.");
+        assert!(kit.script.calls(OperationKind::Provision).is_empty());
+        kit.deprovision("i").plan(LARGE).send().await.is(410);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_plan_demands_holds_although_it_came_late() {
+    on_each_store(async |kit| {
+        without_large(kit).await;
+        let told = TestCatalogKeeper::keep(kit, refreshing());
+        let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
+        let ask = ask.parameters(json!({ "size": 0 }));
+        let operation = ask.send().await.is(202).operation();
+        told.is_over(Some(catalog()), None);
+        let poll = kit.poll("i").plan(LARGE).operation(&operation);
+        let done = kit.poll_until_done(poll).await;
+        assert_eq!(done.json["state"], "failed");
+        assert!(
+            done.description().contains("size"),
+            "{}",
+            done.description()
+        );
+        assert!(kit.script.calls(OperationKind::Provision).is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_for_its_plan_can_be_deleted() {
+    on_each_store(async |kit| {
+        without_large(kit).await;
+        let _told = TestCatalogKeeper::keep(kit, refreshing());
+        kit.provision("i")
+            .plan(LARGE)
+            .accepts_incomplete()
+            .send()
+            .await
+            .is(202);
+        let delete = kit.deprovision("i").plan(LARGE).accepts_incomplete();
+        let done = kit.finish("i", delete).await;
+        assert_eq!(done.json["state"], "succeeded");
+        assert!(kit.script.calls(OperationKind::Provision).is_empty());
+        assert!(kit.script.calls(OperationKind::Deprovision).is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_asynchronous_waits_for_the_refresh() {
+    let kit = in_memory(|broker| broker).await;
+    without_large(&kit).await;
+    let told = TestCatalogKeeper::keep(&kit, refreshing());
+    let waits = kit.provision("i").plan(LARGE).start();
+    told.is_over(Some(catalog()), None);
+    waits.await.expect("no panic").is(201);
+    // Out of sync: it was withdrawn, and nothing is under way.
+    without_large(&kit).await;
+    told.is_over(None, Some("The service was withdrawn on Monday."));
+    let refused = kit.provision("j").plan(LARGE).send().await.is(400);
+    assert_eq!(
+        refused.description(),
+        "The service was withdrawn on Monday."
+    );
+}
+
+fn impatient(broker: Broker) -> Broker {
+    broker.settings(|settings| {
+        settings.patience = Patience {
+            wait: Duration::from_millis(1),
+            waiting_max: 1,
+            sync_wait: Duration::from_millis(1),
+        };
+    })
+}
+
+#[tokio::test]
+async fn nobody_waits_for_ever_and_not_everybody_waits() {
+    on_each_store_with(impatient, async |kit| {
+        without_large(kit).await;
+        let _told = TestCatalogKeeper::keep(kit, refreshing());
+        let sync = kit.provision("i").plan(LARGE).send().await.is(422);
+        sync.refused_as("ConcurrencyError");
+        let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
+        let operation = ask("i").send().await.is(202).operation();
+        let poll = kit.poll("i").plan(LARGE).operation(&operation);
+        let done = kit.poll_until_done(poll).await;
+        assert_eq!(done.json["state"], "failed");
+        let told = done.description();
+        assert!(told.contains("still being brought up to date"), "{told}");
+        kit.deprovision("i").plan(LARGE).send().await.is(410);
+    })
+    .await;
+    let few = |broker: Broker| broker.settings(|settings| settings.patience.waiting_max = 1);
+    let kit = in_memory(few).await;
+    without_large(&kit).await;
+    let _told = TestCatalogKeeper::keep(&kit, refreshing());
+    let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
+    ask("i").send().await.is(202);
+    ask("j").send().await.is(422).refused_as("ConcurrencyError");
+}
+
+/// Writes a record at its first turn, and changes it at every later one.
+struct Writer;
+
+#[async_trait]
+impl Chore for Writer {
+    fn name(&self) -> &str {
+        "writer"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
+
+    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+        let was = cx.ledger().get::<u64>("specs", "db").await?;
+        let next = was.as_ref().map_or(1, |it| it.value + 1);
+        let stamp = was.map(|it| it.stamp);
+        let batch = cx.batch().put("specs", "db", stamp, &next);
+        assert!(cx.write(batch).await?, "nobody else writes");
+        Ok(())
+    }
+}
+
+/// Writes one record on the state of another: first on one that is over, then on the present one.
+struct Careful;
+
+#[async_trait]
+impl Chore for Careful {
+    fn name(&self) -> &str {
+        "careful"
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
+
+    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+        let mut stamps = Vec::new();
+        for value in 1..=2_u64 {
+            let batch = cx
+                .batch()
+                .put("state", "it", stamps.last().copied(), &value);
+            cx.write(batch).await?;
+            let now = cx.ledger().get::<u64>("state", "it").await?;
+            stamps.extend(now.map(|it| it.stamp));
+        }
+        let mut written = Vec::new();
+        for stamp in stamps {
+            let batch = cx.batch().put("specs", "db", None, &written);
+            let batch = batch.unchanged("state", "it", stamp);
+            written.push(cx.write(batch).await?);
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
+    let set_up = |broker: Broker| broker.chore(Arc::new(Careful));
+    on_each_store_with(set_up, async |kit| {
+        let ledger = kit.running.ledger().expect("there are chores");
+        let entry = async || ledger.get::<Vec<bool>>("specs", "db").await;
+        kit.until("the chore was done", async || {
+            entry().await.expect("the store answers").is_some()
+        })
+        .await;
+        // The first try was refused, and the second one wrote that.
+        let entry = entry().await.expect("the store answers");
+        assert_eq!(entry.expect("it was written").value, [false]);
+    })
+    .await;
+}
+
+async fn turned(kit: &Fixture) -> Footing {
+    let number = kit
+        .running
+        .ask_for("writer")
+        .await
+        .expect("the store answers");
+    kit.until("the chore was done", async || {
+        let status = kit.running.chore_status("writer").await;
+        status.expect("the store answers").served >= number
+    })
+    .await;
+    let ledger = kit.running.ledger().expect("there are chores");
+    let entry = ledger.get::<u64>("specs", "db").await;
+    let entry = entry.expect("the store answers").expect("it was written");
+    Footing {
+        collection: "specs",
+        id: entry.id,
+        stamp: entry.stamp,
+    }
+}
+
+#[tokio::test]
+async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
+    let set_up = |broker: Broker| broker.chore(Arc::new(Writer));
+    on_each_store_with(set_up, async |kit| {
+        let told = TestCatalogKeeper::keep(kit, Standing::default());
+        let footing = turned(kit).await;
+        let offer = async |footing: Footing| {
+            let on = [(DB.to_owned(), footing)];
+            let whole = catalog_of(catalog());
+            let offered = kit.running.replace_catalog_on(&whole, on);
+            offered.await.expect("the catalog is valid");
+        };
+        offer(footing).await;
+        kit.has_instance("before").await;
+        // What it stands on changes: the plan has gone, and this process has not noticed.
+        turned(kit).await;
+        told.is_over(
+            Some(catalog_without(LARGE)),
+            Some("It was withdrawn on Monday."),
+        );
+        let refused = kit.provision("late").plan(LARGE).send().await.is(400);
+        assert_eq!(refused.description(), "It was withdrawn on Monday.");
+        // Or it is still there: then the provision goes on.
+        offer(turned(kit).await).await;
+        turned(kit).await;
+        told.is_over(Some(catalog()), None);
+        kit.provision("again").plan(LARGE).send().await.is(201);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chore_is_planned_again_after_every_turn_and_says_how_it_stands() {
+    let set_up = |broker: Broker| broker.chore(Arc::new(Writer));
+    on_each_store_with(set_up, async |kit| {
+        let status = async || {
+            let status = kit.running.chore_status("writer").await;
+            status.expect("the store answers")
+        };
+        kit.until("the first turn is over", async || {
+            status().await.ended.is_some()
+        })
+        .await;
+        turned(kit).await;
+        turned(kit).await;
+        let status = status().await;
+        assert_eq!((status.asked, status.served), (2, 2));
+        assert_eq!((status.failure, status.running_since), (None, None));
+    })
+    .await;
+}

@@ -1,0 +1,235 @@
+//! A few replicas of a store under load while somebody breaks things, for stores on a server.
+//!
+//! Each replica adds to shared counters and carries operations out, and remembers what it was told.
+//! Afterwards the store must agree: every acknowledged addition is there and no other, every operation
+//! ended once, every commit is in the feed once, and nothing is stuck. Not a case of the suite, because
+//! only a store's own tests know what can be broken: they hand in the blows. Chaos over whole brokers is
+//! in the crash tool.
+
+use super::fixture::{WORK, bytes, key, new_operation};
+use crate::commit::{Commit, CommitError, CommitId, Due, Next, Start};
+use crate::commit_retry::commit_until_known;
+use crate::document::Document;
+use crate::operation::{Operation, Outcome, WorkerId};
+use crate::query::Cursor;
+use crate::store::{LeaseError, Store};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+const COUNTERS: usize = 4;
+const LEASE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One replica and what it was told.
+struct Replica {
+    store: Arc<dyn Store>,
+    added: AtomicU64,
+    accepted: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Replica {
+    fn of(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            added: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+        })
+    }
+
+    /// Repeats a commit until it is known what became of it; whether it was applied.
+    async fn settled_eventually(&self, commit: &Commit) -> bool {
+        let began = Instant::now();
+        let mut doubted = false;
+        loop {
+            match commit_until_known(&*self.store, commit).await {
+                Ok(()) => return true,
+                Err(CommitError::Stale(_)) => return false,
+                Err(CommitError::NotWritten(_)) if !doubted => return false,
+                Err(CommitError::NotWritten(_)) => {}
+                Err(CommitError::Unknown(_)) => doubted = true,
+            }
+            assert!(began.elapsed() < PATIENCE, "never known");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn add(&self, n: usize) {
+        let Ok(Some(read)) = self.store.get(&counter(n)).await else {
+            return;
+        };
+        let body = bytes(&(number(&read) + 1).to_string());
+        let commit = Commit::new().replace(read.key, read.version, Vec::new(), body);
+        if self.settled_eventually(&commit).await {
+            self.added.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    async fn accept(&self) {
+        let new = new_operation("lane", Start::Ready(Due::Now));
+        if self.settled_eventually(&Commit::new().start(new)).await {
+            self.accepted.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Ends an operation, unless somebody took it over.
+    async fn end(&self, operation: &Operation) {
+        let (id, fence) = (operation.row.id, operation.row.fence);
+        let done = Next::Done(Outcome::Succeeded);
+        let commit = Commit::new()
+            .advance(id, done, None, None)
+            .fenced(id, fence);
+        if self.settled_eventually(&commit).await {
+            self.ended.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Claims and ends what there is, under one name after the other, until told to stop.
+    async fn work_until(&self, stop: &AtomicBool) {
+        let mut worker = WorkerId::fresh();
+        while !stop.load(Ordering::SeqCst) {
+            let renewed = self.store.renew(worker, LEASE).await;
+            if let Err(LeaseError::Lost) = renewed {
+                worker = WorkerId::fresh();
+                continue;
+            }
+            // What a lost answer claimed is only heard of here.
+            for id in renewed.map(|it| it.held).unwrap_or_default() {
+                if let Ok(Some(operation)) = self.store.operation(id).await {
+                    self.end(&operation).await;
+                }
+            }
+            let claimed = self.store.claim(worker, &[(WORK, 5)]).await;
+            for operation in claimed.unwrap_or_default() {
+                self.end(&operation).await;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn load_until(&self, stop: &AtomicBool, seed: usize) {
+        let mut n = seed;
+        while !stop.load(Ordering::SeqCst) {
+            self.add(n % COUNTERS).await;
+            self.accept().await;
+            n += 1;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+fn counter(n: usize) -> crate::key::Key {
+    key(&n.to_string())
+}
+
+fn number(document: &Document) -> u64 {
+    let text = std::str::from_utf8(&document.body).expect("text");
+    text.parse().expect("a number")
+}
+
+/// Loads an empty store through all replicas while `strike` breaks and mends things, waits until
+/// everything has settled, and holds the store to what was acknowledged. `calm` is not broken.
+///
+/// # Panics
+/// If the store and what was acknowledged do not agree, or it does not settle within a minute.
+pub async fn check_under_faults<F: Future<Output = ()>>(
+    calm: Arc<dyn Store>,
+    replicas: Vec<Arc<dyn Store>>,
+    blows: usize,
+    mut strike: impl FnMut(usize) -> F,
+) {
+    for n in 0..COUNTERS {
+        let zero = Commit::new().insert(counter(n), Vec::new(), bytes("0"));
+        calm.commit(&zero).await.expect("a counter");
+    }
+    let replicas: Vec<Arc<Replica>> = replicas.into_iter().map(Replica::of).collect();
+    let stop_load = Arc::new(AtomicBool::new(false));
+    let stop_work = Arc::new(AtomicBool::new(false));
+    let (mut load, mut work) = (JoinSet::new(), JoinSet::new());
+    for (n, replica) in replicas.iter().enumerate() {
+        let (loaded, stop) = (Arc::clone(replica), Arc::clone(&stop_load));
+        load.spawn(async move { loaded.load_until(&stop, n).await });
+        let (working, stop) = (Arc::clone(replica), Arc::clone(&stop_work));
+        work.spawn(async move { working.work_until(&stop).await });
+    }
+    for blow in 0..blows {
+        strike(blow).await;
+    }
+    stop_load.store(true, Ordering::SeqCst);
+    while let Some(ended) = load.join_next().await {
+        ended.expect("the load ends");
+    }
+    until_nothing_is_live(&*calm).await;
+    stop_work.store(true, Ordering::SeqCst);
+    while let Some(ended) = work.join_next().await {
+        ended.expect("the work ends");
+    }
+    compare(&*calm, &replicas).await;
+}
+
+async fn until_nothing_is_live(calm: &dyn Store) {
+    let began = Instant::now();
+    while !calm.stats().await.is_ok_and(|stats| stats.live == 0) {
+        assert!(began.elapsed() < PATIENCE, "something is stuck");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn compare(calm: &dyn Store, replicas: &[Arc<Replica>]) {
+    let sum = |told: fn(&Replica) -> &AtomicU64| -> u64 {
+        let told = replicas.iter().map(|it| told(it).load(Ordering::SeqCst));
+        told.sum()
+    };
+    let (added, accepted) = (sum(|it| &it.added), sum(|it| &it.accepted));
+    let mut counted = 0;
+    for n in 0..COUNTERS {
+        let read = calm.get(&counter(n)).await.expect("a read");
+        counted += number(&read.expect("a counter"));
+    }
+    let stats = calm.stats().await.expect("counts");
+    assert_eq!(counted, added, "additions");
+    assert_eq!(stats.accepted, accepted, "operations");
+    assert_eq!(stats.terminal, sum(|it| &it.ended), "each ended once");
+    assert!(added > 10 && accepted > 10, "there was load");
+    let made = COUNTERS as u64 + added + accepted + stats.terminal;
+    assert_eq!(commits_in_feed(calm).await, made, "the feed has each");
+}
+
+/// How many commits the feed has, each of which must stand there once.
+async fn commits_in_feed(store: &dyn Store) -> u64 {
+    let mut seen: BTreeSet<CommitId> = BTreeSet::new();
+    let mut cursor = Cursor::default();
+    loop {
+        let part = store.changes(&cursor, 100).await.expect("changes");
+        if part.changes.is_empty() {
+            return seen.len() as u64;
+        }
+        let mut commits: Vec<CommitId> = part.changes.iter().map(|it| it.commit).collect();
+        commits.dedup();
+        for commit in commits {
+            assert!(seen.insert(commit), "twice in the feed");
+        }
+        cursor = part.next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_under_faults;
+    use crate::memory::MemoryStore;
+    use crate::store::Store;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_nothing_can_break_holds() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let replicas = vec![Arc::clone(&store), Arc::clone(&store)];
+        let pause = |_| tokio::time::sleep(Duration::from_millis(50));
+        check_under_faults(Arc::clone(&store), replicas, 6, pause).await;
+    }
+}

@@ -1,0 +1,256 @@
+//! A store with a tap on it: whoever holds the tap sees every call and decides what becomes of it.
+//!
+//! [`super::UnreliableStore`] breaks commits in the ways a connection does. This one breaks anything, anywhere,
+//! once: it is how what stands on a store is made to fail, repeat and crash at each of its steps.
+
+use crate::clock::StoreTime;
+use crate::commit::{Commit, CommitError};
+use crate::document::{Document, IndexedDocument};
+use crate::key::Key;
+use crate::operation::{Operation, OperationId, OperationRow, PolledOperation, Queue, WorkerId};
+use crate::query::{
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, StoreInfo,
+    Sweep,
+};
+use crate::store::{LeaseError, Store, StoreError};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+
+/// One call of a store, as far as taps care.
+#[derive(Clone, Copy, Debug)]
+pub enum Call<'a> {
+    /// [`Store::commit`].
+    Commit(&'a Commit),
+    /// [`Store::renew`].
+    Renew(WorkerId),
+    /// [`Store::claim`].
+    Claim(WorkerId),
+    /// [`Store::release`].
+    Release(WorkerId),
+    /// [`Store::sweep`].
+    Sweep(&'a Sweep),
+    /// Anything that only reads, by the method's name.
+    Read(&'static str),
+}
+
+/// What becomes of a call.
+#[derive(Clone, Debug)]
+pub enum Intercept {
+    /// Forward the call.
+    Pass,
+    /// Forward the call; other tasks run before its answer returns.
+    PassSlowly,
+    /// Forward the call once notified.
+    Hold(Arc<Notify>),
+    /// Do nothing and return an error: for a commit `NotWritten`.
+    Refuse,
+    /// Do nothing and return an error: for a commit `Unknown`.
+    LoseRequest,
+    /// Forward a commit and return `Unknown`; refuse any other call.
+    LoseReply,
+    /// Do nothing and never answer, as if the process died before the call.
+    CrashBefore,
+    /// Forward the call and never answer, as if the process died after the call.
+    CrashAfter,
+}
+
+type Tap = Box<dyn Fn(&Call<'_>) -> Intercept + Send + Sync>;
+
+/// A store with a tap on it.
+pub struct InterceptingStore {
+    far: Arc<dyn Store>,
+    tap: Tap,
+}
+
+impl InterceptingStore {
+    /// Puts a tap on a store.
+    pub fn new(
+        far: Arc<dyn Store>,
+        tap: impl Fn(&Call<'_>) -> Intercept + Send + Sync + 'static,
+    ) -> Self {
+        let tap = Box::new(tap);
+        Self { far, tap }
+    }
+
+    /// Does what the tap says with a call that is no commit.
+    async fn meet<T, E: From<StoreError>>(
+        &self,
+        call: Call<'_>,
+        work: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        match (self.tap)(&call) {
+            Intercept::Pass => work.await,
+            Intercept::PassSlowly => {
+                let answer = work.await;
+                let_others_go().await;
+                answer
+            }
+            Intercept::Hold(until) => {
+                until.notified().await;
+                work.await
+            }
+            Intercept::Refuse | Intercept::LoseRequest | Intercept::LoseReply => {
+                Err(broken().into())
+            }
+            Intercept::CrashBefore => std::future::pending().await,
+            Intercept::CrashAfter => {
+                drop(work.await);
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn read<T>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.meet(Call::Read(name), work).await
+    }
+}
+
+impl fmt::Debug for InterceptingStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InterceptingStore").finish_non_exhaustive()
+    }
+}
+
+fn broken() -> StoreError {
+    StoreError::new("the tap was closed")
+}
+
+async fn let_others_go() {
+    for _ in 0..16 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[async_trait]
+impl Store for InterceptingStore {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        match (self.tap)(&Call::Commit(commit)) {
+            Intercept::Pass => self.far.commit(commit).await,
+            Intercept::PassSlowly => {
+                let answer = self.far.commit(commit).await;
+                let_others_go().await;
+                answer
+            }
+            Intercept::Hold(until) => {
+                until.notified().await;
+                self.far.commit(commit).await
+            }
+            Intercept::Refuse => Err(CommitError::NotWritten(broken())),
+            Intercept::LoseRequest => Err(CommitError::Unknown(broken())),
+            Intercept::LoseReply => {
+                drop(self.far.commit(commit).await);
+                Err(CommitError::Unknown(broken()))
+            }
+            Intercept::CrashBefore => std::future::pending().await,
+            Intercept::CrashAfter => {
+                drop(self.far.commit(commit).await);
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        self.read("get", self.far.get(key)).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.read("operation", self.far.operation(id)).await
+    }
+
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
+        self.read("poll", self.far.poll(lane, id)).await
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.read("list", self.far.list(list, after, limit)).await
+    }
+
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        self.read("scan_documents", self.far.scan_documents(from, limit))
+            .await
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        self.read("operations", self.far.operations(list)).await
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        self.meet(Call::Renew(worker), self.far.renew(worker, ttl))
+            .await
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        self.meet(Call::Claim(worker), self.far.claim(worker, queues))
+            .await
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        self.meet(Call::Release(worker), self.far.release(worker))
+            .await
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        self.read("changes", self.far.changes(after, limit)).await
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.far.hints()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        self.meet(Call::Sweep(sweep), self.far.sweep(sweep)).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.read("stats", self.far.stats()).await
+    }
+
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.read("info", self.far.info()).await
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        self.read("now", self.far.now()).await
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        self.read("append_log", self.far.append_log(operation, text))
+            .await
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        self.read("read_log", self.far.read_log(operation, from, limit))
+            .await
+    }
+}

@@ -1,0 +1,186 @@
+//! A store at the other end of a wire that can be cut: how stores without a connection of their own
+//! take part in the cases about broken ones. Also of use to tests of whatever stands on a store.
+
+use super::{Cut, StalledCommit};
+use crate::clock::StoreTime;
+use crate::commit::{Commit, CommitError};
+use crate::document::{Document, IndexedDocument};
+use crate::key::Key;
+use crate::operation::{Operation, OperationId, OperationRow, PolledOperation, Queue, WorkerId};
+use crate::query::{
+    Changes, Cursor, List, LogChunk, OperationList, Page, Position, Renewal, Stats, StoreInfo,
+    Sweep,
+};
+use crate::store::{LeaseError, Store, StoreError};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A store behind a wire.
+pub struct UnreliableStore {
+    far: Arc<dyn Store>,
+    cuts: Mutex<Cuts>,
+}
+
+#[derive(Default)]
+struct Cuts {
+    armed: VecDeque<Cut>,
+    /// How many were cut in the middle: every other one arrives.
+    halves: usize,
+}
+
+impl UnreliableStore {
+    /// A whole wire to a store.
+    pub fn new(far: Arc<dyn Store>) -> Self {
+        Self {
+            far,
+            cuts: Mutex::default(),
+        }
+    }
+
+    /// Cuts the wire under the next commit that is not yet to be cut. Of those cut in the middle,
+    /// the first is lost and the second arrives, and so on in turn.
+    pub fn cut(&self, cut: Cut) {
+        self.cuts().armed.push_back(cut);
+    }
+
+    /// Keeps a commit at this end until it is finished.
+    pub fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
+        let far = Arc::clone(&self.far);
+        Box::new(HeldCommit { far, commit })
+    }
+
+    fn cuts(&self) -> MutexGuard<'_, Cuts> {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cut for the next commit, and whether what is cut in the middle arrives.
+    fn next_cut(&self) -> Option<(Cut, bool)> {
+        let mut cuts = self.cuts();
+        let cut = cuts.armed.pop_front()?;
+        cuts.halves += usize::from(cut == Cut::DuringCommit);
+        Some((cut, cuts.halves.is_multiple_of(2)))
+    }
+}
+
+struct HeldCommit {
+    far: Arc<dyn Store>,
+    commit: Commit,
+}
+
+#[async_trait]
+impl StalledCommit for HeldCommit {
+    async fn finish(self: Box<Self>) -> Result<(), CommitError> {
+        self.far.commit(&self.commit).await
+    }
+}
+
+#[async_trait]
+impl Store for UnreliableStore {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        let broken = || StoreError::new("the wire was cut");
+        match self.next_cut() {
+            None => self.far.commit(commit).await,
+            Some((Cut::BeforeCommit, _)) => Err(CommitError::NotWritten(broken())),
+            Some((Cut::DuringCommit, false)) => Err(CommitError::Unknown(broken())),
+            Some((Cut::DuringCommit, true) | (Cut::AfterCommit, _)) => {
+                // Whatever the store answered does not come through.
+                drop(self.far.commit(commit).await);
+                Err(CommitError::Unknown(broken()))
+            }
+        }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        self.far.get(key).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.far.operation(id).await
+    }
+
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
+        self.far.poll(lane, id).await
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.far.list(list, after, limit).await
+    }
+
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        self.far.scan_documents(from, limit).await
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        self.far.operations(list).await
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        self.far.renew(worker, ttl).await
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        self.far.claim(worker, queues).await
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        self.far.release(worker).await
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        self.far.changes(after, limit).await
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.far.hints()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        self.far.sweep(sweep).await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        self.far.stats().await
+    }
+
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.far.info().await
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        self.far.now().await
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        self.far.append_log(operation, text).await
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        self.far.read_log(operation, from, limit).await
+    }
+}

@@ -1,0 +1,168 @@
+//! Commits of a copy: as many writes as fit, and the marker with them.
+//!
+//! Every commit replaces the marker as it was read, so of two processes that copy into one target one
+//! finds out. Not here: what is written.
+
+use super::marker::{self, Marker};
+use super::{CopyError, Side};
+use crate::commit::{BYTES_MAX, Commit, CommitError, StaleItem, WRITES_MAX, Write, bytes_of};
+use crate::commit_retry::commit_until_known;
+use crate::document::Version;
+use crate::store::Store;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes and writes that are left for the marker.
+const MARKER_BYTES: usize = 8 * 1024;
+const MARKER_WRITES: usize = 1;
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BatchResult {
+    /// It was written.
+    Written,
+    /// Something in it is not as it was read; nothing was written.
+    Unfit,
+}
+
+/// Ranges of writes of these sizes, each for one commit. One that is too large stands alone.
+pub(super) fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
+    let (most, room) = (WRITES_MAX - MARKER_WRITES, BYTES_MAX - MARKER_BYTES);
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut bytes = 0;
+    for (n, size) in sizes.iter().enumerate() {
+        match ranges.last_mut() {
+            Some(range) if range.len() < most && bytes + size <= room => {
+                range.end = n + 1;
+                bytes += size;
+            }
+            Some(_) | None => {
+                ranges.push(n..n + 1);
+                bytes = *size;
+            }
+        }
+    }
+    ranges
+}
+
+/// How large writes are, for [`batches`].
+pub(super) fn sizes<'w>(writes: impl IntoIterator<Item = &'w Write>) -> Vec<usize> {
+    writes.into_iter().map(bytes_of).collect()
+}
+
+/// Writes to the target, and keeps the marker.
+pub(super) struct BatchWriter {
+    target: Arc<dyn Store>,
+    version: Version,
+    pub(super) marker: Marker,
+}
+
+impl BatchWriter {
+    /// Takes up a marker that was found.
+    pub(super) fn over(target: &Arc<dyn Store>, version: Version, marker: Marker) -> Self {
+        Self {
+            target: Arc::clone(target),
+            version,
+            marker,
+        }
+    }
+
+    /// Writes the first marker.
+    pub(super) async fn first(target: &Arc<dyn Store>, marker: Marker) -> Result<Self, CopyError> {
+        let commit = Commit::new().insert(marker::key(), Vec::new(), marker.body());
+        let version = Version(commit.id());
+        let writer = Self::over(target, version, marker);
+        match writer.commit_until_known(&commit).await? {
+            BatchResult::Written => Ok(writer),
+            BatchResult::Unfit => Err(CopyError::TakenOver),
+        }
+    }
+
+    /// Writes these, and the marker as it shall be then; all or nothing, unless one of them leaves no
+    /// room for the marker: then it comes first, and is repeated if need be.
+    pub(super) async fn write(
+        &mut self,
+        writes: Vec<Write>,
+        next: Marker,
+    ) -> Result<BatchResult, CopyError> {
+        let marker = Commit::new().replace(marker::key(), self.version, Vec::new(), next.body());
+        let size: usize = writes.iter().map(bytes_of).sum();
+        let fits = size + MARKER_BYTES <= BYTES_MAX;
+        let last = match fits {
+            true => writes.into_iter().fold(marker, Commit::write),
+            false => {
+                let alone = Commit::new().unchanged(marker::key(), self.version);
+                let alone = writes.into_iter().fold(alone, Commit::write);
+                if alone.check().is_err() {
+                    return Err(CopyError::TooLarge(subject(&alone)));
+                }
+                if self.commit_until_known(&alone).await? == BatchResult::Unfit {
+                    return Ok(BatchResult::Unfit);
+                }
+                marker
+            }
+        };
+        let fit = self.commit_until_known(&last).await?;
+        if fit == BatchResult::Written {
+            self.version = Version(last.id());
+            self.marker = next;
+        }
+        Ok(fit)
+    }
+
+    async fn commit_until_known(&self, commit: &Commit) -> Result<BatchResult, CopyError> {
+        match commit_until_known(&*self.target, commit).await {
+            Ok(()) => Ok(BatchResult::Written),
+            // The marker is the first expectation, and the only one.
+            Err(CommitError::Stale(StaleItem::Expect(_))) => Err(CopyError::TakenOver),
+            Err(CommitError::Stale(StaleItem::Write(_))) => Ok(BatchResult::Unfit),
+            Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
+                Err(CopyError::of(Side::Target)(cause))
+            }
+        }
+    }
+}
+
+/// What the only write of a commit is about.
+fn subject(commit: &Commit) -> String {
+    match commit.writes().first() {
+        Some(Write::Put { key, .. }) => format!("the document {key:?}"),
+        Some(Write::Import(operation)) => format!("the operation {}", operation.row.id),
+        Some(Write::Reseal { operation, .. }) => format!("the operation {operation}"),
+        Some(
+            Write::Remove(_)
+            | Write::Start(_)
+            | Write::Advance { .. }
+            | Write::Cancel(_)
+            | Write::Wake(_)
+            | Write::Unpin(_),
+        )
+        | None => "a change".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MARKER_BYTES, batches};
+    use crate::commit::{BYTES_MAX, WRITES_MAX};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_write_is_in_one_batch_that_fits(
+            sizes in prop::collection::vec(
+                prop_oneof![4 => 0..20_000_usize, 1 => 0..BYTES_MAX],
+                0..400,
+            ),
+        ) {
+            let ranges = batches(&sizes);
+            let all: Vec<usize> = ranges.iter().cloned().flatten().collect();
+            prop_assert_eq!(all, (0..sizes.len()).collect::<Vec<_>>());
+            for range in ranges {
+                let bytes: usize = sizes[range.clone()].iter().sum();
+                prop_assert!(range.len() < WRITES_MAX);
+                prop_assert!(range.len() == 1 || bytes + MARKER_BYTES <= BYTES_MAX);
+            }
+        }
+    }
+}

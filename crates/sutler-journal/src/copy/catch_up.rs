@@ -1,0 +1,150 @@
+//! What changed in the source since it was looked at, from its feed, until little is left.
+//!
+//! The feed says what changed, not how: the present state is read and copied, so it does not matter how
+//! often something changed, nor that the feed has no claims.
+
+use super::batch_writer::{batches, sizes};
+use super::bulk::{is_done, put};
+use super::marker::{Binary, CopyPosition, Marker, is_ours};
+use super::operation_with_log::wholes;
+use super::{CHANGES_MAX, CopyError, CopyStep, Side, StoreCopy};
+use crate::commit::Write;
+use crate::key::Key;
+use crate::operation::OperationId;
+use crate::query::{Change, Cursor, Subject};
+use std::collections::BTreeSet;
+
+/// Where following ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CatchUp {
+    /// Little enough was left.
+    TheEnd,
+    /// Something was forgotten before it was read.
+    AGap,
+}
+
+/// What is to be looked at again.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ChangedItems {
+    documents: BTreeSet<Key>,
+    operations: BTreeSet<OperationId>,
+}
+
+fn touched(changes: &[Change]) -> ChangedItems {
+    let mut touched = ChangedItems::default();
+    for change in changes {
+        match &change.subject {
+            Subject::Put(key) | Subject::Removed(key) if is_ours(key) => {}
+            Subject::Put(key) | Subject::Removed(key) => {
+                touched.documents.insert(key.clone());
+            }
+            Subject::Operation(id) => {
+                touched.operations.insert(*id);
+            }
+        }
+    }
+    touched
+}
+
+impl StoreCopy {
+    /// Follows the feed until an answer has at most so many changes.
+    pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
+        self.tell(CopyStep::Following);
+        loop {
+            let cursor = Cursor(self.writer.marker.feed.0.clone());
+            let part = self.source.changes(&cursor, CHANGES_MAX).await;
+            let part = part.map_err(CopyError::of(Side::Source))?;
+            let feed = Binary(part.next.0);
+            if part.gap {
+                let from = Binary::default();
+                let next = Marker {
+                    feed,
+                    place: CopyPosition::Documents { from },
+                    ..self.writer.marker.clone()
+                };
+                self.writer.write(Vec::new(), next).await?;
+                return Ok(CatchUp::AGap);
+            }
+            let count = part.changes.len();
+            let touched = touched(&part.changes);
+            self.copy_ended(&touched.operations).await?;
+            let writes = self.present(&touched.documents).await?;
+            for range in batches(&sizes(&writes)) {
+                let some = writes.get(range).unwrap_or_default().to_vec();
+                self.writer.write(some, self.writer.marker.clone()).await?;
+            }
+            if feed != self.writer.marker.feed {
+                let next = Marker {
+                    feed,
+                    ..self.writer.marker.clone()
+                };
+                self.writer.write(Vec::new(), next).await?;
+            }
+            self.progress
+                .send_modify(|progress| progress.changes += count as u64);
+            self.tell(CopyStep::Following);
+            if count <= enough {
+                return Ok(CatchUp::TheEnd);
+            }
+        }
+    }
+
+    async fn copy_ended(&mut self, ids: &BTreeSet<OperationId>) -> Result<(), CopyError> {
+        let ids: Vec<OperationId> = ids.iter().copied().collect();
+        let found = wholes(&self.source, &ids).await;
+        let found = found.map_err(CopyError::of(Side::Source))?;
+        for whole in found.iter().filter(|it| is_done(it.operation.row.state)) {
+            self.copy_ended_operation(whole).await?;
+        }
+        Ok(())
+    }
+
+    /// The writes that make these documents as they are in the source now.
+    pub(super) async fn present(&self, keys: &BTreeSet<Key>) -> Result<Vec<Write>, CopyError> {
+        let mut writes = Vec::with_capacity(keys.len());
+        for key in keys {
+            let found = self.source.scan_documents(key.as_bytes(), 1).await;
+            let found = found.map_err(CopyError::of(Side::Source))?;
+            let mut found = found.into_iter();
+            let here = found.next().filter(|filed| filed.document.key == *key);
+            writes.push(match here.and_then(put) {
+                Some(write) => write,
+                None => Write::Remove(key.clone()),
+            });
+        }
+        Ok(writes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::touched;
+    use crate::commit::CommitId;
+    use crate::copy::marker;
+    use crate::key::{Key, Kind, Realm};
+    use crate::operation::OperationId;
+    use crate::query::{Change, Subject};
+    use uuid::Uuid;
+
+    #[test]
+    fn whatever_changed_is_looked_at_once() {
+        let realm = Realm::new("r").unwrap();
+        let key = |id: &str| Key::new(&realm, Kind::new("thing"), &[id]).unwrap();
+        let id = OperationId::fresh();
+        let changes = [
+            Subject::Put(key("a")),
+            Subject::Removed(key("a")),
+            Subject::Operation(id),
+            Subject::Put(key("b")),
+            Subject::Operation(id),
+            Subject::Put(marker::key()),
+        ]
+        .map(|subject| Change {
+            commit: CommitId(Uuid::nil()),
+            subject,
+        });
+        let found = touched(&changes);
+        assert!(found.documents.iter().eq(&[key("a"), key("b")]));
+        assert!(found.operations.iter().eq([&id]));
+    }
+}

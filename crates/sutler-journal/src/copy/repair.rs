@@ -1,0 +1,161 @@
+//! Whether an operation of the target is that of the source, and what makes it so. Pure.
+//!
+//! One that runs arrives as ready and due (`Write::Import`), because nobody in the target has a claim to
+//! it; apart from that, the same means the same in every field.
+
+use super::operation_with_log::OperationWithLog;
+use crate::commit::Write;
+use crate::document::IndexedDocument;
+use crate::operation::{Operation, OperationRow, Outcome, State};
+use aws_lc_rs::digest::{Context, SHA256};
+use bytes::Bytes;
+
+/// What is to be done about an operation that both have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Repair {
+    /// Nothing: they are the same.
+    Nothing,
+    /// These writes make it the same.
+    Writes(Vec<Write>),
+    /// It must go and be imported again.
+    Replace,
+}
+
+/// Compares an operation of both stores.
+pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
+    let wanted = arrived(source, target);
+    if wanted == *target {
+        return Repair::Nothing;
+    }
+    // What ended changes by being unpinned or sealed anew, and by nothing else.
+    let amended = Operation {
+        row: OperationRow {
+            pinned: wanted.row.pinned,
+            detail: wanted.row.detail.clone(),
+            ..target.row.clone()
+        },
+        request: wanted.request.clone(),
+        progress: wanted.progress.clone(),
+    };
+    let unpins = target.row.pinned && !wanted.row.pinned;
+    let ended = matches!(wanted.row.state, State::Done(_));
+    if !ended || amended != wanted || (!unpins && target.row.pinned != wanted.row.pinned) {
+        return Repair::Replace;
+    }
+    let mut writes = Vec::new();
+    if (&wanted.row.detail, &wanted.request, &wanted.progress)
+        != (&target.row.detail, &target.request, &target.progress)
+    {
+        writes.push(Write::Reseal {
+            operation: wanted.row.id,
+            read: (target.row.detail.clone(), target.progress.clone()),
+            detail: wanted.row.detail,
+            request: wanted.request,
+            progress: wanted.progress,
+        });
+    }
+    if unpins {
+        writes.push(Write::Unpin(wanted.row.id));
+    }
+    Repair::Writes(writes)
+}
+
+/// The operation of the source as it is in a target that imported it.
+fn arrived(source: &Operation, target: &Operation) -> Operation {
+    let mut operation = source.clone();
+    if operation.row.state == State::Running {
+        operation.row.state = State::Ready;
+        operation.row.due = target.row.due;
+    }
+    operation
+}
+
+/// The pieces that the target's log lacks; `None` if what it has is something else.
+pub(super) fn rest_of_log<'s>(source: &'s [Bytes], target: &[Bytes]) -> Option<&'s [Bytes]> {
+    source.strip_prefix(target)
+}
+
+/// Everything of one side in one number.
+pub(super) struct Sum(Context);
+
+impl Sum {
+    pub(super) fn new() -> Self {
+        Self(Context::new(&SHA256))
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.update(&number.to_be_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.update(bytes);
+    }
+
+    /// Adds a document; its version is the store's own affair.
+    pub(super) fn document(&mut self, filed: &IndexedDocument) {
+        self.bytes(filed.document.key.as_bytes());
+        self.bytes(&filed.document.body);
+        self.number(filed.terms.len() as u64);
+        for term in &filed.terms {
+            self.bytes(term.name.as_bytes());
+            self.bytes(&term.value);
+        }
+    }
+
+    /// Adds an operation; one that runs counts as ready, and when it is due does not count.
+    pub(super) fn operation(&mut self, whole: &OperationWithLog) {
+        let Operation {
+            row,
+            request,
+            progress,
+        } = &whole.operation;
+        self.bytes(row.id.0.as_bytes());
+        for part in [
+            row.lane.as_bytes(),
+            row.verb.as_bytes(),
+            row.queue.as_str().as_bytes(),
+            &row.detail,
+            request,
+            progress,
+        ] {
+            self.bytes(part);
+        }
+        for number in [
+            state_number(row.state),
+            row.fence.0,
+            u64::from(row.attempt),
+            u64::from(row.takeovers),
+            u64::from(row.cancel),
+            u64::from(row.pinned),
+            row.accepted.0.cast_unsigned(),
+            row.finished.map_or(0, |at| at.0.cast_unsigned()),
+            whole.log.len() as u64,
+        ] {
+            self.number(number);
+        }
+        for piece in &whole.log {
+            self.bytes(piece);
+        }
+    }
+
+    /// The number, in hexadecimal digits.
+    pub(super) fn digits(self) -> String {
+        let digest = self.0.finish();
+        let bytes = digest.as_ref().iter();
+        bytes.map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn state_number(state: State) -> u64 {
+    match state {
+        State::Waiting => 0,
+        State::Ready | State::Running => 1,
+        State::Done(Outcome::Succeeded) => 2,
+        State::Done(Outcome::Failed) => 3,
+        State::Done(Outcome::Cancelled) => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Looking a whole store over: how much of what there is, and whether it holds together.
+//!
+//! Everything is read in pages, so a store may be in use meanwhile and may be of any size; what is kept
+//! in mind is a few bytes for each operation. `inspect/counts.rs` counts, `inspect/check.rs` looks for
+//! what does not hold. What bodies mean is told by whoever can open them ([`SealedReader`]). Nothing is
+//! changed here.
+
+mod check;
+mod counts;
+mod finding;
+
+pub use check::check;
+pub use counts::{OldestOperation, StoreCounts, count_all};
+pub use finding::{CheckReport, Finding, Severity};
+
+use crate::copy::is_marker;
+use crate::document::IndexedDocument;
+use crate::operation::{Operation, OperationId, OperationRow};
+use crate::query::{OperationFilter, OperationList};
+use crate::store::{Store, StoreError};
+
+/// Documents, and operations, read at a time.
+const PAGE: usize = 200;
+
+/// Why something sealed cannot be read; a sentence without any content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableError(pub String);
+
+/// What a document says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentFacts {
+    /// The operations it points to; `None` if documents of its kind point to none.
+    pub points_to: Option<Vec<OperationId>>,
+    /// Its terms are not those that its content gives it.
+    pub misfiled: bool,
+}
+
+/// Opens what a store keeps sealed.
+pub trait SealedReader: Send + Sync {
+    /// What a document means.
+    ///
+    /// # Errors
+    /// No key opens it, or it has no form that is known.
+    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError>;
+
+    /// Whether all parts of an operation can be opened.
+    ///
+    /// # Errors
+    /// No key opens one of them.
+    fn operation(&self, operation: &Operation) -> Result<(), UnreadableError>;
+}
+
+/// How far a look is: (documents, operations) seen so far.
+pub type ProgressCallback<'s> = &'s (dyn Fn(u64, u64) + Send + Sync);
+
+/// Calls back for every document but the marker of a copy.
+async fn every_document(
+    store: &dyn Store,
+    mut each: impl FnMut(IndexedDocument),
+) -> Result<(), StoreError> {
+    let mut from = Vec::new();
+    loop {
+        let page = store.scan_documents(&from, PAGE).await?;
+        let last = page.len() < PAGE;
+        if let Some(filed) = page.last() {
+            from = [filed.document.key.as_bytes(), &[0]].concat();
+        }
+        for filed in page {
+            if !is_marker(&filed.document.key) {
+                each(filed);
+            }
+        }
+        if last {
+            return Ok(());
+        }
+    }
+}
+
+/// The next operations, newest first; none at the end.
+async fn some_operations(
+    store: &dyn Store,
+    before: Option<OperationId>,
+) -> Result<Vec<OperationRow>, StoreError> {
+    let list = OperationList {
+        filter: OperationFilter::All,
+        before,
+        limit: PAGE,
+    };
+    store.operations(&list).await
+}

@@ -1,0 +1,281 @@
+//! Whether a store holds together.
+//!
+//! Documents are read first, then operations. In a store that is in use something may move between the
+//! two, so whatever looks wrong is looked at once more, by itself, before it is told.
+
+use super::finding::{CheckReport, Finding, Severity};
+use super::{DocumentFacts, ProgressCallback, SealedReader, every_document, some_operations};
+use crate::copy;
+use crate::document::IndexedDocument;
+use crate::key::Key;
+use crate::operation::{Operation, OperationId, OperationRow, State};
+use crate::store::{Store, StoreError};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Most findings that are told; the rest is counted.
+const FINDINGS_MAX: usize = 1000;
+/// Operations that are opened at the same time.
+const AT_ONCE: usize = 16;
+/// How often something that changes while it is looked at is looked at again.
+const LOOKS_MAX: usize = 10;
+
+/// What was seen so far.
+#[derive(Default)]
+struct Notes {
+    checked: CheckReport,
+    /// Operations that documents point to.
+    pointed_to: HashMap<OperationId, Key>,
+    /// Kinds whose documents point to operations.
+    kinds: BTreeSet<(String, String)>,
+    seen: HashSet<OperationId>,
+    running: BTreeMap<Key, Vec<OperationId>>,
+    /// What is to be looked at again: lanes, by key.
+    suspects: BTreeSet<Key>,
+    findings: BTreeSet<Finding>,
+    more: u64,
+}
+
+impl Notes {
+    fn find(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.insert(finding);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn document(&mut self, filed: &IndexedDocument, reader: Option<&dyn SealedReader>) {
+        self.checked.documents += 1;
+        let key = &filed.document.key;
+        let Some(reader) = reader else { return };
+        match reader.document(filed) {
+            Ok(DocumentFacts {
+                points_to,
+                misfiled,
+            }) => {
+                if misfiled {
+                    self.find(Finding::Misfiled(key.clone()));
+                }
+                if let Some(ids) = points_to {
+                    let kind = (key.realm().to_owned(), key.kind().to_owned());
+                    self.kinds.insert(kind);
+                    self.pointed_to
+                        .extend(ids.into_iter().map(|id| (id, key.clone())));
+                }
+            }
+            Err(reason) => self.find(Finding::SealedDocument(key.clone(), reason.0)),
+        }
+    }
+
+    fn operation(&mut self, row: &OperationRow) {
+        self.checked.operations += 1;
+        self.seen.insert(row.id);
+        if row.state == State::Running {
+            let of_lane = self.running.entry(row.lane.clone()).or_default();
+            of_lane.push(row.id);
+            if of_lane.len() > 1 {
+                self.suspects.insert(row.lane.clone());
+            }
+        }
+        let pointed_to = self.pointed_to.contains_key(&row.id);
+        let kind = (row.lane.realm().to_owned(), row.lane.kind().to_owned());
+        if self.kinds.contains(&kind) && pointed_to != row.pinned {
+            self.suspects.insert(row.lane.clone());
+        }
+    }
+
+    /// Documents that point to what was not seen.
+    fn dangling(&mut self) {
+        let missing = self.pointed_to.iter();
+        let missing = missing.filter(|(id, _)| !self.seen.contains(id));
+        let keys: Vec<Key> = missing.map(|(_, key)| key.clone()).collect();
+        self.suspects.extend(keys);
+    }
+
+    fn finish(mut self) -> CheckReport {
+        if self.more > 0 {
+            self.findings.insert(Finding::AndMore(self.more));
+        }
+        self.checked.findings = self.findings.into_iter().collect();
+        let order = |it: &Finding| (Reverse(it.verdict()), it.clone());
+        self.checked.findings.sort_by_cached_key(order);
+        self.checked
+    }
+}
+
+/// Reads everything and tells what does not hold. Without a reader, what is sealed is left alone, and so
+/// is what documents point to.
+///
+/// # Errors
+/// The store did not answer.
+pub async fn check(
+    store: &Arc<dyn Store>,
+    reader: Option<&dyn SealedReader>,
+    seen: ProgressCallback<'_>,
+) -> Result<CheckReport, StoreError> {
+    let mut notes = Notes::default();
+    every_document(&**store, |filed| {
+        notes.document(&filed, reader);
+        seen(notes.checked.documents, 0);
+    })
+    .await?;
+    let mut before = None;
+    loop {
+        let rows = some_operations(&**store, before).await?;
+        let Some(last) = rows.last() else { break };
+        before = Some(last.id);
+        for row in &rows {
+            notes.operation(row);
+        }
+        if let Some(reader) = reader {
+            open_all(store, &rows, reader, &mut notes).await?;
+        }
+        seen(notes.checked.documents, notes.checked.operations);
+    }
+    notes.dangling();
+    for key in std::mem::take(&mut notes.suspects) {
+        for finding in look_again(&**store, &key, reader).await? {
+            notes.find(finding);
+        }
+    }
+    let survey = store.info().await?;
+    for (count, finding) in [
+        (survey.stray_logs, Finding::StrayLogs(survey.stray_logs)),
+        (survey.abandoned, Finding::Abandoned(survey.abandoned)),
+    ] {
+        if count > 0 {
+            notes.find(finding);
+        }
+    }
+    if copy::is_unfinished(&**store).await? {
+        notes.find(Finding::UnfinishedCopy);
+    }
+    Ok(notes.finish())
+}
+
+async fn open_all(
+    store: &Arc<dyn Store>,
+    rows: &[OperationRow],
+    reader: &dyn SealedReader,
+    notes: &mut Notes,
+) -> Result<(), StoreError> {
+    for some in rows.chunks(AT_ONCE) {
+        let read = some.iter().map(|row| {
+            let (store, id) = (Arc::clone(store), row.id);
+            tokio::spawn(async move { store.operation(id).await })
+        });
+        for task in read.collect::<Vec<_>>() {
+            let read = task.await;
+            let read = read.map_err(|cause| StoreError::caused("a read was broken off", cause))?;
+            // One that is gone was swept meanwhile.
+            let Some(operation) = read? else { continue };
+            if let Err(reason) = reader.operation(&operation) {
+                notes.find(Finding::SealedOperation(operation.row.id, reason.0));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One lane by itself: its document, and its operations, of one moment.
+async fn look_again(
+    store: &dyn Store,
+    key: &Key,
+    reader: Option<&dyn SealedReader>,
+) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = Vec::new();
+    for _ in 0..LOOKS_MAX {
+        let before = one(store, key).await?;
+        let meaning = before.as_ref().zip(reader);
+        let meaning = meaning.and_then(|(filed, reader)| reader.document(filed).ok());
+        let points_to = meaning.unwrap_or_default().points_to.unwrap_or_default();
+        let operations = of_lane(store, key, &points_to).await?;
+        findings = judge(key, &points_to, &operations);
+        if reader.is_none() {
+            // What documents say is not known, so only what runs can be judged.
+            findings.retain(|it| matches!(it, Finding::TwoRun(..)));
+        }
+        let after = one(store, key).await?;
+        let version =
+            |filed: &Option<IndexedDocument>| filed.as_ref().map(|it| it.document.version);
+        if findings.is_empty() || version(&before) == version(&after) {
+            return Ok(findings);
+        }
+    }
+    findings.retain(|it| it.verdict() == Severity::Fault);
+    Ok(findings)
+}
+
+/// What is wrong with a lane whose document points to some operations, if anything is.
+fn judge(key: &Key, points_to: &[OperationId], operations: &[Operation]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for id in points_to {
+        match operations.iter().find(|it| it.row.id == *id) {
+            None => findings.push(Finding::NoOperation(key.clone(), *id)),
+            Some(it) if !it.row.pinned => findings.push(Finding::Unpinned(key.clone(), *id)),
+            Some(_) => {}
+        }
+    }
+    for row in operations.iter().map(|it| &it.row) {
+        match (points_to.contains(&row.id), row.finished, row.pinned) {
+            (false, None, _) => findings.push(Finding::NoDocument(key.clone(), row.id)),
+            (false, Some(_), true) => {
+                findings.push(Finding::PinnedInVain(key.clone(), row.id));
+            }
+            (true, _, _) | (false, Some(_), false) => {}
+        }
+    }
+    let running = operations
+        .iter()
+        .filter(|it| it.row.state == State::Running);
+    let running: Vec<OperationId> = running.map(|it| it.row.id).collect();
+    if let [one, other, ..] = running[..] {
+        findings.push(Finding::TwoRun(key.clone(), one, other));
+    }
+    findings
+}
+
+async fn one(store: &dyn Store, key: &Key) -> Result<Option<IndexedDocument>, StoreError> {
+    let found = store.scan_documents(key.as_bytes(), 1).await?;
+    let mut found = found.into_iter();
+    Ok(found.next().filter(|filed| filed.document.key == *key))
+}
+
+/// The operations of a lane that have not ended or are kept, and those that its document points to.
+async fn of_lane(
+    store: &dyn Store,
+    lane: &Key,
+    points_to: &[OperationId],
+) -> Result<Vec<Operation>, StoreError> {
+    let mut ids: BTreeSet<OperationId> = points_to.iter().copied().collect();
+    let mut before = None;
+    loop {
+        let rows = lane_page(store, lane, before).await?;
+        let Some(last) = rows.last() else { break };
+        before = Some(last.id);
+        let kept = rows
+            .iter()
+            .filter(|row| row.pinned || row.finished.is_none());
+        ids.extend(kept.map(|row| row.id));
+    }
+    let mut operations = Vec::new();
+    for id in ids {
+        operations.extend(store.operation(id).await?);
+    }
+    Ok(operations)
+}
+
+async fn lane_page(
+    store: &dyn Store,
+    lane: &Key,
+    before: Option<OperationId>,
+) -> Result<Vec<OperationRow>, StoreError> {
+    let list = crate::query::OperationList {
+        filter: crate::query::OperationFilter::Lane(lane.clone()),
+        before,
+        limit: super::PAGE,
+    };
+    store.operations(&list).await
+}

@@ -1,0 +1,167 @@
+//! What a check may find, in words for operators: what it is, and what to do about it.
+
+use crate::key::Key;
+use crate::operation::OperationId;
+use std::fmt;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Normal after a crash or during work, and worth knowing.
+    Notice,
+    /// Must not be.
+    Fault,
+}
+
+/// Something that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finding {
+    /// A document points to an operation that is not there.
+    NoOperation(Key, OperationId),
+    /// A document points to an operation that sweeping may take.
+    Unpinned(Key, OperationId),
+    /// An operation has not ended, and the document of its lane does not point to it.
+    NoDocument(Key, OperationId),
+    /// An operation is pinned, and no document points to it: it stays for ever.
+    PinnedInVain(Key, OperationId),
+    /// Two operations of one lane run at the same time.
+    TwoRun(Key, OperationId, OperationId),
+    /// A document has other terms than its content gives it: lists do not show it where it belongs.
+    Misfiled(Key),
+    /// A document cannot be opened.
+    SealedDocument(Key, String),
+    /// An operation cannot be opened.
+    SealedOperation(OperationId, String),
+    /// So many operations have a log and are not there.
+    StrayLogs(u64),
+    /// So many operations run under leases that ran out.
+    Abandoned(u64),
+    /// The store is the target of a copy that is not finished.
+    UnfinishedCopy,
+    /// More was found than is told.
+    AndMore(u64),
+}
+
+impl Finding {
+    /// How bad it is.
+    pub fn verdict(&self) -> Severity {
+        match self {
+            Self::NoOperation(..)
+            | Self::Unpinned(..)
+            | Self::NoDocument(..)
+            | Self::TwoRun(..)
+            | Self::Misfiled(_)
+            | Self::SealedDocument(..)
+            | Self::SealedOperation(..)
+            | Self::AndMore(_) => Severity::Fault,
+            Self::PinnedInVain(..)
+            | Self::StrayLogs(_)
+            | Self::Abandoned(_)
+            | Self::UnfinishedCopy => Severity::Notice,
+        }
+    }
+
+    /// A word for machines.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NoOperation(..) => "operation_missing",
+            Self::Unpinned(..) => "operation_unpinned",
+            Self::NoDocument(..) => "operation_unreferenced",
+            Self::PinnedInVain(..) => "operation_pinned_in_vain",
+            Self::TwoRun(..) => "two_running",
+            Self::Misfiled(_) => "terms_do_not_fit",
+            Self::SealedDocument(..) => "document_sealed",
+            Self::SealedOperation(..) => "operation_sealed",
+            Self::StrayLogs(_) => "stray_logs",
+            Self::Abandoned(_) => "lease_over",
+            Self::UnfinishedCopy => "copy_unfinished",
+            Self::AndMore(_) => "and_more",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoOperation(key, id) => write!(
+                f,
+                "{} points to operation {id}, which is not there: purge it, or restore a backup",
+                name(key)
+            ),
+            Self::Unpinned(key, id) => write!(
+                f,
+                "{} points to operation {id}, which clean-up may take: restore a backup, or let it end",
+                name(key)
+            ),
+            Self::NoDocument(key, id) => write!(
+                f,
+                "operation {id} has not ended, and {} does not point to it: abandon it",
+                name(key)
+            ),
+            Self::PinnedInVain(key, id) => write!(
+                f,
+                "operation {id} of {} is kept though nothing points to it: it only takes room",
+                name(key)
+            ),
+            Self::TwoRun(key, one, other) => write!(
+                f,
+                "operations {one} and {other} of {} run at the same time: abandon the later one",
+                name(key)
+            ),
+            Self::Misfiled(key) => write!(
+                f,
+                "{} is not listed under what it is: the next change of it puts that right",
+                name(key)
+            ),
+            Self::SealedDocument(key, reason) => {
+                write!(f, "{} cannot be opened: {reason}", name(key))
+            }
+            Self::SealedOperation(id, reason) => {
+                write!(f, "operation {id} cannot be opened: {reason}")
+            }
+            Self::StrayLogs(count) => {
+                write!(
+                    f,
+                    "{count} logs belong to no operation: they only take room"
+                )
+            }
+            Self::Abandoned(count) => write!(
+                f,
+                "{count} operations run under leases that ran out: a broker takes them over"
+            ),
+            Self::UnfinishedCopy => write!(
+                f,
+                "a copy into this store is not finished: run `sutler store copy` again"
+            ),
+            Self::AndMore(count) => write!(f, "{count} more were found: put these right first"),
+        }
+    }
+}
+
+/// A key for people.
+fn name(key: &Key) -> String {
+    let ids = [key.id(0), key.id(1), key.id(2)];
+    let ids: Vec<&str> = ids.into_iter().filter(|id| !id.is_empty()).collect();
+    let ids = ids.join("/");
+    let ids = ids.escape_debug();
+    format!("{} {ids} of realm {}", key.kind(), key.realm())
+}
+
+/// What was looked at, and what was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Documents that were read.
+    pub documents: u64,
+    /// Operations that were read.
+    pub operations: u64,
+    /// What does not hold, faults first.
+    pub findings: Vec<Finding>,
+}
+
+impl CheckReport {
+    /// Whether there is anything that must not be.
+    pub fn has_faults(&self) -> bool {
+        let fault = |it: &Finding| it.verdict() == Severity::Fault;
+        self.findings.iter().any(fault)
+    }
+}

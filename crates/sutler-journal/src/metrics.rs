@@ -1,0 +1,215 @@
+//! What the journal counts and times: leases, takeovers, retries, calls of the store.
+//!
+//! Through the `metrics` facade: whoever runs the program chooses the recorder, and without one all
+//! of this costs next to nothing. Every label is a closed set of words. A recorder must be installed
+//! before the first engine starts, because handles are looked up once. The broker's own numbers are
+//! in the `metrics.rs` of that crate.
+
+use metrics::{Counter, Histogram, Unit, counter, histogram};
+use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
+
+/// What sort of number a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by size.
+    Histogram,
+}
+
+/// One metric: all that a dashboard must know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name, as Prometheus has it.
+    pub name: &'static str,
+    /// Counter, gauge or histogram.
+    pub sort: MetricKind,
+    /// What its numbers are of.
+    pub unit: Unit,
+    /// What it means, in one sentence.
+    pub help: &'static str,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+}
+
+impl Metric {
+    /// Tells the recorder what the metric means.
+    pub fn describe(&self) {
+        match self.sort {
+            MetricKind::Counter => metrics::describe_counter!(self.name, self.unit, self.help),
+            MetricKind::Gauge => metrics::describe_gauge!(self.name, self.unit, self.help),
+            MetricKind::Histogram => metrics::describe_histogram!(self.name, self.unit, self.help),
+        }
+    }
+}
+
+const LEASE_LOSSES: &str = "sutler_lease_losses_total";
+const TAKEOVERS: &str = "sutler_takeovers_total";
+const RETRIES: &str = "sutler_operation_retries_total";
+const STORE_CALLS: &str = "sutler_store_call_duration_seconds";
+const STORE_FAILURES: &str = "sutler_store_call_failures_total";
+const GROUPS: &str = "sutler_store_commit_group_size";
+
+/// Everything the journal measures.
+pub const METRICS: &[Metric] = &[
+    Metric {
+        name: LEASE_LOSSES,
+        sort: MetricKind::Counter,
+        unit: Unit::Count,
+        help: "Leases that ran out while this process believed to hold them.",
+        labels: &[],
+    },
+    Metric {
+        name: TAKEOVERS,
+        sort: MetricKind::Counter,
+        unit: Unit::Count,
+        help: "Operations begun here that another worker had left in the middle, without progress since.",
+        labels: &[],
+    },
+    Metric {
+        name: RETRIES,
+        sort: MetricKind::Counter,
+        unit: Unit::Count,
+        help: "Attempts that ended and will be followed by another one.",
+        labels: &[],
+    },
+    Metric {
+        name: STORE_CALLS,
+        sort: MetricKind::Histogram,
+        unit: Unit::Seconds,
+        help: "How long the store took to answer, by call.",
+        labels: &["call"],
+    },
+    Metric {
+        name: STORE_FAILURES,
+        sort: MetricKind::Counter,
+        unit: Unit::Count,
+        help: "Calls that the store could not serve; a commit that came second is not one of them.",
+        labels: &["call"],
+    },
+    Metric {
+        name: GROUPS,
+        sort: MetricKind::Histogram,
+        unit: Unit::Count,
+        help: "How many writes shared one sync of the disk.",
+        labels: &[],
+    },
+];
+
+/// A call of the store, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreCall {
+    /// `commit`
+    Commit,
+    /// `get`
+    Get,
+    /// `operation`
+    Operation,
+    /// `poll`
+    Poll,
+    /// `list`
+    List,
+    /// `operations`
+    Operations,
+    /// `renew`
+    Renew,
+    /// `claim`
+    Claim,
+    /// `changes`
+    Changes,
+    /// `sweep`
+    Sweep,
+    /// `stats`
+    Stats,
+    /// Any other
+    Other,
+}
+
+/// How many there are.
+const CALLS: usize = StoreCall::Other as usize + 1;
+
+impl StoreCall {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Get => "get",
+            Self::Operation => "operation",
+            Self::Poll => "poll",
+            Self::List => "list",
+            Self::Operations => "operations",
+            Self::Renew => "renew",
+            Self::Claim => "claim",
+            Self::Changes => "changes",
+            Self::Sweep => "sweep",
+            Self::Stats => "stats",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Notes how long a call of the store took, and whether it could be served.
+pub fn record_store_call(call: StoreCall, took: Duration, served: bool) {
+    static TIMES: [OnceLock<Histogram>; CALLS] = [const { OnceLock::new() }; CALLS];
+    static FAILURES: [OnceLock<Counter>; CALLS] = [const { OnceLock::new() }; CALLS];
+    TIMES[call as usize]
+        .get_or_init(|| histogram!(STORE_CALLS, "call" => call.word()))
+        .record(took.as_secs_f64());
+    if !served {
+        FAILURES[call as usize]
+            .get_or_init(|| counter!(STORE_FAILURES, "call" => call.word()))
+            .increment(1);
+    }
+}
+
+/// Notes that a group of writes was made durable by one sync.
+pub fn record_commit_group(writes: usize) {
+    static SIZES: LazyLock<Histogram> = LazyLock::new(|| histogram!(GROUPS));
+    SIZES.record(u32::try_from(writes).map_or(f64::MAX, f64::from));
+}
+
+pub(crate) fn record_lease_loss() {
+    LOSSES.increment(1);
+}
+
+pub(crate) fn record_takeover() {
+    TAKEN.increment(1);
+}
+
+pub(crate) fn record_retry() {
+    RETRIED.increment(1);
+}
+
+static LOSSES: LazyLock<Counter> = LazyLock::new(|| counter!(LEASE_LOSSES));
+static TAKEN: LazyLock<Counter> = LazyLock::new(|| counter!(TAKEOVERS));
+static RETRIED: LazyLock<Counter> = LazyLock::new(|| counter!(RETRIES));
+
+/// Describes everything to the recorder, and shows at zero what an alert compares with.
+pub fn describe() {
+    METRICS.iter().for_each(Metric::describe);
+    for counter in [&LOSSES, &TAKEN, &RETRIED] {
+        counter.increment(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{METRICS, MetricKind};
+
+    #[test]
+    fn names_say_what_sort_of_number_they_are() {
+        for metric in METRICS {
+            assert!(metric.name.starts_with("sutler_"), "{}", metric.name);
+            let counts = metric.name.ends_with("_total");
+            assert_eq!(
+                counts,
+                metric.sort == MetricKind::Counter,
+                "{}",
+                metric.name
+            );
+            assert!(metric.help.ends_with('.'), "{}", metric.name);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The listing of Docker Hub: an API of its own, beside the distribution API that serves the images.
+//!
+//! With a user and a password it lists what is private, too: a session is begun with them for each listing.
+
+use crate::base_url::BaseUrl;
+use crate::credentials::Credentials;
+use crate::http_client::{Authorization, HttpClient, HttpMethod, HttpRequest};
+use crate::http_error::{HttpError, check_status};
+use crate::name_pages::{self, NamePage, NamePages, PAGE_BYTES_MAX};
+use crate::selection::{ImageFilter, is_image};
+use async_trait::async_trait;
+use reqwest::Url;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Where the listing is.
+pub const HUB_URL: &str = "https://hub.docker.com";
+/// Where the images are.
+pub const HUB_REGISTRY_URL: &str = "https://registry-1.docker.io";
+/// What images of it are called.
+pub const HUB_HOST: &str = "docker.io";
+/// Images of one page; the most that is given.
+const PAGE: usize = 100;
+
+/// The listing of one organisation.
+pub(crate) struct DockerHub {
+    http: Arc<HttpClient>,
+    base_url: BaseUrl,
+    org: String,
+    credentials: Credentials,
+}
+
+/// A page as it comes. At the end `next` is `null`: a page without it is none.
+#[derive(Deserialize)]
+struct Body {
+    count: Option<u64>,
+    results: Vec<Repository>,
+    #[serde(deserialize_with = "Option::deserialize")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Repository {
+    name: String,
+}
+
+/// What a page of an organisation's listing says.
+pub(crate) fn read(body: &[u8], org: &str, url: &Url) -> Result<NamePage, HttpError> {
+    let body: Body = serde_json::from_slice(body).map_err(|_| {
+        HttpError::Garbled("answered with something that is no listing: check its URL".to_owned())
+    })?;
+    let names = body.results.into_iter();
+    Ok(NamePage {
+        names: names.map(|it| format!("{org}/{}", it.name)).collect(),
+        next: body
+            .next
+            .map(|it| name_pages::join_same_origin(url, &it))
+            .transpose()?,
+        total: body.count,
+    })
+}
+
+impl DockerHub {
+    pub(crate) fn new(
+        http: Arc<HttpClient>,
+        url: &str,
+        org: &str,
+        credentials: Credentials,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            http,
+            base_url: BaseUrl::parse(url)?,
+            org: organisation(org)?,
+            credentials,
+        })
+    }
+
+    pub(crate) async fn names(&self, filter: &ImageFilter) -> Result<BTreeSet<String>, HttpError> {
+        let org = &self.org;
+        let path = format!("/v2/repositories/{org}/?page_size={PAGE}");
+        let first = self.base_url.at(&path).map_err(HttpError::Garbled)?;
+        let session = Session {
+            hub: self,
+            authorization: self.session().await?,
+        };
+        name_pages::names(&session, first, &|it| filter.wants(it)).await
+    }
+
+    /// What proves who lists.
+    async fn session(&self) -> Result<Option<Authorization>, HttpError> {
+        #[derive(Deserialize)]
+        struct LoginResponse {
+            token: SecretString,
+        }
+        let (user, password) = match &self.credentials {
+            Credentials::None => return Ok(None),
+            Credentials::Token(token) => return Ok(Some(Authorization::Bearer(token.clone()))),
+            Credentials::Basic { user, password } => (user, password),
+        };
+        let body = serde_json::json!({ "username": user, "password": password.expose_secret() });
+        let url = self
+            .base_url
+            .at("/v2/users/login")
+            .map_err(HttpError::Garbled)?;
+        let mut request = HttpRequest::get(url, PAGE_BYTES_MAX);
+        request.method = HttpMethod::Post;
+        request.body = Some(body.to_string().into());
+        let response = self.http.send(&request).await?;
+        check_status(response.status, &response.headers, &response.body)?;
+        let begun: LoginResponse = serde_json::from_slice(&response.body)
+            .map_err(|_| HttpError::Garbled("began no session for us: check its URL".to_owned()))?;
+        Ok(Some(Authorization::Bearer(begun.token)))
+    }
+}
+
+/// A listing under way.
+struct Session<'a> {
+    hub: &'a DockerHub,
+    authorization: Option<Authorization>,
+}
+
+#[async_trait]
+impl NamePages for Session<'_> {
+    async fn page(&self, url: &Url) -> Result<NamePage, HttpError> {
+        let org = &self.hub.org;
+        let mut request = HttpRequest::get(url.clone(), PAGE_BYTES_MAX);
+        request.authorization = self.authorization.clone();
+        let response = self.hub.http.send(&request).await?;
+        if response.status == 404 {
+            return Err(HttpError::Garbled(format!(
+                "knows no organisation or user {org}: check `org`"
+            )));
+        }
+        check_status(response.status, &response.headers, &response.body)?;
+        read(&response.body, org, url)
+    }
+}
+
+/// The name of an organisation becomes a part of URLs.
+pub(crate) fn organisation(org: &str) -> Result<String, String> {
+    match is_image(org) {
+        true => Ok(org.to_owned()),
+        false => Err(format!(
+            "{org:?} is no organisation: set `org` to the first part of its images' names"
+        )),
+    }
+}

@@ -1,0 +1,369 @@
+//! Questions to a server over HTTP: bounded in time and size, repeated a few times where that may help.
+//!
+//! Redirects are never followed here, and no status is judged but those that are worth another try. What an
+//! answer means: `error.rs`. Who asks: `auth.rs`.
+
+pub(crate) mod retry;
+
+pub use retry::RetrySchedule;
+
+use crate::http_error::HttpError;
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, IF_NONE_MATCH, RETRY_AFTER};
+use reqwest::{Certificate, NoProxy, Proxy, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::error::Error as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an unused connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// After so many questions without any answer, or with none but that there were too many, no more are asked
+/// until the next listing: a thousand items of a host that is down must not take a thousand times as long as one.
+const FAILURES_MAX: u32 = 24;
+
+/// How a server is reached.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// Certificate authorities to trust besides the system's, in PEM form.
+    pub ca_certificates: Option<Vec<u8>>,
+    /// A proxy in place of the one that the environment names; it may hold a password.
+    pub proxy: Option<SecretString>,
+    /// How long one answer may take.
+    pub response_timeout: Duration,
+    /// How often and when a question is repeated.
+    pub retry: RetrySchedule,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            ca_certificates: None,
+            proxy: None,
+            response_timeout: Duration::from_secs(30),
+            retry: RetrySchedule::default(),
+        }
+    }
+}
+
+/// What is asked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HttpMethod {
+    Get,
+    Head,
+    Post,
+}
+
+/// What proves who asks, for one question.
+#[derive(Clone)]
+pub(crate) enum Authorization {
+    Basic(String, SecretString),
+    Bearer(SecretString),
+}
+
+/// One question.
+pub(crate) struct HttpRequest {
+    pub(crate) method: HttpMethod,
+    pub(crate) url: Url,
+    pub(crate) accept: &'static str,
+    pub(crate) authorization: Option<Authorization>,
+    /// A version that need not be sent again.
+    pub(crate) if_none_match: Option<String>,
+    /// JSON to send.
+    pub(crate) body: Option<Bytes>,
+    /// Longest answer that is read.
+    pub(crate) bytes_max: usize,
+}
+
+impl HttpRequest {
+    /// Reads a URL.
+    pub(crate) fn get(url: Url, bytes_max: usize) -> Self {
+        Self {
+            method: HttpMethod::Get,
+            url,
+            accept: "application/json",
+            authorization: None,
+            if_none_match: None,
+            body: None,
+            bytes_max,
+        }
+    }
+}
+
+/// One whole answer.
+pub(crate) struct HttpResponse {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl HttpResponse {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// A way out to one server and to those it refers to.
+pub(crate) struct HttpClient {
+    http: reqwest::Client,
+    response_timeout: Duration,
+    retry: RetrySchedule,
+    failures_in_a_row: AtomicU32,
+}
+
+impl HttpClient {
+    /// Sets up what is needed; asks nothing.
+    pub(crate) fn new(settings: &HttpSettings) -> Result<Self, String> {
+        let ca_certificates = ca_certificates(settings)?;
+        let proxy = proxy(settings)?;
+        let merged = builder(settings, proxy.clone()).tls_certs_merge(ca_certificates.clone());
+        // A machine without certificates of its own will do where ours are enough, or none is needed.
+        let http = merged.build().or_else(|_| {
+            builder(settings, proxy)
+                .tls_certs_only(ca_certificates)
+                .build()
+        });
+        let http = http.map_err(|error| {
+            let why = root_cause(&error.without_url());
+            format!("no connection can be set up: {why}; check the files of TLS on this machine")
+        })?;
+        Ok(Self {
+            http,
+            response_timeout: settings.response_timeout,
+            retry: settings.retry.clone(),
+            failures_in_a_row: AtomicU32::new(0),
+        })
+    }
+
+    /// Forgets that nobody answered.
+    pub(crate) fn reset_failures(&self) {
+        self.failures_in_a_row.store(0, Ordering::Relaxed);
+    }
+
+    /// Asks, and asks again where that may help. What still asks for patience then is an answer like others.
+    pub(crate) async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+        let mut tried = 0;
+        loop {
+            if self.failures_in_a_row.load(Ordering::Relaxed) >= FAILURES_MAX {
+                return Err(HttpError::Silent(
+                    "stopped answering, or wants fewer requests, and is not asked any more until the next \
+                     refresh: see whether it runs, and what it allows"
+                        .to_owned(),
+                ));
+            }
+            tried += 1;
+            let outcome = self.send_once(request).await;
+            let after = match &outcome {
+                Ok(response) => {
+                    match response.status {
+                        // It has enough of us: whoever goes on asking for thousands of items takes hours.
+                        429 => drop(self.failures_in_a_row.fetch_add(1, Ordering::Relaxed)),
+                        _ => self.reset_failures(),
+                    }
+                    retry_after(response)
+                }
+                Err(HttpError::Silent(_)) => {
+                    self.failures_in_a_row.fetch_add(1, Ordering::Relaxed);
+                    Some(None)
+                }
+                Err(_) => None,
+            };
+            // Nothing to be gained, or enough.
+            let wait = after.and_then(|asked_for| self.retry.wait(tried, asked_for));
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return outcome,
+            }
+        }
+    }
+
+    async fn send_once(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+        match tokio::time::timeout(self.response_timeout, self.exchange(request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(HttpError::Silent(format!(
+                "gave no whole answer within {:?}: see whether it runs and can be reached",
+                self.response_timeout
+            ))),
+        }
+    }
+
+    async fn exchange(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+        let mut response = self
+            .build_request(request)
+            .send()
+            .await
+            .map_err(transport_error)?;
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let too_much = || {
+            let max = request.bytes_max;
+            HttpError::TooMuch(format!(
+                "answered with more than {max} bytes, which is more than is read: check that the URL is right"
+            ))
+        };
+        let max = request.bytes_max as u64;
+        let length = response
+            .content_length()
+            .filter(|_| request.method != HttpMethod::Head);
+        if length.is_some_and(|it| it > max) {
+            return Err(too_much());
+        }
+        // What is said to come has room from the start; what grows has twice the room it needs.
+        let room = usize::try_from(length.unwrap_or_default()).unwrap_or_default();
+        let mut body = BytesMut::with_capacity(room);
+        while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
+            if body.len() + chunk.len() > request.bytes_max {
+                return Err(too_much());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(HttpResponse {
+            status,
+            headers,
+            body: body.freeze(),
+        })
+    }
+
+    fn build_request(&self, request: &HttpRequest) -> reqwest::RequestBuilder {
+        let method = match request.method {
+            HttpMethod::Get => reqwest::Method::GET,
+            HttpMethod::Head => reqwest::Method::HEAD,
+            HttpMethod::Post => reqwest::Method::POST,
+        };
+        let mut build_request = self.http.request(method, request.url.clone());
+        build_request = build_request.header(ACCEPT, request.accept);
+        build_request = match &request.authorization {
+            None => build_request,
+            Some(Authorization::Basic(user, password)) => {
+                build_request.basic_auth(user, Some(password.expose_secret()))
+            }
+            Some(Authorization::Bearer(token)) => build_request.bearer_auth(token.expose_secret()),
+        };
+        if let Some(version) = &request.if_none_match {
+            build_request = build_request.header(IF_NONE_MATCH, version);
+        }
+        match &request.body {
+            Some(body) => build_request
+                .header(CONTENT_TYPE, "application/json")
+                .body(Bytes::clone(body)),
+            None => build_request,
+        }
+    }
+}
+
+/// Everything but whom to trust.
+fn builder(settings: &HttpSettings, proxy: Option<Proxy>) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT.min(settings.response_timeout))
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        // A few bytes could become gigabytes: what is encoded stays as it came.
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate();
+    match proxy {
+        Some(proxy) => builder.proxy(proxy),
+        None => builder,
+    }
+}
+
+fn ca_certificates(settings: &HttpSettings) -> Result<Vec<Certificate>, String> {
+    let Some(pem) = &settings.ca_certificates else {
+        return Ok(Vec::new());
+    };
+    let found = Certificate::from_pem_bundle(pem).ok();
+    let none = "there is no certificate in PEM form to trust: check the file of the authority";
+    found
+        .filter(|it| !it.is_empty())
+        .ok_or_else(|| none.to_owned())
+}
+
+fn proxy(settings: &HttpSettings) -> Result<Option<Proxy>, String> {
+    let Some(proxy) = &settings.proxy else {
+        return Ok(None);
+    };
+    let none = "the proxy is no URL: use one such as http://proxy.example:3128";
+    let proxy = Proxy::all(proxy.expose_secret()).map_err(|_| none.to_owned())?;
+    Ok(Some(proxy.no_proxy(NoProxy::from_env())))
+}
+
+/// Whether an answer is worth another try, and after how long the server says.
+fn retry_after(response: &HttpResponse) -> Option<Option<Duration>> {
+    let again = matches!(response.status, 429 | 500 | 502 | 503 | 504);
+    let header = response.header(RETRY_AFTER.as_str());
+    again.then(|| header.and_then(|it| retry::retry_after(it, SystemTime::now())))
+}
+
+/// Why nothing came. The URL is left out: it may hold what nobody should read.
+fn transport_error(error: reqwest::Error) -> HttpError {
+    let error = error.without_url();
+    if error.is_builder() {
+        return HttpError::Denied(
+            "cannot be asked with these credentials: they hold what no header may hold, such as a line break; \
+             replace them"
+                .to_owned(),
+        );
+    }
+    let what = match error.is_connect() {
+        true => "cannot be reached",
+        false => "did not answer to the end",
+    };
+    let why = root_cause(&error);
+    HttpError::Silent(format!("{what} ({why}): {}", advice(&why)))
+}
+
+/// What to do about a cause. Nobody types these words but the libraries below us.
+fn advice(why: &str) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|it| why.contains(it));
+    if says(&["UnknownIssuer", "CaUsedAsEndEntity", "BadSignature"]) {
+        return "name the file of its authority under `ca`";
+    }
+    if says(&["invalid peer certificate"]) {
+        return "have its certificate renewed, or use the name in it";
+    }
+    if says(&["InvalidContentType", "corrupt message"]) {
+        return "it speaks no TLS there; check the port, or write http:// if that is meant";
+    }
+    if says(&["failed to lookup address", "dns error"]) {
+        return "check the host in its URL, and how this machine finds names";
+    }
+    "see that it runs and that the way there is open"
+}
+
+/// The first cause; what lies around it names what is known.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        words = inner.to_string();
+        cause = inner.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::advice;
+
+    #[test]
+    fn what_is_wrong_with_tls_or_names_is_told_with_what_to_do() {
+        for (why, what) in [
+            ("invalid peer certificate: UnknownIssuer", "`ca`"),
+            ("invalid peer certificate: Expired", "renewed"),
+            (
+                "received corrupt message of type InvalidContentType",
+                "http://",
+            ),
+            (
+                "failed to lookup address information: Name or service not known",
+                "host",
+            ),
+            ("connection refused", "runs"),
+        ] {
+            assert!(advice(why).contains(what), "{why}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What is wanted of a registry: which images, and under which tags. Pure.
+//!
+//! Without an allow list everything is allowed; what is denied is never wanted, allowed or not. Every image
+//! has the default tag, and some have more: each is an item of its own.
+
+use crate::registry::Item;
+use regex::{Regex, RegexBuilder};
+use std::collections::BTreeMap;
+
+/// Longest pattern, in bytes.
+const PATTERN_BYTES_MAX: usize = 1_024;
+/// Largest compiled pattern, in bytes.
+const COMPILED_BYTES_MAX: usize = 1024 * 1024;
+/// Most patterns, and most images with named tags.
+const ENTRIES_MAX: usize = 1_000;
+/// The tag of those that have none.
+pub const DEFAULT_TAG: &str = "latest";
+
+/// What is wanted, as somebody wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageSelection {
+    /// Regular expressions of images that are wanted; all are if there is no list. Each may match anywhere in
+    /// a name.
+    pub allow: Option<Vec<String>>,
+    /// Regular expressions of images that are not wanted, whatever the other list says.
+    pub deny: Vec<String>,
+    /// The tag that every image has; `latest` if none is given.
+    pub default_tag: Option<String>,
+    /// More tags, by image: its whole name, or the last part of it.
+    pub named: BTreeMap<String, Vec<String>>,
+}
+
+/// What is wanted, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct ImageFilter {
+    allow: Option<Vec<Regex>>,
+    deny: Vec<Regex>,
+    tag: String,
+    named: BTreeMap<String, Vec<String>>,
+}
+
+impl Default for ImageFilter {
+    fn default() -> Self {
+        Self {
+            allow: None,
+            deny: Vec::new(),
+            tag: DEFAULT_TAG.to_owned(),
+            named: BTreeMap::new(),
+        }
+    }
+}
+
+impl ImageFilter {
+    /// Makes sense of wishes.
+    ///
+    /// # Errors
+    /// A pattern is none, or a tag is none; the sentence says which.
+    pub fn new(wishes: &ImageSelection) -> Result<Self, String> {
+        let lists = wishes.allow.iter().flatten().count() + wishes.deny.len();
+        if lists > ENTRIES_MAX || wishes.named.len() > ENTRIES_MAX {
+            return Err(format!(
+                "there are more than {ENTRIES_MAX} patterns or images with tags: use fewer patterns that \
+                 match more"
+            ));
+        }
+        let tag = wishes
+            .default_tag
+            .clone()
+            .unwrap_or_else(|| DEFAULT_TAG.to_owned());
+        for tag in wishes.named.values().flatten().chain([&tag]) {
+            if !is_tag(tag) {
+                return Err(format!(
+                    "{tag:?} is no tag: use letters, digits, `_`, `.` and `-`, at most 128 of them"
+                ));
+            }
+        }
+        let allow = wishes.allow.as_ref().map(|list| compiled(list));
+        Ok(Self {
+            allow: allow.transpose()?,
+            deny: compiled(&wishes.deny)?,
+            tag,
+            named: wishes.named.clone(),
+        })
+    }
+
+    /// Whether an image is wanted.
+    #[must_use]
+    pub fn wants(&self, image: &str) -> bool {
+        let is_among = |list: &Vec<Regex>| list.iter().any(|it| it.is_match(image));
+        self.allow.as_ref().is_none_or(is_among) && !is_among(&self.deny)
+    }
+
+    /// The tags that are wanted of an image, the default one first.
+    pub fn tags(&self, image: &str) -> impl Iterator<Item = &str> {
+        let last = image.rsplit('/').next().unwrap_or(image);
+        let whole = self.named.get(image).into_iter();
+        // An image without a path is its own last part.
+        let last = (last != image).then(|| self.named.get(last)).flatten();
+        let named = whole.chain(last).flatten().map(String::as_str);
+        std::iter::once(self.tag.as_str()).chain(named)
+    }
+
+    /// What is wanted of these images.
+    #[must_use]
+    pub fn items<'a>(&self, images: impl Iterator<Item = &'a str>) -> Vec<Item> {
+        let filter = images.filter(|image| self.wants(image));
+        let items = filter.flat_map(|image| self.tags(image).map(|tag| Item::new(image, tag)));
+        items.collect()
+    }
+}
+
+fn compiled(patterns: &[String]) -> Result<Vec<Regex>, String> {
+    let compile = |text: &String| {
+        let built = RegexBuilder::new(text)
+            .size_limit(COMPILED_BYTES_MAX)
+            .dfa_size_limit(COMPILED_BYTES_MAX)
+            .build();
+        match built {
+            Ok(pattern) if text.len() <= PATTERN_BYTES_MAX => Ok(pattern),
+            Ok(_) | Err(_) => Err(format!(
+                "{text:?} is no regular expression that can be used: close every bracket, leave out \
+                 look-around and back-references, and keep it below {PATTERN_BYTES_MAX} bytes"
+            )),
+        }
+    };
+    patterns.iter().map(compile).collect()
+}
+
+/// Whether a text is a tag, as registries have them.
+pub(crate) fn is_tag(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let begins = bytes
+        .next()
+        .is_some_and(|it| it.is_ascii_alphanumeric() || it == b'_');
+    let goes_on = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'.' | b'-');
+    begins && text.len() <= 128 && bytes.all(goes_on)
+}
+
+/// Whether a text is the name of an image, as registries have them: parts of small letters, digits and
+/// single separators.
+pub(crate) fn is_image(text: &str) -> bool {
+    let is_letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    let is_part = |part: &str| {
+        let allowed = part
+            .bytes()
+            .all(|it| is_letter(it) || matches!(it, b'_' | b'.' | b'-'));
+        let ends = [part.bytes().next(), part.bytes().next_back()];
+        allowed && !part.contains("..") && ends.into_iter().all(|it| it.is_some_and(is_letter))
+    };
+    text.len() <= 255 && text.split('/').all(is_part)
+}
+
+/// Whether a text can be the name of an image with its host, as an engine is told it: nothing that an engine or
+/// a terminal could take for anything else.
+pub(crate) fn is_reference(text: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || b"._-/:[]".contains(&it);
+    let begins = text
+        .bytes()
+        .next()
+        .is_some_and(|it| it != b'-' && it != b'/');
+    begins && text.len() <= 512 && text.bytes().all(fits) && !text.contains("://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(wishes: &ImageSelection) -> ImageFilter {
+        ImageFilter::new(wishes).expect("they make sense")
+    }
+
+    fn texts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|it| (*it).to_owned()).collect()
+    }
+
+    #[test]
+    fn without_an_allow_list_everything_is_wanted_but_what_is_denied() {
+        assert!(filter(&ImageSelection::default()).wants("any/thing"));
+        let wishes = ImageSelection {
+            deny: texts(&["^org/bad-apb$"]),
+            ..ImageSelection::default()
+        };
+        assert!(filter(&wishes).wants("org/good-apb"));
+        assert!(!filter(&wishes).wants("org/bad-apb"));
+    }
+
+    #[test]
+    fn an_empty_allow_list_wants_nothing_and_what_is_denied_is_so_even_if_allowed() {
+        let nothing = ImageSelection {
+            allow: Some(Vec::new()),
+            ..ImageSelection::default()
+        };
+        assert!(!filter(&nothing).wants("org/hello-apb"));
+        let both = ImageSelection {
+            allow: Some(texts(&[".*-apb$"])),
+            deny: texts(&["broken"]),
+            ..ImageSelection::default()
+        };
+        let both = filter(&both);
+        assert!(both.wants("org/hello-apb"));
+        assert!(!both.wants("org/hello"));
+        assert!(!both.wants("org/broken-apb"));
+    }
+
+    #[test]
+    fn named_tags_are_items_of_their_own_by_the_whole_name_or_its_last_part() {
+        let named = [
+            ("hello-apb", ["v1.0", "v2.0"].as_slice()),
+            ("org/postgres-apb", &["v3.9"]),
+        ];
+        let wishes = ImageSelection {
+            named: named
+                .map(|(image, tags)| (image.to_owned(), texts(tags)))
+                .into(),
+            ..ImageSelection::default()
+        };
+        let images = ["org/hello-apb", "org/postgres-apb", "other/postgres-apb"];
+        let items = filter(&wishes).items(images.into_iter());
+        let items: Vec<String> = items.iter().map(Item::to_string).collect();
+        let expected = [
+            "org/hello-apb:latest",
+            "org/hello-apb:v1.0",
+            "org/hello-apb:v2.0",
+            "org/postgres-apb:latest",
+            "org/postgres-apb:v3.9",
+            "other/postgres-apb:latest",
+        ];
+        assert_eq!(items, expected);
+    }
+
+    #[test]
+    fn what_is_no_pattern_or_no_tag_is_said() {
+        let pattern = ImageSelection {
+            deny: texts(&["(open"]),
+            ..ImageSelection::default()
+        };
+        let said = ImageFilter::new(&pattern).expect_err("no pattern");
+        assert!(said.contains("(open"), "{said}");
+        let tag = ImageSelection {
+            default_tag: Some("no tag".to_owned()),
+            ..ImageSelection::default()
+        };
+        assert!(ImageFilter::new(&tag).is_err());
+    }
+
+    #[test]
+    fn what_an_engine_could_misunderstand_is_no_reference() {
+        for name in ["app", "registry.example:5000/org/app", "[::1]:5000/app"] {
+            assert!(is_reference(name), "{name}");
+        }
+        let long = "a".repeat(513);
+        for name in [
+            "",
+            "-v",
+            "/a",
+            "a b",
+            "a\u{1b}[2J",
+            "https://a/b",
+            "a@b",
+            &long,
+        ] {
+            assert!(!is_reference(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_no_images() {
+        for name in ["a", "org/hello-apb", "a/b__c/d.e", "a--b"] {
+            assert!(is_image(name), "{name}");
+        }
+        for name in [
+            "", "/a", "a/", "a//b", "../a", "a/../b", "A", "a?b", "a b", "-a", "a%2fb",
+        ] {
+            assert!(!is_image(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Long requests over a real port: they outlive the idle time, leave ordinary requests alone, and end with
+//! the drain.
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_server::{
+    Admission, ErrorResponse, Handler, Limits, Server, ServerSettings, SharedLimits, long_response,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// Streams a tick every 50 ms at `/events`, and answers anything else at once.
+struct Ticks(Admission);
+
+impl Handler for Ticks {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let caller = self.0.admit_caller("caller").await.expect("a place");
+        if request.uri().path() != "/events" {
+            return Response::new(Body::from("ordinary"));
+        }
+        let place = match self.0.acquire_long_slot(caller) {
+            Ok(place) => place,
+            Err(error) => {
+                let refused: Response<_> = ErrorResponse::long_request(error, "server").into();
+                return refused.map(Body::new);
+            }
+        };
+        let (response, pieces) = long_response("text/event-stream", place);
+        tokio::spawn(async move {
+            while pieces.send(Ok(Bytes::from("data: tick\n\n"))).await.is_ok() {
+                sleep(Duration::from_millis(50)).await;
+            }
+        });
+        response
+    }
+}
+
+/// A server with room for one long request, and what stops it.
+async fn fixture() -> (SocketAddr, CancellationToken, JoinHandle<()>) {
+    let limits = Limits {
+        long_requests_at_once: 1,
+        requests_per_caller: 1,
+        idle_within: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let draining = CancellationToken::new();
+    let places = SharedLimits::new(limits.clone(), draining.clone());
+    let settings = ServerSettings {
+        limits,
+        ..ServerSettings::default()
+    };
+    let handler = Arc::new(Ticks(Admission::new(places)));
+    let server = Server::new(handler, settings, None, draining);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let stop = CancellationToken::new();
+    let stopped = stop.clone().cancelled_owned();
+    let serving = tokio::spawn(async move {
+        let never = std::future::pending();
+        server.serve_or_leave(listener, stopped, never).await;
+    });
+    (address, stop, serving)
+}
+
+async fn send(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("it is sent");
+    stream
+}
+
+/// Reads until a text has come.
+async fn read_until(stream: &mut TcpStream, text: &str) -> String {
+    let mut all = String::new();
+    let read = async {
+        while !all.contains(text) {
+            let mut part = [0; 1024];
+            let length = stream.read(&mut part).await.expect("it can be read");
+            assert!(length > 0, "it ended with {all:?}");
+            all.push_str(&String::from_utf8_lossy(&part[..length]));
+        }
+    };
+    timeout(SOON, read).await.expect("it comes soon");
+    all
+}
+
+#[tokio::test]
+async fn a_long_stream_is_bounded_and_leaves_ordinary_requests_their_places() {
+    let (address, _stop, _serving) = fixture().await;
+    let mut first = send(address, "/events").await;
+    read_until(&mut first, "data: tick").await;
+    let mut second = send(address, "/events").await;
+    assert!(read_until(&mut second, "\r\n\r\n").await.contains("503"));
+    let mut other = send(address, "/other").await;
+    assert!(read_until(&mut other, "ordinary").await.contains("200 OK"));
+    drop(first);
+    // The server notices at the next tick that nobody reads.
+    for _ in 0..100 {
+        let mut again = send(address, "/events").await;
+        if read_until(&mut again, "\r\n\r\n").await.contains("200 OK") {
+            return;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the place does not come free");
+}
+
+#[tokio::test]
+async fn a_long_stream_outlives_the_idle_time_and_ends_with_the_drain() {
+    let (address, stop, serving) = fixture().await;
+    let mut stream = send(address, "/events").await;
+    read_until(&mut stream, "data: tick").await;
+    // Well beyond the idle time and the time to say good-bye.
+    sleep(Duration::from_secs(6)).await;
+    read_until(&mut stream, "data: tick").await;
+    stop.cancel();
+    let mut rest = Vec::new();
+    let read = timeout(SOON, stream.read_to_end(&mut rest)).await;
+    assert!(read.expect("it ends soon").is_ok());
+    assert!(rest.ends_with(b"0\r\n\r\n"), "it ends as a whole");
+    timeout(SOON, serving)
+        .await
+        .expect("soon")
+        .expect("no panic");
+}

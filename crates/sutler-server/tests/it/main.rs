@@ -1,0 +1,3 @@
+//! Tests of the server over real ports.
+
+mod long_requests;

@@ -1,0 +1,189 @@
+//! A registry of images: Debian's docker-registry, with TLS and a password where a test wants them.
+//!
+//! Images get in by its API (`registry/push.rs`), by skopeo, or as files where there are to be thousands.
+
+mod push;
+
+pub use push::{Image, PushedImage};
+
+use crate::installed::{MissingServer, find_programs};
+use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext};
+use crate::server_url::ServerUrl;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+const PORT: u16 = 5000;
+/// The user that is let in where a password is wanted; it has [`PASSWORD`].
+pub const USER: &str = "registrar";
+/// [`PASSWORD`], as the registry keeps it.
+const HASHED: &str = "$2y$05$abcdefghijklmnopqrstuu0BeUrdpTV9WhiDq5euhs6GipXyh2Dde";
+
+/// Whether anybody is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegistryAccess {
+    /// Everybody.
+    Open,
+    /// [`USER`] with [`PASSWORD`].
+    Password,
+}
+
+/// A registry for one test; `None` if there is none here, which is said.
+#[must_use]
+pub fn own(demands: Demands, entry: RegistryAccess) -> Option<Server> {
+    let Some(folder) = find_programs(&["docker-registry"], &["/usr/bin"]) else {
+        let missing = MissingServer {
+            name: "docker-registry",
+            program: "docker-registry",
+            how: "apt-get install docker-registry",
+            may_be: false,
+        };
+        missing.report();
+        return None;
+    };
+    let program = folder.join("docker-registry");
+    let recipe = DockerRegistry { program, entry };
+    Some(Server::start_own(Box::new(recipe), demands))
+}
+
+/// The folder of skopeo, which copies images; `None` if there is none here, which is said.
+#[must_use]
+pub fn skopeo() -> Option<PathBuf> {
+    let found = find_programs(&["skopeo"], &["/usr/bin"]);
+    if found.is_none() {
+        let missing = MissingServer {
+            name: "skopeo",
+            program: "skopeo",
+            how: "apt-get install skopeo",
+            may_be: false,
+        };
+        missing.report();
+    }
+    Some(found?.join("skopeo"))
+}
+
+struct DockerRegistry {
+    program: PathBuf,
+    entry: RegistryAccess,
+}
+
+impl ServerKind for DockerRegistry {
+    fn name(&self) -> &'static str {
+        "docker-registry"
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        &["docker-registry", "nobody"]
+    }
+
+    fn prepare(&self, _ground: &StartContext<'_>) {}
+
+    fn command_line(&self, context: &StartContext<'_>) -> CommandLine {
+        let dir = context.dir;
+        let (data, port) = (dir.path("data"), context.port);
+        let mut settings = format!(
+            "version: 0.1\nlog:\n  level: warn\n  accesslog:\n    disabled: true\n\
+             storage:\n  filesystem:\n    rootdirectory: {data}\n    maxthreads: 100\n  \
+             delete:\n    enabled: true\n  maintenance:\n    uploadpurging:\n      enabled: false\n\
+             http:\n  addr: 127.0.0.1:{port}\n"
+        );
+        if let Some(files) = context.certificates {
+            settings.push_str(&format!(
+                "  tls:\n    certificate: {}\n    key: {}\n",
+                files.certificate, files.key
+            ));
+        }
+        if self.entry == RegistryAccess::Password {
+            let users = dir.private("htpasswd", &format!("{USER}:{HASHED}\n"));
+            settings.push_str(&format!(
+                "auth:\n  htpasswd:\n    realm: tests\n    path: {users}\n"
+            ));
+        }
+        let settings = dir.private("registry.yml", &settings);
+        CommandLine {
+            program: self.program.clone(),
+            arguments: vec!["serve".to_owned(), settings],
+            variables: vec![("OTEL_TRACES_EXPORTER".to_owned(), "none".to_owned())],
+            signal: "KILL",
+        }
+    }
+
+    fn answers(&self, context: &StartContext<'_>) -> bool {
+        TcpStream::connect(("127.0.0.1", context.port)).is_ok()
+    }
+
+    fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
+        let scheme = match context.certificates {
+            Some(_) => "https",
+            None => "http",
+        };
+        let place = ServerUrl::of(&format!("{scheme}://127.0.0.1:{}", context.port), PORT);
+        match self.entry {
+            RegistryAccess::Open => place,
+            RegistryAccess::Password => place.with_user(USER, PASSWORD),
+        }
+    }
+
+    fn create_database(&self, _at: &ServerUrl, name: &str) -> String {
+        name.to_owned()
+    }
+}
+
+/// Copies an image into a registry by skopeo, as an author would; `from` is written as skopeo has it.
+///
+/// # Panics
+/// If skopeo fails; with what it said.
+pub fn copy(skopeo: &Path, server: &Server, from: &str, to: &str) {
+    let (words, at) = reached(server, "--dest-");
+    let to = format!("docker://{at}/{to}");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let rest = ["--quiet", "--src-tls-verify=false", from, &to];
+    run(skopeo, server, &[&["copy"], &words[..], &rest].concat());
+}
+
+/// Deletes a version from a registry by skopeo, and with it every tag that leads to it.
+///
+/// # Panics
+/// If skopeo fails; with what it said.
+pub fn delete(skopeo: &Path, server: &Server, name: &str, pushed: &PushedImage) {
+    let (words, at) = reached(server, "--");
+    let which = format!("docker://{at}/{name}@{}", pushed.digest);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    run(
+        skopeo,
+        server,
+        &[&["delete"], &words[..], &[&which]].concat(),
+    );
+}
+
+/// The options of skopeo that a registry needs, and where it is. `side`: how the options begin.
+fn reached(server: &Server, side: &str) -> (Vec<String>, String) {
+    let dir = server.dir();
+    let place = server.admin_url();
+    let at = format!("{}:{}", place.host, place.port);
+    // A password in the arguments would be in the list of processes.
+    let login = crate::etcd::base64(format!("{USER}:{PASSWORD}").as_bytes());
+    let logins = format!(r#"{{"auths":{{"{at}":{{"auth":"{login}"}}}}}}"#);
+    let logins = dir.private("logins.json", &logins);
+    let mut words = vec!["--authfile".to_owned(), logins];
+    if place.scheme == "https" {
+        let trusted = dir.path("trusted");
+        std::fs::create_dir_all(&trusted).expect("a folder");
+        let authority = &server.certificates().authority;
+        std::fs::copy(authority, Path::new(&trusted).join("ca.crt")).expect("a copy");
+        words.extend([format!("{side}cert-dir"), trusted]);
+    } else {
+        words.push(format!("{side}tls-verify=false"));
+    }
+    (words, at)
+}
+
+fn run(skopeo: &Path, server: &Server, words: &[&str]) {
+    let ended = std::process::Command::new(skopeo)
+        .arg("--insecure-policy")
+        .args(words)
+        .env("TMPDIR", server.dir().folder())
+        .output()
+        .expect("skopeo runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "skopeo: {said}");
+}

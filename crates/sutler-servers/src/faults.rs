@@ -1,0 +1,33 @@
+//! Blows that a replica of a store must survive, one kind after the other.
+//!
+//! For tests that keep a store under load meanwhile. Whoever wants a plan with a seed over many brokers
+//! finds it in the crash tool.
+
+use crate::{Cut, Proxy, Server};
+use std::time::Duration;
+
+/// Breaks the replica behind this proxy, or the server itself, lets it hurt, and mends it. The kind of
+/// the blow is `n` modulo 6.
+pub async fn inject_fault(n: usize, proxy: &Proxy, server: &Server) {
+    match n % 6 {
+        0 => proxy.cut(Cut::Before),
+        1 => proxy.cut(Cut::During),
+        2 => proxy.cut(Cut::After),
+        3 => proxy.set_down(true),
+        4 => {
+            server.kill();
+            server.start();
+        }
+        _ => server.freeze(),
+    }
+    pause_until_it_hurts().await;
+    match n % 6 {
+        3 => proxy.set_down(false),
+        5 => server.thaw(),
+        _ => {}
+    }
+}
+
+async fn pause_until_it_hurts() {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+}

@@ -1,0 +1,338 @@
+//! A server that stands in front of a registry: lets requests through, and does to some what a test says.
+//!
+//! Fates are chosen by what a request asks for: `GET /v2/a/manifests/`. The last that was given and fits
+//! counts. What it says by itself stays when fates are lifted: with nothing behind it, it is a server of
+//! recorded answers. `front/tokens.rs` has it ask for tokens.
+
+mod tokens;
+
+use crate::http::{HttpRequest, HttpResponse, exchange, head};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use tokens::TokenService;
+
+/// What becomes of a request.
+#[derive(Clone, Debug)]
+pub enum Intercept {
+    /// It is answered so, and nobody behind hears of it.
+    Answer {
+        /// The status.
+        status: u16,
+        /// Headers.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: String,
+    },
+    /// The connection is closed instead of an answer.
+    Cut,
+    /// The answer breaks off after so many bytes of its body, although its head promises more.
+    BreakOff(usize),
+    /// The answer is shortened to so many bytes of its body, and its head says so.
+    Truncate(usize),
+    /// The answer comes when the fates are lifted, and not before.
+    Hold,
+}
+
+impl Intercept {
+    /// An answer with a status and nothing else.
+    #[must_use]
+    pub fn status(status: u16) -> Self {
+        Self::Answer {
+            status,
+            headers: Vec::new(),
+            body: String::new(),
+        }
+    }
+
+    /// An answer of JSON, or of whatever else is text.
+    #[must_use]
+    pub fn text(body: &str) -> Self {
+        Self::Answer {
+            status: 200,
+            headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
+            body: body.to_owned(),
+        }
+    }
+
+    /// The same answer with one more header.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        if let Self::Answer { headers, .. } = &mut self {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+}
+
+/// A fate, for whom, and for how many more.
+struct InterceptRule {
+    part: String,
+    fate: Intercept,
+    left: usize,
+}
+
+#[derive(Default)]
+struct ProxyShared {
+    behind: Option<SocketAddr>,
+    rules: Mutex<Vec<InterceptRule>>,
+    /// Answers of its own, by part.
+    says: Mutex<Vec<(String, Intercept)>>,
+    lifted: Condvar,
+    asked: Mutex<Vec<String>>,
+    shown: Mutex<Vec<(String, Option<String>)>>,
+    tokens: Mutex<Option<TokenService>>,
+    over: AtomicBool,
+}
+
+/// The server.
+pub struct RegistryProxy {
+    shared: Arc<ProxyShared>,
+    at: SocketAddr,
+    listens: Option<JoinHandle<()>>,
+}
+
+impl RegistryProxy {
+    /// In front of a server that speaks HTTP without TLS.
+    #[must_use]
+    pub fn in_front_of(server: SocketAddr) -> Self {
+        Self::start(Some(server))
+    }
+
+    /// With nothing behind it: what has no fate is a 404.
+    #[must_use]
+    pub fn standalone() -> Self {
+        Self::start(None)
+    }
+
+    fn start(behind: Option<SocketAddr>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("it is bound");
+        let shared = Arc::new(ProxyShared {
+            behind,
+            ..ProxyShared::default()
+        });
+        let known = Arc::clone(&shared);
+        let listens = std::thread::spawn(move || {
+            for client in listener.incoming() {
+                if known.over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Ok(client) = client else { continue };
+                let known = Arc::clone(&known);
+                std::thread::spawn(move || serve(client, &known));
+            }
+        });
+        Self {
+            shared,
+            at,
+            listens: Some(listens),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.at)
+    }
+
+    /// Gives a fate to all requests whose first line has this part.
+    pub fn when(&self, part: &str, fate: Intercept) {
+        self.times(usize::MAX, part, fate);
+    }
+
+    /// Gives a fate to the next so many requests whose first line has this part.
+    pub fn times(&self, left: usize, part: &str, fate: Intercept) {
+        let part = part.to_owned();
+        lock(&self.shared.rules).insert(0, InterceptRule { part, fate, left });
+    }
+
+    /// Has it answer requests by itself whose first line has this part; nothing more if there is no answer.
+    pub fn respond(&self, part: &str, answer: Option<Intercept>) {
+        let mut says = lock(&self.shared.says);
+        says.retain(|(known, _)| known != part);
+        says.extend(answer.map(|it| (part.to_owned(), it)));
+    }
+
+    /// Lifts all fates, and lets go what is held.
+    pub fn reset(&self) {
+        lock(&self.shared.rules).clear();
+        self.shared.lifted.notify_all();
+    }
+
+    /// What was asked since the last time this was asked: methods and targets, in their order.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.shared.asked))
+    }
+
+    /// What proofs of identity came with requests so far, by what was asked.
+    #[must_use]
+    pub fn authorizations(&self) -> Vec<(String, Option<String>)> {
+        lock(&self.shared.shown).clone()
+    }
+
+    /// Has it ask for tokens, which it hands out to whoever shows these.
+    pub fn demand_tokens(&self, user: &str, password: &str) {
+        *lock(&self.shared.tokens) = Some(TokenService::new(self.at, user, password));
+    }
+
+    /// Forgets all tokens it handed out.
+    pub fn forget_tokens(&self) {
+        if let Some(tokens) = &mut *lock(&self.shared.tokens) {
+            tokens.forget();
+        }
+    }
+}
+
+impl Drop for RegistryProxy {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.reset();
+        // It notices with the next one that comes.
+        drop(TcpStream::connect(self.at));
+        if let Some(listens) = self.listens.take() {
+            drop(listens.join());
+        }
+    }
+}
+
+fn serve(mut client: TcpStream, shared: &ProxyShared) {
+    let Some(request) = receive(&mut client) else {
+        return;
+    };
+    let line = format!("{} {}", request.method, request.target);
+    lock(&shared.asked).push(line.clone());
+    let proof = request.header("authorization").map(str::to_owned);
+    lock(&shared.shown).push((line.clone(), proof));
+    let is_head = request.method == "HEAD";
+    let fate = fate_of(shared, &line);
+    if let Some(Intercept::Cut) = fate {
+        return;
+    }
+    if let Some(Intercept::Hold) = fate {
+        let rules = lock(&shared.rules);
+        let held = |rules: &mut Vec<InterceptRule>| rules.iter().any(|it| line.contains(&it.part));
+        drop(shared.lifted.wait_while(rules, held));
+    }
+    let answer = match fate {
+        Some(Intercept::Answer {
+            status,
+            ref headers,
+            ref body,
+        }) => Some(HttpResponse {
+            status,
+            headers: headers.clone(),
+            body: body.clone().into_bytes(),
+        }),
+        Some(_) | None => admitted(shared, &request),
+    };
+    let Some(mut answer) = answer else { return };
+    let mut send = answer.body.len();
+    match fate {
+        Some(Intercept::BreakOff(bytes)) => send = send.min(bytes),
+        Some(Intercept::Truncate(bytes)) => {
+            answer.body.truncate(bytes);
+            send = answer.body.len();
+        }
+        Some(_) | None => {}
+    }
+    // A client that left needs no answer.
+    let _ = reply(&mut client, &answer, send, is_head);
+}
+
+/// The answer of the server behind, if the request is let in.
+fn admitted(shared: &ProxyShared, request: &HttpRequest) -> Option<HttpResponse> {
+    if let Some(tokens) = &mut *lock(&shared.tokens)
+        && let Some(answer) = tokens.answer(request)
+    {
+        return Some(answer);
+    }
+    let Some(behind) = shared.behind else {
+        return Some(HttpResponse {
+            status: 404,
+            ..HttpResponse::default()
+        });
+    };
+    let mut request = request.clone();
+    let ours = ["connection", "content-length", "authorization"];
+    let is_ours = |name: &str| ours.iter().any(|it| name.eq_ignore_ascii_case(it));
+    request.headers.retain(|(name, _)| !is_ours(name));
+    exchange(behind, &request)
+}
+
+fn fate_of(shared: &ProxyShared, line: &str) -> Option<Intercept> {
+    let mut rules = lock(&shared.rules);
+    let rule = rules
+        .iter_mut()
+        .find(|it| it.left > 0 && line.contains(&it.part));
+    if let Some(rule) = rule {
+        if rule.left != usize::MAX {
+            rule.left -= 1;
+        }
+        return Some(rule.fate.clone());
+    }
+    let says = lock(&shared.says);
+    let said = says.iter().find(|(part, _)| line.contains(part));
+    said.map(|(_, fate)| fate.clone())
+}
+
+fn receive(client: &mut TcpStream) -> Option<HttpRequest> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    let end = loop {
+        if let Some(end) = bytes.windows(4).position(|it| it == b"\r\n\r\n") {
+            break end;
+        }
+        let read = client.read(&mut piece).ok().filter(|it| *it > 0)?;
+        bytes.extend_from_slice(&piece[..read]);
+    };
+    let (first, headers) = head(&bytes[..end])?;
+    let mut words = first.split(' ');
+    let mut request = HttpRequest {
+        method: words.next()?.to_owned(),
+        target: words.next()?.to_owned(),
+        headers,
+        body: bytes[end + 4..].to_vec(),
+    };
+    let length = request.header("content-length").map_or(Ok(0), str::parse);
+    let length: usize = length.ok()?;
+    while request.body.len() < length {
+        let read = client.read(&mut piece).ok().filter(|it| *it > 0)?;
+        request.body.extend_from_slice(&piece[..read]);
+    }
+    Some(request)
+}
+
+fn reply(
+    client: &mut TcpStream,
+    answer: &HttpResponse,
+    send: usize,
+    is_head: bool,
+) -> std::io::Result<()> {
+    let mut text = format!("HTTP/1.1 {} -\r\nConnection: close\r\n", answer.status);
+    let ours = ["connection", "transfer-encoding"];
+    for (name, value) in &answer.headers {
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        let skipped =
+            ours.iter().any(|it| name.eq_ignore_ascii_case(it)) || (is_length && !is_head);
+        if !skipped {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    if !is_head && answer.status != 304 {
+        text.push_str(&format!("Content-Length: {}\r\n", answer.body.len()));
+    }
+    text.push_str("\r\n");
+    client.write_all(text.as_bytes())?;
+    if !is_head {
+        client.write_all(&answer.body[..send])?;
+    }
+    client.flush()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

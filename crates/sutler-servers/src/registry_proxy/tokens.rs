@@ -1,0 +1,127 @@
+//! Tokens as registries want them: handed out for a scope to whoever shows a password, and asked for.
+
+use crate::http::{HttpRequest, HttpResponse};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// Who hands them out.
+pub(super) struct TokenService {
+    realm: String,
+    /// The header that earns one.
+    proof: String,
+    /// Scopes, by token.
+    given: HashMap<String, String>,
+    count: usize,
+}
+
+impl TokenService {
+    pub(super) fn new(at: SocketAddr, user: &str, password: &str) -> Self {
+        let login = crate::etcd::base64(format!("{user}:{password}").as_bytes());
+        Self {
+            realm: format!("http://{at}/token"),
+            proof: format!("Basic {login}"),
+            given: HashMap::new(),
+            count: 0,
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.given.clear();
+    }
+
+    /// A token, or a refusal; nothing if the request may pass.
+    pub(super) fn answer(&mut self, request: &HttpRequest) -> Option<HttpResponse> {
+        let shown = request.header("authorization").unwrap_or_default();
+        let (path, query) = request
+            .target
+            .split_once('?')
+            .unwrap_or((&request.target, ""));
+        if path == "/token" {
+            return Some(match shown == self.proof {
+                true => self.give(query),
+                false => refusal(401, ""),
+            });
+        }
+        let scope = scope_of(path)?;
+        let token = shown.strip_prefix("Bearer ").unwrap_or_default();
+        if self.given.get(token) == Some(&scope) {
+            return None;
+        }
+        let realm = &self.realm;
+        Some(refusal(
+            401,
+            &format!(r#"Bearer realm="{realm}",service="tests",scope="{scope}""#),
+        ))
+    }
+
+    fn give(&mut self, query: &str) -> HttpResponse {
+        let mut pairs = query.split('&').filter_map(|it| it.split_once('='));
+        let scope = pairs.find(|(name, _)| *name == "scope");
+        let scope = scope.map(|(_, value)| decoded(value)).unwrap_or_default();
+        self.count += 1;
+        let token = format!("token-{}-of-tests", self.count);
+        self.given.insert(token.clone(), scope);
+        HttpResponse {
+            status: 200,
+            headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
+            body: format!(r#"{{"token":"{token}","expires_in":300}}"#).into_bytes(),
+        }
+    }
+}
+
+fn refusal(status: u16, wanted: &str) -> HttpResponse {
+    let name = "WWW-Authenticate".to_owned();
+    HttpResponse {
+        status,
+        headers: vec![(name, wanted.to_owned())],
+        body: br#"{"errors":[{"code":"UNAUTHORIZED"}]}"#.to_vec(),
+    }
+}
+
+/// What it takes to ask for a path of a registry.
+fn scope_of(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("/v2/")?;
+    if rest == "_catalog" {
+        return Some("registry:catalog:*".to_owned());
+    }
+    let kinds = ["/manifests/", "/blobs/", "/tags/"];
+    let image = kinds.iter().find_map(|kind| Some(rest.split_once(kind)?.0));
+    Some(format!("repository:{}:pull", image.unwrap_or_default()))
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let number = after.get(..2).and_then(|it| std::str::from_utf8(it).ok());
+        let number = number.and_then(|it| u8::from_str_radix(it, 16).ok());
+        match (first, number) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_those_of_paths() {
+        for (path, scope) in [
+            ("/v2/_catalog", "registry:catalog:*"),
+            ("/v2/a/b/manifests/latest", "repository:a/b:pull"),
+            ("/v2/a/blobs/sha256:0", "repository:a:pull"),
+        ] {
+            assert_eq!(scope_of(path).as_deref(), Some(scope));
+        }
+        assert_eq!(decoded("repository%3Aa%2Fb%3Apull"), "repository:a/b:pull");
+    }
+}

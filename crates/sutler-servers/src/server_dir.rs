@@ -1,0 +1,165 @@
+//! A folder for one server, the user that the server runs as, and its programs run to their end.
+//!
+//! Not here: servers that stay (`guard.rs`).
+
+use crate::server_guard::ServerGuard;
+use rustix::fs::statvfs;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where nothing is ever synced to a disk: tests are not about how fast disks are.
+const MEMORY: &str = "/dev/shm";
+/// What must be free there; containers often have 64 MB.
+const MEMORY_BYTES_MIN: u64 = 2 << 30;
+
+/// A folder that a server's user can write to, and the user. It is gone when this is dropped.
+pub struct ServerDir {
+    folder: PathBuf,
+    user: Option<(u32, u32)>,
+}
+
+impl ServerDir {
+    /// A new folder. Where we are root, it belongs to the first of these users that there is.
+    ///
+    /// # Panics
+    /// If no folder can be made.
+    #[must_use]
+    pub fn new(users: &[&str]) -> Self {
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("sutler-server-");
+        let folder = match has_room(Path::new(MEMORY)) {
+            true => builder.tempdir_in(MEMORY),
+            false => builder.tempdir(),
+        };
+        let folder = folder.expect("a folder").keep();
+        let user = unprivileged(users);
+        if let Some((user, group)) = user {
+            chown(&folder, Some(user), Some(group)).expect("root may give a folder away");
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        Self { folder, user }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A path in it, as text.
+    #[must_use]
+    pub fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// A file that only the server's user can read; where it is.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    #[must_use]
+    pub fn private(&self, name: &str, content: &str) -> String {
+        let path = self.folder.join(name);
+        fs::write(&path, content).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        if let Some((user, group)) = self.user {
+            chown(&path, Some(user), Some(group)).expect("root may give a file away");
+        }
+        path.display().to_string()
+    }
+
+    /// A program, run in the folder as the server's user.
+    #[must_use]
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).current_dir(&self.folder);
+        if let Some((user, group)) = self.user {
+            command.uid(user).gid(group);
+        }
+        command
+    }
+
+    /// Runs a program to its end.
+    ///
+    /// # Panics
+    /// If it fails; with what it said.
+    pub fn run(&self, program: &Path, arguments: &[&str]) {
+        let ended = self.command(program).args(arguments).output();
+        let ended = ended.expect("it runs");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{}: {said}", program.display());
+    }
+
+    /// Starts a server; `signal` is how it is stopped.
+    pub(crate) fn keep(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        variables: &[(String, String)],
+        signal: &str,
+    ) -> ServerGuard {
+        let mut shell = self.command(Path::new("/bin/sh"));
+        shell.envs(variables.iter().map(|(name, value)| (name, value)));
+        ServerGuard::start(shell, &self.folder, signal, program, arguments)
+    }
+
+    /// All that the server wrote so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let bytes = fs::read(self.folder.join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for ServerDir {
+    fn drop(&mut self) {
+        // The keeper of a server may have been faster.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn has_room(folder: &Path) -> bool {
+    statvfs(folder).is_ok_and(|it| it.f_bavail.saturating_mul(it.f_frsize) >= MEMORY_BYTES_MIN)
+}
+
+/// Servers refuse to run as root, or should not: then they run as one of these.
+fn unprivileged(names: &[&str]) -> Option<(u32, u32)> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").expect("there are users");
+    names.iter().find_map(|name| ids_of(name, &users))
+}
+
+/// The numbers of a user and of its group, in the lines of `/etc/passwd`.
+fn ids_of(name: &str, users: &str) -> Option<(u32, u32)> {
+    let mut lines = users.lines();
+    let line = lines.find(|it| it.split(':').next() == Some(name))?;
+    let mut ids = line.split(':').skip(2);
+    Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_their_whole_name() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nmysqlx:x:9:9::/:\nmysql:x:106:112::/:\n";
+        assert_eq!(ids_of("mysql", users), Some((106, 112)));
+        assert_eq!(ids_of("my", users), None);
+    }
+
+    #[test]
+    fn a_home_is_gone_when_nobody_lives_there() {
+        let dir = ServerDir::new(&["nobody"]);
+        let folder = dir.folder().to_owned();
+        let file = dir.private("secret", "x");
+        let mode = fs::metadata(file).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        drop(dir);
+        assert!(!folder.exists());
+    }
+}

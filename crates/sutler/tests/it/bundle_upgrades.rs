@@ -1,0 +1,135 @@
+//! Versions of bundles by the executable: who is at which, who could be at another, and how they get there.
+
+use crate::asked::Ask;
+use crate::process::{Broker, folder, sutler};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use sutler_servers::until;
+
+const CONFIG: &str = "\
+auth: none
+store: {url: 'memory:'}
+admin: {users: [{name: root, password: t0ps3cret}]}
+bundles: {folder: bundles, work: work, look_every: 100ms}
+";
+
+/// Writes a version of the bundle. Its update remembers which version it took over from, and its deprovision is
+/// for instances that were moved on by it.
+fn write(bundle: &Path, version: &str) {
+    fs::create_dir_all(bundle.join("actions")).expect("a folder");
+    let manifest = format!(
+        "name: db\nid: db-id\nbundle_version: {version}\nupgrade: Connections break for a moment.\n\
+         description: A database.\nplans: [{{name: small, id: small-id, description: For few.}}]\n"
+    );
+    let told = "sed -n 's/.*\"_apb_previous_bundle_version\":\"\\([^\"]*\\)\".*/\\1/p' \"${3#@}\"";
+    let remember = r#"printf '{"from":"%s"}' "$from" > "$SUTLER_RESULT_DIR/state.json""#;
+    for (action, text) in [
+        ("provision", String::new()),
+        ("update", format!("from=$({told})\n{remember}")),
+        (
+            "deprovision",
+            format!("grep -q '\"state_from\":\"1.0.0\"' \"${{3#@}}\" # {version}"),
+        ),
+    ] {
+        let path = bundle.join("actions").join(action);
+        fs::write(&path, format!("#!/bin/sh\nset -e\n{text}\n")).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+    fs::write(bundle.join("bundle.yml"), manifest).expect("a manifest");
+}
+
+fn ask(broker: &Broker, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let ask = Ask::new(method, &format!("/v2/{path}"));
+    let ask = match body.is_null() {
+        true => ask,
+        false => ask.json(body),
+    };
+    let answer = ask.send(broker.address());
+    let text = answer
+        .text
+        .split_once("\r\n\r\n")
+        .map_or("", |(_, body)| body);
+    (
+        answer.status,
+        serde_json::from_str(text).unwrap_or_default(),
+    )
+}
+
+fn instances(folder: &Path, broker: &Broker, words: &[&str]) -> String {
+    let url = format!("http://{}/admin", broker.address());
+    let output = sutler(folder)
+        .args(["admin", "--url", &url, "--user", "root", "instances"])
+        .args(words)
+        .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// What no two runs have in common, left out: the columns behind the versions.
+fn first_columns(table: &str) -> String {
+    let lines = table.lines();
+    let end = table.find("CREATED").expect("a column");
+    let cut = lines.map(|line| line[..end].trim_end().to_owned() + "\n");
+    cut.collect()
+}
+
+#[test]
+fn operators_see_who_is_at_which_version_and_platforms_move_them_on() {
+    let folder = folder();
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).expect("permissions");
+    let bundle = folder.path().join("bundles/db");
+    write(&bundle, "1.0.0");
+    fs::write(folder.path().join("sutler.yaml"), CONFIG).expect("a file");
+    let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
+    let wanted = json!({
+        "service_id": "db-id", "plan_id": "small-id", "organization_guid": "o", "space_guid": "s",
+    });
+    for id in ["orders", "users"] {
+        let path = format!("service_instances/{id}");
+        assert_eq!(ask(&broker, "PUT", &path, &wanted).0, 201);
+    }
+    write(&bundle, "1.1.0");
+    let offered = json!({ "version": "1.1.0", "description": "Connections break for a moment." });
+    until("the new version is offered", || {
+        let (_, catalog) = ask(&broker, "GET", "catalog", &Value::Null);
+        let plan = &catalog["services"][0]["plans"][0];
+        (plan["maintenance_info"] == offered).then_some(())
+    });
+    let listed = |words: &[&str]| instances(folder.path(), &broker, &[&["list"], words].concat());
+    let before = first_columns(&listed(&[]));
+
+    let upgrade = json!({ "service_id": "db-id", "maintenance_info": { "version": "1.1.0" } });
+    let path = "service_instances/orders";
+    let (status, answer) = ask(&broker, "PATCH", path, &upgrade);
+    assert_eq!(status, 200, "{answer}");
+    let after = first_columns(&listed(&[]));
+    assert_eq!(
+        format!("{before}\n{after}"),
+        include_str!("cli_messages/admin-upgrades.txt")
+    );
+    assert_eq!(listed(&["--upgradable", "-o", "name"]), "users\n");
+    assert_eq!(listed(&["--upgradable", "false", "-o", "name"]), "orders\n");
+    assert_eq!(listed(&["--version", "1.0.0", "-o", "name"]), "users\n");
+    let shown = instances(folder.path(), &broker, &["show", "users", "-o", "json"]);
+    let shown: Value = serde_json::from_str(&shown).expect("it is JSON");
+    let versions = ["bundle", "version", "maintenance_version", "upgrade_to"].map(|it| &shown[it]);
+    assert_eq!(
+        versions,
+        [
+            &json!("db"),
+            &json!("1.0.0"),
+            &json!("1.0.0"),
+            &json!("1.1.0")
+        ]
+    );
+    let digest = shown["bundle_digest"].as_str().unwrap_or_default();
+    assert!(digest.starts_with("sha256:"), "{shown}");
+    let ids = "service_id=db-id&plan_id=small-id";
+    let (status, answer) = ask(&broker, "DELETE", &format!("{path}?{ids}"), &Value::Null);
+    assert_eq!(status, 200, "{answer}");
+}

@@ -1,0 +1,215 @@
+//! `sutler check` as people meet it: what it prints, how it ends, and that it leaves nothing behind,
+//! not even when it is stopped. What it judges is tested in `sutler-check`.
+
+mod compat_profiles;
+mod interrupted_check;
+mod stuck_broker;
+
+use crate::process::{Broker, ProgramOutput, folder, run_sutler, sutler};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const CONFIG: &str = "\
+users: [{name: platform, password: hush-hush}]
+catalog: {file: catalog.yaml}
+admin: {users: [{name: root, password: t0ps3cret}]}
+";
+
+/// How long a catalog of 24 plans may take.
+const DONE_WITHIN: Duration = Duration::from_secs(20);
+
+/// A catalog of offerings with two plans each.
+fn catalog(offerings: usize) -> String {
+    let guid = |nth: usize| format!("5d1f0c5e-0000-4000-8000-{nth:012}");
+    let offering = |nth: usize| {
+        let [service, small, large] = [3 * nth, 3 * nth + 1, 3 * nth + 2].map(guid);
+        format!(
+            "- {{id: {service}, name: service-{nth}, description: d, bindable: true, plan_updateable: true, instances_retrievable: true, bindings_retrievable: true, plans: [{{id: {small}, name: small, description: d, binding_rotatable: true}}, {{id: {large}, name: large, description: d}}]}}\n"
+        )
+    };
+    (1..=offerings).fold("services:\n".to_owned(), |text, nth| text + &offering(nth))
+}
+
+/// A broker with so many offerings, over SQLite.
+fn started(folder: &Path, offerings: usize) -> Broker {
+    std::fs::write(folder.join("catalog.yaml"), catalog(offerings)).expect("a file");
+    std::fs::write(folder.join("sutler.yaml"), CONFIG).expect("a file");
+    Broker::start(folder, &["broker", "--config", "sutler.yaml"])
+}
+
+/// A check of a broker, not started yet.
+fn check(folder: &Path, broker: &Broker, arguments: &[&str]) -> Command {
+    let mut command = sutler(folder);
+    command
+        .args(["check", &format!("http://{}", broker.address())])
+        .args(["--user", "platform"])
+        .args(arguments)
+        .env("SUTLER_CHECK_PASSWORD", "hush-hush");
+    command
+}
+
+fn checked(folder: &Path, broker: &Broker, arguments: &[&str]) -> ProgramOutput {
+    let output = check(folder, broker, arguments).output();
+    let output = output.expect("the program runs");
+    ProgramOutput {
+        stdout: String::from_utf8(output.stdout).expect("it prints text"),
+        stderr: String::from_utf8(output.stderr).expect("it prints text"),
+        code: output.status.code(),
+    }
+}
+
+/// What the broker's administration lists, by name.
+fn listed(folder: &Path, broker: &Broker, what: &[&str]) -> String {
+    let url = format!("http://{}/admin", broker.address());
+    let output = sutler(folder)
+        .args(["admin", "--url", &url, "--user", "root"])
+        .args(what)
+        .args(["--all", "-o", "name"])
+        .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+#[track_caller]
+fn leaves_nothing(folder: &Path, broker: &Broker) {
+    assert_eq!(listed(folder, broker, &["instances", "list"]), "");
+    assert_eq!(listed(folder, broker, &["bindings", "list"]), "");
+}
+
+#[test]
+fn help_of_the_check_names_every_option_and_the_exit_codes() {
+    let said = run_sutler(folder().path(), &["check", "--help"]);
+    assert!(
+        said.stdout == include_str!("cli_messages/check-help.txt"),
+        "it is now:\n{}",
+        said.stdout
+    );
+}
+
+#[test]
+fn the_page_of_cases_is_as_new_as_the_cases() {
+    let made = run_sutler(folder().path(), &["check", "--reference"]).stdout;
+    let kept = include_str!("../../../../docs/check-cases.md");
+    assert!(
+        made == kept,
+        "run `cargo run -p sutler -- check --reference > docs/check-cases.md`"
+    );
+    let listed = run_sutler(folder().path(), &["check", "--list-cases"]).stdout;
+    assert_eq!(listed.lines().count(), made.matches("\n| `").count());
+}
+
+#[test]
+fn twenty_four_plans_are_checked_in_seconds_and_nothing_is_left() {
+    let folder = folder();
+    let broker = started(folder.path(), 12);
+    let began = Instant::now();
+    let said = checked(folder.path(), &broker, &["--jobs", "8", "--format", "json"]);
+    let took = began.elapsed();
+    assert_eq!(said.code, Some(0), "{}{}", said.stderr, said.stdout);
+    leaves_nothing(folder.path(), &broker);
+    let report: serde_json::Value = serde_json::from_str(&said.stdout).expect("it is JSON");
+    let requests = &report["requests"];
+    let made = &report["made"];
+    eprintln!("24 plans: {took:?}, {requests} requests, made {made}");
+    assert!(took < DONE_WITHIN, "{took:?}");
+    let most = |of: &str, each: u64| made[of].as_u64().is_some_and(|it| it <= each * 24);
+    // What `--dry-run` promises.
+    assert!(most("instances", 4) && most("bindings", 8), "{made}");
+}
+
+#[test]
+fn a_check_prints_a_table_and_how_it_came_out() {
+    let folder = folder();
+    let broker = started(folder.path(), 1);
+    let report = folder.path().join("report.md");
+    let said = checked(folder.path(), &broker, &["--level", "should"]);
+    assert_eq!(said.code, Some(0), "{}{}", said.stderr, said.stdout);
+    let mut lines = said.stdout.lines();
+    let heading = lines.next().unwrap_or_default();
+    assert!(heading.contains("MUST passed"), "{}", said.stdout);
+    for subject in ["the broker", "service-1/small", "service-1/large", "all"] {
+        let line = lines.next().unwrap_or_default();
+        assert!(line.starts_with(subject), "{}", said.stdout);
+    }
+    assert!(
+        said.stdout
+            .contains("\nconformant: no MUST and no SHOULD failed"),
+        "{}",
+        said.stdout
+    );
+    let arguments = ["--format", "markdown", "-o", "report.md", "--plan", "large"];
+    let written = checked(folder.path(), &broker, &arguments);
+    assert_eq!((written.stdout.as_str(), written.code), ("", Some(0)));
+    let text = std::fs::read_to_string(report).expect("it was written");
+    assert!(text.contains("| service-1/large |"), "{text}");
+    assert!(!text.contains("| service-1/small |"), "{text}");
+}
+
+#[test]
+fn a_dry_run_tells_what_would_be_done_and_makes_nothing() {
+    let folder = folder();
+    let broker = started(folder.path(), 1);
+    let given = "service-1/large: {provision: {delay_ms: 5, fail: top-secret}}\n";
+    std::fs::write(folder.path().join("given.yaml"), given).expect("a file");
+    let arguments = ["--dry-run", "--params", "given.yaml"];
+    let said = checked(folder.path(), &broker, &arguments);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(
+        said.stdout.contains("service-1/small (5d1f0c5e-"),
+        "{}",
+        said.stdout
+    );
+    assert!(said.stdout.contains("(from the schema)"), "{}", said.stdout);
+    assert!(said.stdout.contains("(given)"), "{}", said.stdout);
+    assert!(!said.stdout.contains("top-secret"), "{}", said.stdout);
+    let provisions = ["operations", "list", "--verb", "provision"];
+    assert_eq!(listed(folder.path(), &broker, &provisions), "");
+}
+
+#[test]
+fn what_cannot_be_chosen_is_told_with_what_was_probably_meant() {
+    let folder = folder();
+    let broker = started(folder.path(), 1);
+    let plan = checked(folder.path(), &broker, &["--plan", "smal"]);
+    let sentence = "sutler: no plan of the catalog is called \"smal\"; did you mean \"small\"?\n";
+    assert_eq!((plan.stderr.as_str(), plan.code), (sentence, Some(2)));
+    std::fs::write(folder.path().join("p.yaml"), "service-1:\n  provison: {}\n").expect("a file");
+    let params = checked(folder.path(), &broker, &["--params", "p.yaml"]);
+    assert!(
+        params.stderr.contains("\n  p.yaml:2:3: "),
+        "{}",
+        params.stderr
+    );
+    assert_eq!(params.code, Some(2));
+}
+
+#[test]
+fn a_broker_that_cannot_be_checked_is_told_apart_from_one_that_fails() {
+    let folder = folder();
+    let broker = started(folder.path(), 1);
+    let url = format!("http://{}", broker.address());
+    let refused = run_sutler(folder.path(), &["check", &url]);
+    assert!(
+        refused
+            .stdout
+            .contains("could not be checked: the broker refused the credentials"),
+        "{}",
+        refused.stdout
+    );
+    assert_eq!(refused.code, Some(3));
+    drop(broker);
+    let silent = run_sutler(folder.path(), &["check", &url]);
+    assert!(
+        silent.stdout.contains("the broker did not answer"),
+        "{}",
+        silent.stdout
+    );
+    assert_eq!(silent.code, Some(3));
+    let wrong = run_sutler(folder.path(), &["check", "ftp://x"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    let nowhere = run_sutler(folder.path(), &["check"]);
+    assert_eq!(nowhere.code, Some(2), "{}", nowhere.stderr);
+}

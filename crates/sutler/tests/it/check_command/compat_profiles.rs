@@ -1,0 +1,28 @@
+//! The two switches of `sutler broker` for older platforms, proved by the check in its two profiles.
+
+use super::{CONFIG, catalog, checked};
+use crate::process::{Broker, folder};
+
+const SWITCHES: [&str; 2] = ["--compat-missing-version", "--compat-deleted-gone"];
+
+#[test]
+fn each_profile_is_satisfied_with_the_switches_that_it_wants() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("catalog.yaml"), catalog(1)).expect("a file");
+    std::fs::write(folder.join("sutler.yaml"), CONFIG).expect("a file");
+    let config = ["broker", "--config", "sutler.yaml", "--in-memory"];
+    let now = Broker::start(folder, &config);
+    let compat = Broker::start(folder, &[config.as_slice(), &SWITCHES].concat());
+    for (broker, profile, code) in [
+        (&now, "2.17", 0),
+        (&now, "compat-2.13", 1),
+        (&compat, "compat-2.13", 0),
+        (&compat, "2.17", 1),
+    ] {
+        let said = checked(folder, broker, &["--level", "should", "--profile", profile]);
+        assert_eq!(said.code, Some(code), "{profile}: {}", said.stdout);
+        let differs = said.stdout.contains("version-missing-status");
+        assert_eq!(differs, code == 1, "{profile}: {}", said.stdout);
+    }
+}

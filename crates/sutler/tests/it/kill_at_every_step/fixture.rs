@@ -1,0 +1,144 @@
+//! The folder of one broker, and the broker in it: started again whenever it was killed.
+
+use super::kill_loop::KillLoop;
+use super::traced_broker::TracedBroker;
+use crate::asked::Ask;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take that comes by itself.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A folder that runs of other users can pass through.
+pub(super) fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    folder
+}
+
+/// A broker's place, for all its starts.
+pub(super) struct Fixture {
+    folder: TempDir,
+    /// Where its runs find programs.
+    programs: String,
+    pub(super) hunt: Arc<KillLoop>,
+    broker: Option<TracedBroker>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Fixture {
+    /// With bundles in their folder, and this much more of their configuration.
+    pub(super) fn new(folder: TempDir, more: &str, programs: &Path, hunt: KillLoop) -> Self {
+        let config = format!(
+            "auth: none\nstore: {{url: 'sqlite:one.db'}}\nbundles:\n  folder: bundles\n  work: kept\n{more}"
+        );
+        let path = folder.path().join("sutler.yaml");
+        fs::write(&path, config).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        Self {
+            programs: format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()),
+            folder,
+            hunt: Arc::new(hunt),
+            broker: None,
+            readers: Vec::new(),
+        }
+    }
+
+    /// A broker that listens.
+    fn broker(&mut self) -> &mut TracedBroker {
+        if let Some(dead) = self.broker.take_if(|broker| broker.is_dead()) {
+            self.readers.push(dead.bury());
+        }
+        while self.broker.is_none() {
+            match TracedBroker::start(self.folder.path(), &self.programs, &self.hunt) {
+                Ok(broker) => self.broker = Some(broker),
+                Err(reader) => self.readers.push(reader),
+            }
+        }
+        self.broker.as_mut().expect("it listens")
+    }
+
+    /// Asks until there is an answer, of whichever broker.
+    pub(super) fn ask_until_answered(&mut self, ask: &Ask) -> (u16, Value) {
+        let begun = Instant::now();
+        loop {
+            let address = self.broker().address.clone();
+            if let Ok(answer) = ask.try_send(&address)
+                && let Some((_, body)) = answer.text.split_once("\r\n\r\n")
+                && let Ok(body) = serde_json::from_str(body)
+            {
+                return (answer.status, body);
+            }
+            assert!(begun.elapsed() < PATIENCE, "there is no answer");
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until nothing is left of any run: no directory, no process, and nothing of what else is looked at.
+    pub(super) fn until_nothing_is_left(&mut self, other: &dyn Fn() -> Vec<String>) {
+        let begun = Instant::now();
+        loop {
+            self.broker();
+            let mut left = self.directories();
+            if left.is_empty() {
+                left = [self.processes(), other()].concat();
+            }
+            if left.is_empty() {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "this is left of runs: {left:#?}"
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn directories(&self) -> Vec<String> {
+        let work = self.folder.path().join("kept");
+        let runs = ["runs", "containers"].map(|name| fs::read_dir(work.join(name)));
+        let entries = runs.into_iter().flatten().flatten().flatten();
+        entries
+            .map(|entry| entry.path().display().to_string())
+            .collect()
+    }
+
+    /// Everything that has to do with a run of this house, by its command line or its environment.
+    fn processes(&self) -> Vec<String> {
+        let runs = format!("{}/kept/runs/", self.folder.path().display());
+        let of_runs = |process: &PathBuf| {
+            let about = |file: &str| fs::read(process.join(file)).unwrap_or_default();
+            let contains = |bytes: &[u8]| bytes.windows(runs.len()).any(|it| it == runs.as_bytes());
+            contains(&about("cmdline")) || contains(&about("environ"))
+        };
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let all = all.map(|entry| entry.path());
+        let left = all
+            .filter(|path| path.join("cmdline").is_file())
+            .filter(of_runs);
+        left.map(|path| path.display().to_string()).collect()
+    }
+
+    /// Ends the broker, and reads its traces to their ends.
+    pub(super) fn close(mut self) {
+        self.broker();
+        if let Some(broker) = self.broker.take() {
+            self.readers.push(broker.stop());
+        }
+        self.until_traces_end();
+    }
+
+    /// Whoever was killed has been seen to die, or to be too quick.
+    pub(super) fn until_traces_end(&mut self) {
+        for reader in self.readers.drain(..) {
+            reader.join().expect("it reads to the end");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A platform that takes one instance through its life: it asks again when there is no answer, and polls.
+
+use super::fixture::Fixture;
+use crate::asked::Ask;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// What a life consists of, in this order.
+pub(super) const ACTIONS: [&str; 5] = ["provision", "update", "bind", "unbind", "deprovision"];
+
+/// How long an operation may take, with all its deaths.
+const PATIENCE: Duration = Duration::from_secs(90);
+const POLL: Duration = Duration::from_millis(30);
+
+/// The platform's view of one instance and its binding.
+pub(super) struct Platform {
+    instance: String,
+    service: Value,
+    plan: Value,
+    /// What a provision and an update ask for.
+    pub(super) parameters: [Value; 2],
+}
+
+impl Platform {
+    /// Reads the catalog, and takes what is first in it.
+    pub(super) fn new(house: &mut Fixture, instance: String, parameters: [Value; 2]) -> Self {
+        let (status, catalog) = house.ask_until_answered(&Ask::get("/v2/catalog"));
+        assert_eq!(status, 200, "{catalog}");
+        let service = &catalog["services"][0];
+        Self {
+            instance,
+            service: service["id"].clone(),
+            plan: service["plans"][0]["id"].clone(),
+            parameters,
+        }
+    }
+
+    fn path(&self, action: &str) -> String {
+        let instance = format!("/v2/service_instances/{}", self.instance);
+        match action {
+            "bind" | "unbind" => format!("{instance}/service_bindings/b"),
+            _ => instance,
+        }
+    }
+
+    fn request(&self, action: &str) -> Ask {
+        let path = format!("{}?accepts_incomplete=true", self.path(action));
+        let mut body = json!({ "service_id": self.service, "plan_id": self.plan });
+        match action {
+            "provision" => {
+                body["organization_guid"] = json!("o");
+                body["space_guid"] = json!("s");
+                body["parameters"] = self.parameters[0].clone();
+                Ask::new("PUT", &path).json(&body)
+            }
+            "update" => {
+                body["parameters"] = self.parameters[1].clone();
+                Ask::new("PATCH", &path).json(&body)
+            }
+            "bind" => Ask::new("PUT", &path).json(&body),
+            _ => {
+                let word = |id: &Value| id.as_str().unwrap_or_default().to_owned();
+                let (service, plan) = (word(&self.service), word(&self.plan));
+                Ask::new(
+                    "DELETE",
+                    &format!("{path}&service_id={service}&plan_id={plan}"),
+                )
+            }
+        }
+    }
+
+    /// Has an action done, through all deaths.
+    ///
+    /// # Panics
+    /// If it does not succeed.
+    pub(super) fn until_done(&self, house: &mut Fixture, action: &'static str) {
+        let (status, answer) = house.ask_until_answered(&self.request(action));
+        match (action, status) {
+            (_, 202) => {}
+            // Asked again after it was done.
+            (_, 200) | ("provision" | "bind", 201) | ("unbind" | "deprovision", 410) => return,
+            _ => panic!("{action}: {status} {answer}"),
+        }
+        let operation = answer["operation"].as_str().unwrap_or_default();
+        let path = format!("{}/last_operation?operation={operation}", self.path(action));
+        let begun = Instant::now();
+        loop {
+            let (status, answer) = house.ask_until_answered(&Ask::get(&path));
+            match (status, answer["state"].as_str()) {
+                (200, Some("succeeded")) => return,
+                (410, _) if action == "unbind" || action == "deprovision" => return,
+                (200, Some("in progress")) => {}
+                _ => panic!("{action}: {status} {answer}"),
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{action} does not end: {answer}"
+            );
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// What the binding gives.
+    pub(super) fn credentials(&self, house: &mut Fixture) -> Value {
+        let (status, answer) = house.ask_until_answered(&Ask::get(&self.path("bind")));
+        assert_eq!(status, 200, "{answer}");
+        answer["credentials"].clone()
+    }
+}

@@ -1,0 +1,156 @@
+//! The PostgreSQL bundle, run as processes: what is in its server is counted there, and tried out.
+
+use super::fixture::Fixture;
+use super::kill_loop::{Coverage, KillLoop, Victim};
+use super::lifecycles::{World, lead};
+use super::run_log::{ENTRY, RunLog, RunRecord};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use sutler_servers::{Demands, Server, ServerUrl, find_programs};
+
+const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/usr"];
+
+/// A server of a life's own: whatever is in it belongs to that life.
+struct Databases {
+    server: Server,
+    ledger: RunLog,
+}
+
+/// What a server has of the bundle's making.
+#[derive(Debug, PartialEq, Eq)]
+struct ServerCounts {
+    databases: usize,
+    roles: usize,
+    /// Connections that each database may have.
+    limits: Vec<String>,
+}
+
+/// Whether the server can be started here; if not, that is said.
+pub(super) fn is_there() -> bool {
+    find_programs(&["initdb", "psql"], &ROOTS).is_some()
+        || sutler_servers::postgres::own(Demands::default()).is_some()
+}
+
+/// Where its programs are.
+fn folder_of_programs() -> PathBuf {
+    find_programs(&["initdb", "psql"], &ROOTS).unwrap_or_else(|| PathBuf::from("/usr/bin"))
+}
+
+/// Leads lives of instances of the bundle.
+pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
+    let folder = super::fixture::folder();
+    let databases = Databases {
+        server: sutler_servers::postgres::own(Demands::default()).expect("it was there"),
+        ledger: lay_out(folder.path()),
+    };
+    let secret = format!(
+        "  secrets:\n  - name: postgresql\n    bundles: [postgresql]\n    keys: [{{key: admin_url, value: '{}'}}]\n",
+        databases.server.admin_url().url()
+    );
+    let hunt = KillLoop::new(victim, coverage.clone());
+    let house = Fixture::new(folder, &secret, &folder_of_programs(), hunt);
+    lead(house, &databases, victim);
+}
+
+/// The bundle as it is shipped, but for who runs it.
+fn lay_out(folder: &Path) -> RunLog {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/postgresql");
+    let bundle = folder.join("bundles/postgresql");
+    fs::create_dir_all(&bundle).expect("a folder");
+    let manifest = fs::read_to_string(shipped.join("bundle.yml")).expect("a manifest");
+    let counted = manifest.replace("entrypoint: [./run]", &format!("entrypoint: [./{ENTRY}]"));
+    assert_ne!(
+        counted, manifest,
+        "the entry point is written in another way now"
+    );
+    fs::write(bundle.join("bundle.yml"), counted).expect("a file");
+    fs::copy(shipped.join("run"), bundle.join("run")).expect("a program");
+    RunLog::new(folder, &bundle)
+}
+
+/// What there is in the server after an action: one database and its owner, and a role for the binding.
+fn expected(action: &str) -> ServerCounts {
+    let (databases, roles, limit) = match action {
+        "provision" => (1, 1, "5"),
+        "bind" => (1, 2, "7"),
+        "update" | "unbind" => (1, 1, "7"),
+        _ => (0, 0, ""),
+    };
+    ServerCounts {
+        databases,
+        roles,
+        limits: vec![limit.to_owned(); databases],
+    }
+}
+
+impl World for Databases {
+    fn parameters(&self) -> [Value; 2] {
+        [json!({ "connections": 5 }), json!({ "connections": 7 })]
+    }
+
+    fn check(&self, action: &str, credentials: &Value) {
+        assert_eq!(self.count(), expected(action), "after {action}");
+        let let_in = self.lets_in(credentials);
+        assert_eq!(let_in, action == "bind", "after {action}");
+    }
+
+    fn left(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn signed(&self) -> Vec<RunRecord> {
+        self.ledger.take()
+    }
+}
+
+impl Databases {
+    fn count(&self) -> ServerCounts {
+        let ask = |sql: &str| {
+            let said = ask(self.server.admin_url(), sql).expect("the administrator may ask");
+            said.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let limits = ask("SELECT datconnlimit FROM pg_database WHERE datname LIKE 'sutler%'");
+        let roles = ask("SELECT rolname FROM pg_roles WHERE rolname LIKE 'sutler%'");
+        ServerCounts {
+            databases: limits.len(),
+            roles: roles.len(),
+            limits,
+        }
+    }
+
+    /// Whether credentials are good for making a table and dropping it.
+    fn lets_in(&self, credentials: &Value) -> bool {
+        let text = |name: &str| credentials[name].as_str().unwrap_or_default();
+        let at = self.server.admin_url().at(text("database"));
+        let at = at.with_user(text("username"), text("password"));
+        ask(&at, "CREATE TABLE mine (n int); DROP TABLE mine").is_ok()
+    }
+}
+
+fn ask(at: &ServerUrl, sql: &str) -> Result<String, String> {
+    let (user, password) = at.user.clone().unwrap_or_default();
+    let ended = Command::new(folder_of_programs().join("psql"))
+        .args([
+            "-X",
+            "-q",
+            "-At",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            &at.host,
+            "-c",
+            sql,
+        ])
+        .args(["-p", &at.port.to_string(), "-d", &at.path, "-U", &user])
+        .env("PGPASSWORD", password.unwrap_or_default())
+        .stdin(Stdio::null())
+        .output()
+        .expect("psql runs");
+    match ended.status.success() {
+        true => Ok(String::from_utf8_lossy(&ended.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&ended.stderr).into_owned()),
+    }
+}

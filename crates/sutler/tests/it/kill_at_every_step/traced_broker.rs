@@ -1,0 +1,216 @@
+//! A broker under a tracer, killed when the hunt says so.
+//!
+//! Every call that may be a step is held up for a moment when it returns: long enough for whoever reads the trace
+//! to kill before the next one. Whether that came in time is seen in the rest of the trace.
+
+use super::kill_loop::{KillLoop, KilledAt};
+use super::syscall_steps::{ASKS, CALLS, Trace};
+use crate::process::sutler;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{BufRead, BufReader, PipeReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use sutler_servers::MissingServer;
+
+/// How long each step is held up.
+const HELD_UP_US: u32 = 6_000;
+/// How long a broker may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(3);
+
+/// Whether there is a tracer here; if not, that is said.
+pub(super) fn can_trace() -> bool {
+    let tried = Command::new("strace")
+        .args([
+            "-D",
+            "-f",
+            "--seccomp-bpf",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "true",
+        ])
+        .stderr(Stdio::null())
+        .status();
+    let can = tried.is_ok_and(|status| status.success());
+    if !can {
+        let missing = MissingServer {
+            name: "strace",
+            program: "strace",
+            how: "apt-get install strace, and be allowed to trace",
+            may_be: false,
+        };
+        missing.report();
+    }
+    can
+}
+
+/// A broker.
+pub(super) struct TracedBroker {
+    process: Child,
+    pub(super) address: String,
+    log: PathBuf,
+    /// Until it is dead.
+    reader: Option<JoinHandle<()>>,
+}
+
+impl TracedBroker {
+    /// Starts a broker in its folder. One that is killed before it listens leaves whoever reads its trace.
+    pub(super) fn start(
+        folder: &Path,
+        path: &str,
+        hunt: &Arc<KillLoop>,
+    ) -> Result<Self, JoinHandle<()>> {
+        let boots = std::fs::read_dir(folder).expect("a folder").count();
+        let log = folder.join(format!("broker-{boots}.log"));
+        let (trace, tell) = std::io::pipe().expect("a pipe");
+        let mut command = under_a_tracer(folder, hunt.asks);
+        command
+            .env("PATH", path)
+            .stdin(Stdio::from(tell))
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).expect("a log"));
+        let process = command.spawn().expect("strace runs");
+        // Its end of the pipe goes with it.
+        drop(command);
+        let (pid, hunt) = (process.id(), hunt.clone());
+        let reader = std::thread::spawn(move || follow(trace, pid, &hunt));
+        let broker = Self {
+            process,
+            address: String::new(),
+            log,
+            reader: Some(reader),
+        };
+        broker.until_it_listens()
+    }
+
+    fn until_it_listens(mut self) -> Result<Self, JoinHandle<()>> {
+        let begun = Instant::now();
+        loop {
+            let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let listening = said.split_once("listening address=");
+            if let Some((_, rest)) = listening
+                && let Some((address, _)) = rest.split_once('\n')
+            {
+                self.address = address
+                    .split_whitespace()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
+                return Ok(self);
+            }
+            if self.is_dead() {
+                return Err(self.bury());
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not listen: {said}");
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Whether it was killed. It may not end otherwise.
+    pub(super) fn is_dead(&mut self) -> bool {
+        use std::os::unix::process::ExitStatusExt;
+        let Some(status) = self.process.try_wait().expect("it is ours") else {
+            return false;
+        };
+        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        assert_eq!(
+            status.signal(),
+            Some(Signal::KILL.as_raw()),
+            "{status}: {said}"
+        );
+        true
+    }
+
+    /// What is left when it is dead: whoever reads its trace to the end.
+    pub(super) fn bury(mut self) -> JoinHandle<()> {
+        self.reader.take().expect("it is buried once")
+    }
+
+    /// Ends it as operators do.
+    pub(super) fn stop(mut self) -> JoinHandle<()> {
+        let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process");
+        kill_process(pid, Signal::TERM).expect("it is ours");
+        let status = self.process.wait().expect("it is ours");
+        assert!(status.success(), "{status}");
+        self.bury()
+    }
+}
+
+/// One that a failed test leaves must not stay.
+impl Drop for TracedBroker {
+    fn drop(&mut self) {
+        if self.reader.is_some() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+fn under_a_tracer(folder: &Path, asks: bool) -> Command {
+    let calls = match asks {
+        true => format!("{CALLS},{ASKS},execve"),
+        false => format!("{CALLS},execve"),
+    };
+    let inner = sutler(folder);
+    let mut command = Command::new("strace");
+    command
+        .args([
+            "-D",
+            "-f",
+            "--seccomp-bpf",
+            "-qq",
+            "-y",
+            "-s",
+            "256",
+            "-e",
+            "signal=none",
+        ])
+        .args(["-e", &format!("trace={calls}")])
+        .args(["-e", &format!("inject={CALLS}:delay_exit={HELD_UP_US}")])
+        .args(["-o", "/dev/stdin"])
+        .arg(inner.get_program())
+        .args([
+            "broker",
+            "--config",
+            "sutler.yaml",
+            "--listen",
+            "127.0.0.1:0",
+        ])
+        .current_dir(folder);
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// Reads a trace to its end; on the way somebody is killed.
+fn follow(trace: PipeReader, broker: u32, hunt: &KillLoop) {
+    let mut steps = Trace::default();
+    let mut last: Option<KilledAt> = None;
+    for (number, line) in BufReader::new(trace).lines().enumerate() {
+        let Ok(line) = line else {
+            return;
+        };
+        // Until its first call the process is the tracer's, who must not be killed half-way.
+        if number == 0 {
+            hunt.broker_started(broker);
+        }
+        let Some(step) = steps.step(&line) else {
+            continue;
+        };
+        if let Some(prey) = last.take_if(|prey| prey.last_step_of == Some(step.thread)) {
+            hunt.missed(&prey);
+        }
+        if let Some(prey) = hunt.at(&step) {
+            last = Some(prey);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Brokers with registries: how they are configured, and what is asked of them.
+
+use crate::asked::Ask;
+use crate::process::{Broker, folder, sutler};
+use serde_json::{Value, json};
+use std::fs;
+use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use sutler_servers::until;
+use tempfile::TempDir;
+
+const OPERATOR: &str = "root:t0ps3cret";
+
+/// A folder, and what brokers in it are told.
+pub(super) struct Fixture {
+    folder: Arc<TempDir>,
+    config: Value,
+}
+
+impl Fixture {
+    /// With these registries.
+    pub(super) fn new(blocks: &[Value]) -> Self {
+        let folder = Arc::new(folder());
+        let open = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(folder.path(), open).expect("permissions");
+        let config = json!({
+            "auth": "none", "store": { "url": "sqlite:sutler.db" },
+            "admin": { "users": [{ "name": "root", "password": "t0ps3cret" }] },
+            "bundles": { "work": "work" }, "refresh": {}, "registry": blocks,
+        });
+        Self { folder, config }
+    }
+
+    /// With something else in its configuration, by its path: `/refresh/grace`.
+    pub(super) fn set(mut self, path: &str, value: Value) -> Self {
+        let (parent, key) = path.rsplit_once('/').expect("a path");
+        let parent = self.config.pointer_mut(parent).expect("it is there");
+        parent[key] = value;
+        self
+    }
+
+    /// Over a store that several brokers share. One that is not heard of for two seconds counts as dead.
+    #[cfg(feature = "postgres")]
+    pub(super) fn over(self, store: &sutler_servers::ServerUrl) -> Self {
+        let store = json!({ "url": store.url(), "key_file": "store.key" });
+        let site = self.set("/store", store);
+        site.set("/timeouts", json!({ "lease": "2s" }))
+    }
+
+    /// Starts the broker.
+    pub(super) fn broker(&self) -> StartedBroker {
+        self.replica("work")
+    }
+
+    /// Starts a broker with a working directory of its own.
+    pub(super) fn replica(&self, work: &str) -> StartedBroker {
+        let mut config = self.config.clone();
+        config["bundles"]["work"] = json!(work);
+        let file = format!("{work}.yaml");
+        let folder = self.folder.clone();
+        fs::write(folder.path().join(&file), config.to_string()).expect("a file");
+        let broker = Broker::start(folder.path(), &["broker", "--config", &file]);
+        let address = broker.address().to_owned();
+        let client = BrokerClient { address, folder };
+        StartedBroker { broker, client }
+    }
+}
+
+/// A broker at work, and where it is asked.
+pub(super) struct StartedBroker {
+    pub(super) broker: Broker,
+    client: BrokerClient,
+}
+
+impl Deref for StartedBroker {
+    type Target = BrokerClient;
+
+    fn deref(&self) -> &BrokerClient {
+        &self.client
+    }
+}
+
+impl StartedBroker {
+    /// To be taken along by another thread.
+    #[cfg(feature = "postgres")]
+    pub(super) fn client(&self) -> BrokerClient {
+        self.client.clone()
+    }
+}
+
+/// Where a broker is asked, from any thread.
+#[derive(Clone)]
+pub(super) struct BrokerClient {
+    pub(super) address: String,
+    folder: Arc<TempDir>,
+}
+
+/// What a platform needs to ask for an instance.
+#[derive(Clone, Debug)]
+pub(super) struct OfferingIds {
+    pub(super) service: String,
+    pub(super) plan: String,
+}
+
+impl BrokerClient {
+    /// Runs a command of ours that asks this broker; whether it went well, and what it said.
+    pub(super) fn run(&self, words: &[&str]) -> (bool, String, String) {
+        let url = format!("http://{}/admin", self.address);
+        let mut command = sutler(self.folder.path());
+        command
+            .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
+            .args(words);
+        command.args(["--url", &url, "--user", "root"]);
+        let output = command.output().expect("the program runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        let well = output.status.success();
+        (well, text(output.stdout), text(output.stderr))
+    }
+
+    /// Runs a command that must go well; what it said.
+    #[track_caller]
+    pub(super) fn done(&self, words: &[&str]) -> String {
+        let (well, said, told) = self.run(words);
+        assert!(well, "{words:?}: {said}{told}");
+        said
+    }
+
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        let said = self.done(&[words, &["-o", "json"]].concat());
+        serde_json::from_str(&said).expect("JSON")
+    }
+
+    /// Has registries asked and waits for it; how each stands.
+    #[track_caller]
+    pub(super) fn refreshed(&self) -> Value {
+        self.json(&["registry", "refresh", "--wait"])
+    }
+
+    /// How registries stand.
+    #[cfg(feature = "postgres")]
+    #[track_caller]
+    pub(super) fn listed(&self) -> Value {
+        self.json(&["registry", "list"])
+    }
+
+    /// One registry.
+    #[track_caller]
+    pub(super) fn shown(&self, registry: &str) -> Value {
+        self.json(&["registry", "show", registry])
+    }
+
+    /// The items that a registry is said to have, offered or not.
+    #[track_caller]
+    pub(super) fn items(&self, registry: &str) -> Vec<String> {
+        let shown = self.shown(registry);
+        let specs = shown["specs"].as_array().into_iter().flatten();
+        let items = specs.filter_map(|it| it["item"].as_str());
+        items.map(str::to_owned).collect()
+    }
+
+    /// Why an item is as it was, if there is a reason.
+    #[track_caller]
+    pub(super) fn fault(&self, registry: &str, item: &str) -> Option<String> {
+        let shown = self.shown(registry);
+        let mut specs = shown["specs"].as_array().into_iter().flatten();
+        let spec = specs.find(|it| it["item"] == item)?;
+        Some(spec["fault"].as_str()?.to_owned())
+    }
+
+    /// The value of a metric, by its name and labels as they are written.
+    #[track_caller]
+    pub(super) fn metric(&self, name: &str) -> Option<String> {
+        let ask = Ask::get("/admin/metrics").user(OPERATOR);
+        let page = ask.send(&self.address).text;
+        let mut lines = page.lines().filter_map(|it| it.strip_prefix(name));
+        lines.next().map(|it| it.trim().to_owned())
+    }
+
+    fn services(&self) -> Vec<Value> {
+        let answer = Ask::get("/v2/catalog").send(&self.address);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let catalog = body(&answer.text);
+        catalog["services"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// What is offered, each with its version: `hello-apb 1.0.0`.
+    pub(super) fn offers(&self) -> Vec<String> {
+        let shown = |it: &Value| {
+            let said = it["description"].as_str().unwrap_or_default();
+            let version = said.trim_start_matches("Version ").trim_end_matches('.');
+            format!("{} {version}", it["name"].as_str().unwrap_or_default())
+        };
+        let mut offers: Vec<String> = self.services().iter().map(shown).collect();
+        offers.sort();
+        offers
+    }
+
+    /// The ids of a service that is offered, and of its plan.
+    #[track_caller]
+    pub(super) fn ids(&self, name: &str) -> OfferingIds {
+        let services = self.services();
+        let service = services.iter().find(|it| it["name"] == name);
+        let service = service.expect("it is offered");
+        let text = |value: &Value| value.as_str().expect("an id").to_owned();
+        OfferingIds {
+            service: text(&service["id"]),
+            plan: text(&service["plans"][0]["id"]),
+        }
+    }
+
+    /// Asks something of an instance, by the path below all of them.
+    pub(super) fn ask(&self, method: &str, path: &str, ids: &OfferingIds) -> (u16, Value) {
+        let OfferingIds { service, plan } = ids;
+        let path = format!("/v2/service_instances/{path}");
+        let ask = match method {
+            "GET" => Ask::get(&path),
+            "DELETE" => Ask::new(
+                method,
+                &format!("{path}?service_id={service}&plan_id={plan}"),
+            ),
+            _ => Ask::new(method, &path).json(&json!({
+                "service_id": service, "plan_id": plan,
+                "organization_guid": "o", "space_guid": "s",
+            })),
+        };
+        let answer = ask.send(&self.address);
+        (answer.status, body(&answer.text))
+    }
+
+    /// Fails unless it is answered so; the body.
+    #[track_caller]
+    pub(super) fn asked(&self, status: u16, method: &str, path: &str, ids: &OfferingIds) -> Value {
+        let (answered, body) = self.ask(method, path, ids);
+        assert_eq!(answered, status, "{method} {path}: {body}");
+        body
+    }
+
+    /// Polls an instance until what is done with it has ended; how.
+    #[track_caller]
+    pub(super) fn until_ended(&self, instance: &str, ids: &OfferingIds) -> Value {
+        until("it has ended", || {
+            let path = format!("{instance}/last_operation");
+            let polled = self.asked(200, "GET", &path, ids);
+            (polled["state"] != "in progress").then_some(polled)
+        })
+    }
+
+    /// What the last run of an action of an instance said.
+    #[track_caller]
+    pub(super) fn log_of(&self, verb: &str, instance: &str) -> String {
+        let list = ["admin", "operations", "list", "-o", "name", "--verb", verb];
+        let listed = self.done(&[&list[..], &["--instance", instance]].concat());
+        let last = listed.lines().next().expect("an operation");
+        self.done(&["admin", "logs", last])
+    }
+}
+
+fn body(answer: &str) -> Value {
+    let text = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    serde_json::from_str(text).unwrap_or_default()
+}

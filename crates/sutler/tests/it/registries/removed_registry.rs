@@ -1,0 +1,66 @@
+//! A registry that is left out of the configuration, and was the only one.
+
+use super::image_registry;
+use serde_json::{Value, json};
+use sutler_servers::until;
+
+const NOTHING: [&str; 0] = [];
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn what_the_last_registry_left_behind_is_served_shown_and_then_forgotten() {
+    let Some(vault) = image_registry::open() else {
+        return;
+    };
+    vault.push("left", "left-apb", "1.0.0");
+    let site = vault.site("left").set("/refresh/grace", json!("1s"));
+    let site = site.set("/refresh/delete_every", json!("1s"));
+    let house = site.broker();
+    house.refreshed();
+    let ids = house.ids("left-apb");
+    house.asked(201, "PUT", "i", &ids);
+    let shown = house.done(&["admin", "bundles"]);
+    let offered = shown.lines().nth(1).unwrap_or_default();
+    for word in [
+        "left-apb",
+        "1.0.0",
+        "offered",
+        "vault/left/left-apb:latest",
+        "sha256:",
+    ] {
+        assert!(offered.contains(word), "{shown}");
+    }
+    house.broker.signal("TERM");
+    house.broker.ended();
+
+    let house = site.set("/registry", json!([])).broker();
+    assert_eq!(house.offers(), NOTHING);
+    let refused = house.asked(400, "PUT", "j", &ids);
+    let told = refused["description"].as_str().unwrap_or_default();
+    assert!(
+        told.contains("its registry is not configured any more"),
+        "{told}"
+    );
+    let shown = parsed(&house.done(&["admin", "bundles", "-o", "json"]));
+    let item = &shown["items"][0];
+    assert_eq!(
+        (&item["state"], &item["version"]),
+        (&json!("withdrawn"), &json!("1.0.0"))
+    );
+    assert_eq!(
+        (&item["registry"], &item["item"]),
+        (&json!("vault"), &json!("left/left-apb:latest"))
+    );
+    assert_eq!(item["mark"]["reason"], "not_configured");
+    house.asked(200, "DELETE", "i", &ids);
+    assert_eq!(house.log_of("deprovision", "i"), "deprovision by 1.0.0\n");
+    until("nothing of it is left", || {
+        let listed = parsed(&house.done(&["registry", "list", "-o", "json"]));
+        let registries = listed["registries"].as_array().cloned().unwrap_or_default();
+        registries.is_empty().then_some(())
+    });
+    house.asked(400, "PUT", "k", &ids);
+}

@@ -1,0 +1,85 @@
+//! A real registry that anybody may push to, behind a front that asks for tokens and does to single requests
+//! what a test says. Its images have labels and no layers; those that are run are in `vault.rs`.
+
+use super::image_registry::script;
+use serde_json::{Value, json};
+use sutler_servers::docker_registry::{self, Image, PushedImage, RegistryAccess, USER};
+use sutler_servers::podman::Podman;
+use sutler_servers::{Demands, Intercept, PASSWORD, RegistryProxy, Server, until};
+
+/// A registry and its front.
+pub(super) struct TokenRegistry {
+    pub(super) server: Server,
+    pub(super) front: RegistryProxy,
+}
+
+/// The manifest of a version of a bundle.
+pub(super) fn manifest(name: &str, version: &str) -> String {
+    format!(
+        "version: 1.0\nname: {name}\ndescription: Version {version}.\nbundle_version: {version}\n\
+         bindable: true\nasync: optional\nplans: [{{name: small, description: One.}}]\n"
+    )
+}
+
+impl TokenRegistry {
+    /// An empty one; `None` if there is no server here.
+    pub(super) fn open() -> Option<Self> {
+        let harbour = Self::open_to_all()?;
+        harbour.front.demand_tokens(USER, PASSWORD);
+        Some(harbour)
+    }
+
+    /// The same, without tokens: what is asked for is asked for once.
+    pub(super) fn open_to_all() -> Option<Self> {
+        let server = docker_registry::own(Demands::default(), RegistryAccess::Open)?;
+        let front = RegistryProxy::in_front_of(server.address());
+        Some(Self { server, front })
+    }
+
+    /// Pushes a version of a bundle.
+    pub(super) fn push(&self, name: &str, version: &str) -> PushedImage {
+        let image = Image::bundle(&manifest(name, version));
+        self.server.push(&format!("org/{name}"), "latest", &image)
+    }
+
+    /// Builds a version of a bundle that can be run, and pushes it.
+    pub(super) fn build(&self, podman: &Podman, name: &str, version: &str) -> PushedImage {
+        let to = format!("org/{name}:latest");
+        podman.push_bundle(
+            &self.server,
+            &to,
+            &manifest(name, version),
+            &script(version),
+        )
+    }
+
+    /// Deletes a version.
+    pub(super) fn delete(&self, name: &str, pushed: &PushedImage) {
+        self.server.remove(&format!("org/{name}"), pushed);
+    }
+
+    /// How a broker is told of it. Engines pull past the front.
+    pub(super) fn block(&self, name: &str) -> Value {
+        json!({
+            "type": "apiv2", "name": name, "url": self.front.url(), "user": USER, "pass": PASSWORD,
+            "answer_within": "1s", "pull_from": self.server.address().to_string(),
+        })
+    }
+
+    /// How often it was asked for a list of its images since the last time this was asked.
+    pub(super) fn listed(&self) -> usize {
+        let asked = self.front.requests();
+        asked.iter().filter(|it| it.contains("_catalog")).count()
+    }
+
+    /// Has lists of images wait from now on, until the front is mended.
+    pub(super) fn hold_lists(&self) {
+        drop(self.front.requests());
+        self.front.when("_catalog", Intercept::Hold);
+    }
+
+    /// Waits until a list of images is asked for, and waits.
+    pub(super) fn until_held(&self) {
+        until("a list is asked for", || (self.listed() > 0).then_some(()));
+    }
+}

@@ -1,0 +1,161 @@
+//! Registries that are down, and single images that cannot be read: what was offered stays, and everything
+//! else goes on.
+
+use super::fixture::Fixture;
+use super::token_registry::TokenRegistry;
+use crate::asked::Ask;
+use serde_json::json;
+use sutler_servers::{Intercept, until};
+
+const NOTHING: [&str; 0] = [];
+
+/// Regression: R16.
+#[test]
+fn services_of_a_registry_that_is_cut_off_or_down_stay_while_others_move_on() {
+    let (Some(lost), Some(well)) = (TokenRegistry::open(), TokenRegistry::open()) else {
+        return;
+    };
+    lost.push("lost-apb", "1.0.0");
+    well.push("well-apb", "1.0.0");
+    let site = Fixture::new(&[lost.block("lost"), well.block("well")]);
+    let house = site.broker();
+    house.refreshed();
+    assert_eq!(house.offers(), ["lost-apb 1.0.0", "well-apb 1.0.0"]);
+
+    lost.push("lost-apb", "2.0.0");
+    well.push("well-apb", "2.0.0");
+    lost.front.when("", Intercept::Cut);
+    let after = house.refreshed();
+    assert_eq!(house.offers(), ["lost-apb 1.0.0", "well-apb 2.0.0"]);
+    assert_eq!(after["registries"][0]["failures"], 1, "{after}");
+    assert_eq!(after["registries"][1]["failures"], 0, "{after}");
+    house
+        .broker
+        .until_logged("failed    lost (refresh 1 in a row)");
+
+    // The server itself is gone, while its front has nothing against anybody.
+    lost.server.kill();
+    lost.front.reset();
+    well.push("more-apb", "1.0.0");
+    let after = house.refreshed();
+    let expected = ["lost-apb 1.0.0", "more-apb 1.0.0", "well-apb 2.0.0"];
+    assert_eq!(house.offers(), expected);
+    assert_eq!(after["registries"][0]["failures"], 2, "{after}");
+    let failed = "sutler_registry_failed_refreshes{registry=\"lost\"}";
+    assert_eq!(house.metric(failed).as_deref(), Some("2"));
+
+    lost.server.start();
+    let after = house.refreshed();
+    let expected = ["lost-apb 2.0.0", "more-apb 1.0.0", "well-apb 2.0.0"];
+    assert_eq!(house.offers(), expected);
+    assert_eq!(after["registries"][0]["failures"], 0, "{after}");
+}
+
+/// Regression: R17.
+#[test]
+fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reason() {
+    let Some(harbour) = TokenRegistry::open() else {
+        return;
+    };
+    let names = ["broken", "busy", "cut", "held", "short", "well"].map(|it| format!("{it}-apb"));
+    names
+        .iter()
+        .for_each(|name| drop(harbour.push(name, "1.0.0")));
+    let site = Fixture::new(&[harbour.block("own")]);
+    let house = site.broker();
+    house.refreshed();
+    let versions = |well: &str| -> Vec<String> {
+        let version = |name: &str| match name {
+            "well-apb" => format!("{name} {well}"),
+            name => format!("{name} 1.0.0"),
+        };
+        names.iter().map(|name| version(name)).collect()
+    };
+    assert_eq!(house.offers(), versions("1.0.0"));
+
+    names
+        .iter()
+        .for_each(|name| drop(harbour.push(name, "2.0.0")));
+    let front = &harbour.front;
+    front.when("HEAD /v2/org/broken-apb/manifests/", Intercept::status(500));
+    let patience = Intercept::status(429).with("Retry-After", "1");
+    front.when("GET /v2/org/busy-apb/manifests/", patience);
+    front.when("GET /v2/org/cut-apb/blobs/", Intercept::Cut);
+    front.when("GET /v2/org/held-apb/manifests/", Intercept::Hold);
+    front.when("GET /v2/org/short-apb/manifests/", Intercept::Truncate(40));
+    let after = house.refreshed();
+    assert_eq!(house.offers(), versions("2.0.0"));
+    let own = &after["registries"][0];
+    assert_eq!((&own["failures"], &own["faulty"]), (&json!(0), &json!(5)));
+    for (name, word) in [
+        ("broken", "500"),
+        ("busy", "429"),
+        ("cut", "answer"),
+        ("held", "answer"),
+        ("short", "digest"),
+    ] {
+        let fault = house.fault("own", &format!("org/{name}-apb:latest"));
+        let fault = fault.unwrap_or_default();
+        assert!(fault.contains(word), "{name}: {fault:?}");
+    }
+    assert_eq!(house.fault("own", "org/well-apb:latest"), None);
+    // Not read is not withdrawn: it can be had.
+    let faulty = "sutler_registry_faulty_items{registry=\"own\"}";
+    assert_eq!(house.metric(faulty).as_deref(), Some("5"));
+
+    front.reset();
+    house.refreshed();
+    let all = names.iter().map(|name| format!("{name} 2.0.0"));
+    assert_eq!(house.offers(), all.collect::<Vec<_>>());
+    assert_eq!(house.metric(faulty).as_deref(), Some("0"));
+}
+
+/// Regression: R18.
+#[test]
+fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later() {
+    let Some(harbour) = TokenRegistry::open() else {
+        return;
+    };
+    harbour.push("hello-apb", "1.0.0");
+    harbour.front.when("", Intercept::Cut);
+    let site = Fixture::new(&[harbour.block("own")]);
+    let house = site.broker();
+    let ready = || Ask::get("/readyz").send(house.broker.address()).status;
+    assert_eq!((ready(), house.offers()), (200, Vec::new()));
+    house.refreshed();
+    assert_eq!(ready(), 200);
+    assert_eq!(house.offers(), NOTHING);
+    harbour.front.reset();
+    house.refreshed();
+    assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
+    drop(house);
+
+    harbour.front.when("", Intercept::Cut);
+    let house = site.broker();
+    assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
+    house.refreshed();
+    assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
+}
+
+#[test]
+fn how_far_a_refresh_is_is_told_while_one_image_keeps_it_waiting() {
+    let Some(harbour) = TokenRegistry::open() else {
+        return;
+    };
+    harbour.push("quick-apb", "1.0.0");
+    harbour.push("slow-apb", "1.0.0");
+    harbour
+        .front
+        .when("HEAD /v2/org/slow-apb/manifests/", Intercept::Hold);
+    let mut block = harbour.block("own");
+    block["answer_within"] = json!("60s");
+    let house = Fixture::new(&[block]).broker();
+    let told = until("it is told", || {
+        let listed = house.done(&["registry", "list"]);
+        listed.contains("items looked at: 1").then_some(listed)
+    });
+    assert!(told.contains("asking own; "), "{told}");
+    harbour.front.reset();
+    house.refreshed();
+    assert_eq!(house.offers(), ["quick-apb 1.0.0", "slow-apb 1.0.0"]);
+}

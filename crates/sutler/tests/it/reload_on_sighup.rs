@@ -1,0 +1,207 @@
+//! SIGHUP to a real process: what is taken over, what stays, and what is said about it.
+
+use crate::asked::Ask;
+use crate::process::{Broker, folder};
+use serde_json::json;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What is logged at the end of a reload.
+const DONE: &str = "the configuration was reloaded";
+
+/// How often the configuration is reloaded under load.
+const RELOADS: usize = 20;
+
+/// So that the numbers can be read without a password.
+const METRICS: &str = "metrics: {public: true}\n";
+
+const INSTANCE: &str = "/v2/service_instances/i";
+
+fn write(folder: &Path, name: &str, text: &str) {
+    // Moved into place, so that nobody reads half of it.
+    let made = folder.join("made");
+    std::fs::write(&made, text).expect("a file");
+    std::fs::rename(made, folder.join(name)).expect("it moves");
+}
+
+fn catalog(name: &str) -> String {
+    format!(
+        "services: [{{id: {name}, name: {name}, description: d, bindable: true, plans: [{{id: {name}-p, name: p, description: d}}]}}]\n"
+    )
+}
+
+fn config(password: &str, more: &str) -> String {
+    format!(
+        "users: [{{name: me, password: {password}}}, {{name: other, password: other}}]\ncatalog: {{file: catalog.yaml}}\nstore: {{url: 'memory:'}}\n{more}"
+    )
+}
+
+fn started(folder: &Path) -> Broker {
+    write(folder, "catalog.yaml", &catalog("one"));
+    write(folder, "sutler.yaml", &config("first", METRICS));
+    Broker::start(folder, &["broker", "--config", "sutler.yaml"])
+}
+
+fn asked(broker: &Broker, pair: &str) -> (u16, String) {
+    let answer = Ask::get("/v2/catalog").user(pair).send(broker.address());
+    (answer.status, answer.text)
+}
+
+#[test]
+fn users_and_catalog_change_at_a_hang_up_and_what_needs_a_restart_is_named() {
+    let folder = folder();
+    let broker = started(folder.path());
+    let body = json!({ "service_id": "one", "plan_id": "one-p", "organization_guid": "o", "space_guid": "s" });
+    let made = Ask::new("PUT", INSTANCE).user("me:first").json(&body);
+    assert_eq!(made.send(broker.address()).status, 201);
+    write(folder.path(), "catalog.yaml", &catalog("two"));
+    let more = format!("{METRICS}drain: 1m\nlisten: 127.0.0.1:1\nlog: {{level: debug}}\n");
+    write(folder.path(), "sutler.yaml", &config("second", &more));
+    broker.signal("HUP");
+    let log = broker.until_logged(DONE);
+    // A flag says where to listen, before and after.
+    let restart = log.iter().find(|it| it.contains("restart to apply"));
+    let restart = restart.expect("it is said");
+    assert!(restart.ends_with("restart to apply: drain"), "{restart}");
+    assert_eq!(asked(&broker, "me:first").0, 401);
+    let (status, text) = asked(&broker, "me:second");
+    assert_eq!(status, 200, "{text}");
+    // A client that leaves in the middle of a request is told of at that level only.
+    let mut leaves = std::net::TcpStream::connect(broker.address()).expect("it listens");
+    std::io::Write::write_all(&mut leaves, b"nothing of the kind\r\n\r\n").expect("it is sent");
+    drop(leaves);
+    broker.until_logged("DEBUG");
+    assert!(
+        text.contains("\"two\"") && !text.contains("\"one\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_with_faults_changes_nothing_and_every_fault_is_logged() {
+    let folder = folder();
+    let broker = started(folder.path());
+    write(folder.path(), "catalog.yaml", &catalog("two"));
+    write(
+        folder.path(),
+        "sutler.yaml",
+        &config("second", "lisen: x\n"),
+    );
+    broker.signal("HUP");
+    let log = broker.until_logged("not reloaded");
+    let fault = "sutler.yaml:4:1: lisen is no key; did you mean `listen`?";
+    assert!(log.iter().any(|it| it.contains(fault)), "{log:#?}");
+    assert!(!log.iter().any(|it| it.contains("second")), "{log:#?}");
+    write(folder.path(), "sutler.yaml", &config("second", ""));
+    write(folder.path(), "catalog.yaml", "services: [{name: x}]\n");
+    broker.signal("HUP");
+    let log = broker.until_logged("not reloaded");
+    assert!(
+        log.iter().any(|it| it.contains("catalog.yaml:1:12")),
+        "{log:#?}"
+    );
+    let (status, text) = asked(&broker, "me:first");
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("\"one\""), "{text}");
+    assert_eq!(asked(&broker, "me:second").0, 401);
+    let numbers = Ask::get("/metrics").send(broker.address()).text;
+    let failed = |line: &&str| {
+        line.contains("reloads") && line.contains("configuration") && line.contains("failed")
+    };
+    let line = numbers.lines().find(failed).unwrap_or_default();
+    assert!(line.ends_with(" 2"), "{line:?} of {numbers}");
+}
+
+#[test]
+fn a_reload_under_load_drops_no_request() {
+    let folder = folder();
+    let broker = started(folder.path());
+    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let address = broker.address();
+    std::thread::scope(|scope| {
+        let load = || {
+            let mut wrong = Vec::new();
+            while !over.load(Ordering::Relaxed) && wrong.is_empty() {
+                let ask = Ask::get("/v2/catalog").user("other:other");
+                match ask.try_send(address) {
+                    Ok(answer) if answer.status == 200 => {
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(answer) => wrong.push(answer.text),
+                    Err(error) => wrong.push(error.to_string()),
+                }
+            }
+            wrong
+        };
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(load)).collect();
+        // Nobody is left asking for ever if something below fails.
+        let reloads = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for nth in 0..RELOADS {
+                let name = ["one", "two"][nth % 2];
+                write(folder.path(), "catalog.yaml", &catalog(name));
+                let text = config(&format!("password-{nth}"), "");
+                write(folder.path(), "sutler.yaml", &text);
+                broker.signal("HUP");
+                broker.until_logged(DONE);
+                assert_eq!(asked(&broker, &format!("me:password-{nth}")).0, 200);
+            }
+        }));
+        over.store(true, Ordering::Relaxed);
+        for client in clients {
+            let wrong = client.join().expect("it ends");
+            assert!(wrong.is_empty(), "{:?}", wrong.first());
+        }
+        reloads.expect("every reload is seen");
+    });
+    assert!(
+        answered.load(Ordering::Relaxed) >= RELOADS,
+        "there was no load"
+    );
+}
+
+/// Writes a new certificate for this machine, and its key.
+fn certify(folder: &Path) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
+    let made = made.expect("a certificate");
+    write(folder, "tls.key", &made.signing_key.serialize_pem());
+    write(folder, "tls.pem", &made.cert.pem());
+}
+
+/// The status that curl gets when it trusts this certificate alone; 0 without an answer.
+fn status_trusting(certificate: &Path, broker: &Broker) -> u16 {
+    let port = broker.address().rsplit(':').next().unwrap_or_default();
+    let output = std::process::Command::new("curl")
+        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "--cacert"])
+        .arg(certificate)
+        .args(["--resolve", &format!("localhost:{port}:127.0.0.1")])
+        .args(["-u", "me:first", "-H", "X-Broker-API-Version: 2.17"])
+        .arg(format!("https://localhost:{port}/v2/catalog"))
+        .output();
+    let text = String::from_utf8(output.expect("curl runs").stdout);
+    text.ok().and_then(|it| it.parse().ok()).unwrap_or_default()
+}
+
+#[test]
+fn a_new_certificate_is_served_after_a_hang_up_and_a_bad_one_is_not() {
+    let folder = folder();
+    let (here, current) = (folder.path(), folder.path().join("tls.pem"));
+    certify(here);
+    let old = here.join("old.pem");
+    std::fs::copy(&current, &old).expect("a copy");
+    write(here, "catalog.yaml", &catalog("one"));
+    let tls = "tls: {certificate: tls.pem, key: tls.key}\n";
+    write(here, "sutler.yaml", &config("first", tls));
+    let broker = Broker::start(here, &["broker", "--config", "sutler.yaml"]);
+    assert_eq!(status_trusting(&old, &broker), 200);
+    certify(here);
+    broker.signal("HUP");
+    broker.until_logged(DONE);
+    assert_eq!(status_trusting(&old, &broker), 0);
+    assert_eq!(status_trusting(&current, &broker), 200);
+    let good = here.join("good.pem");
+    std::fs::copy(&current, &good).expect("a copy");
+    write(here, "tls.pem", "nothing of the kind\n");
+    broker.signal("HUP");
+    broker.until_logged("not reloaded");
+    assert_eq!(status_trusting(&good, &broker), 200);
+}

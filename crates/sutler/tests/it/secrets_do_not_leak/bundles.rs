@@ -1,0 +1,248 @@
+//! Secrets of bundles: searched while a run is under way, and after its end.
+//!
+//! A real broker at the most talkative level runs a bundle that is told secrets, says them aloud and gives
+//! some back. Root sees them in the run's own files; nobody else sees them anywhere.
+
+mod fixture;
+mod playbooks;
+
+use super::{Canaries, canary};
+use crate::asked::Ask;
+use fixture::{Fixture, everybody_else_reads_nothing, search_processes, search_tree};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const MANIFEST: &str = r"
+version: 1.0
+name: vault
+id: vault-id
+description: Keeps things.
+bindable: true
+secrets: [server]
+plans:
+  - name: small
+    id: small-id
+    description: A small one.
+    parameters:
+      - {name: note, type: string, updatable: true}
+      - {name: password, type: string, secret: true}
+    bind_parameters:
+      - {name: role, type: string}
+";
+
+/// Says every secret that it was told, plainly.
+const SAYS: &str = r#"
+vars=${3#@}
+c=canary
+grep -o '"password":"[^"]*"' "$vars" || true
+grep -o '"_apb_provision_creds":{[^}]*}' "$vars" || true
+grep -o '"_apb_bind_creds":{[^}]*}' "$vars" || true
+cat "$SUTLER_SECRETS_DIR/apb-server/master"
+printf 'x%s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" | base64
+printf 'half of it, with %s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" > "$SUTLER_RESULT_DIR/progress"
+"#;
+
+/// What each action gives back. Values are put together, so that no script holds one.
+const GIVES: [(&str, &str); 5] = [
+    (
+        "provision",
+        r#"printf '{"kept":"%s.a-state.7f3a9c"}' $c > "$SUTLER_RESULT_DIR/state.json"
+printf '{"root":"%s.a-provision-credential.7f3a9c"}' $c > "$SUTLER_RESULT_DIR/credentials.json"
+if grep -q fails "$vars"; then
+    cat "$SUTLER_SECRETS_DIR/apb-server/master" > "$SUTLER_RESULT_DIR/error"
+    exit 3
+fi"#,
+    ),
+    ("update", "true"),
+    (
+        "bind",
+        r#"printf '{"login":"%s.a-binding-state.7f3a9c"}' $c > "$SUTLER_RESULT_DIR/binding_state.json"
+printf '{"user":"%s.a-credential.7f3a9c"}' $c > "$SUTLER_RESULT_DIR/credentials.json""#,
+    ),
+    ("unbind", "true"),
+    ("deprovision", "true"),
+];
+
+/// Planted by the test or made by the scripts; the last are what platforms are given or gave themselves.
+fn planted() -> Canaries {
+    let mut canaries = Canaries {
+        planted: Vec::new(),
+        hash: String::new(),
+    };
+    for place in [
+        "an operators secret",
+        "a state",
+        "a provision credential",
+        "a binding state",
+        "a secret parameter",
+        "a parameter",
+        "a changed parameter",
+        "a bind parameter",
+        "a credential",
+    ] {
+        canaries.plant(place);
+    }
+    canaries
+}
+
+/// Those that are in no answer at all: the others are the platform's own words, or the binding's.
+fn never_told() -> Canaries {
+    let mut canaries = planted();
+    canaries.planted.truncate(4);
+    canaries
+}
+
+fn provision(id: &str, more: Value) -> Ask {
+    let mut body = json!({
+        "service_id": "vault-id", "plan_id": "small-id",
+        "organization_guid": "o", "space_guid": "s",
+    });
+    body["parameters"] = more;
+    let path = format!("/v2/service_instances/{id}?accepts_incomplete=true");
+    Ask::new("PUT", &path).json(&body)
+}
+
+/// What must hold while a run holds secrets.
+fn search_under_way(scene: &Fixture, canaries: &Canaries) {
+    search_processes(canaries);
+    let there = scene.grep(canaries, None);
+    assert!(
+        there.contains("vars.json"),
+        "root finds them in the run's own files: {there}"
+    );
+    everybody_else_reads_nothing(scene, canaries);
+    scene.search_names_and_modes(canaries);
+    scene.search_store(canaries);
+    search_operators_view(scene, canaries);
+}
+
+/// What `sutler admin` prints.
+fn search_operators_view(scene: &Fixture, canaries: &Canaries) {
+    let operations = scene.admin(&["operations", "list", "-o", "name"]);
+    let operations: Vec<&str> = operations.lines().collect();
+    assert!(!operations.is_empty(), "there is something to see");
+    let _before = std::fs::remove_file(scene.here().join("export.jsonl"));
+    let mut asked = vec![
+        vec!["instances", "list", "-o", "json"],
+        vec!["bindings", "list", "-o", "json"],
+        vec!["operations", "list", "-o", "json"],
+        vec!["audit", "list", "-o", "json"],
+        vec!["stats", "-o", "json"],
+        vec!["export", "export.jsonl"],
+    ];
+    for operation in operations {
+        asked.push(vec!["operations", "show", operation, "-o", "json"]);
+        asked.push(vec!["logs", operation]);
+    }
+    for words in asked {
+        let shown = scene.admin(&words);
+        canaries.search(shown.as_bytes(), &words.join(" "));
+    }
+}
+
+/// One life with a run held at provision and at bind.
+fn live(scene: &Fixture, canaries: &Canaries) {
+    let never = never_told();
+    let parameters = json!({
+        "note": canary("a parameter"), "password": canary("a secret parameter"),
+    });
+    let accepted = scene.ask(provision("i", parameters), 202);
+    canaries.search(accepted.as_bytes(), "the answer to a provision");
+    scene.until_held("provision");
+    let polled = scene.until_polled("i", "half of it");
+    canaries.search(polled.as_bytes(), "a poll");
+    search_under_way(scene, canaries);
+    scene.let_go("provision");
+    scene.until_done("i", "succeeded");
+    let fetched = scene.ask(Ask::get("/v2/service_instances/i"), 200);
+    never.search(fetched.as_bytes(), "a fetched instance");
+    let change = json!({ "service_id": "vault-id",
+        "parameters": { "note": canary("a changed parameter") } });
+    scene.let_go("update");
+    let ask = Ask::new("PATCH", "/v2/service_instances/i").json(&change);
+    canaries.search(scene.ask(ask, 200).as_bytes(), "the answer to an update");
+    bind(scene, canaries, &never);
+    let failing = json!({ "note": "fails", "password": canary("a secret parameter") });
+    scene.ask(provision("fails", failing), 202);
+    let failed = scene.until_done("fails", "failed");
+    canaries.search(failed.as_bytes(), "a failure");
+    search_operators_view(scene, canaries);
+    scene.let_go("unbind");
+    scene.let_go("deprovision");
+    let query = "service_id=vault-id&plan_id=small-id";
+    for path in ["i/service_bindings/b", "i", "fails"] {
+        let path = format!("/v2/service_instances/{path}?{query}");
+        let gone = scene.ask(Ask::new("DELETE", &path), 200);
+        canaries.search(gone.as_bytes(), "the answer to a delete");
+    }
+}
+
+fn bind(scene: &Fixture, canaries: &Canaries, never: &Canaries) {
+    let body = json!({ "service_id": "vault-id", "plan_id": "small-id",
+        "parameters": { "role": canary("a bind parameter") } });
+    let path = "/v2/service_instances/i/service_bindings/b";
+    let bind = Ask::new("PUT", &format!("{path}?accepts_incomplete=true")).json(&body);
+    let accepted = scene.ask(bind, 202);
+    canaries.search(accepted.as_bytes(), "the answer to a bind under way");
+    scene.until_held("bind");
+    search_under_way(scene, canaries);
+    scene.let_go("bind");
+    let polled = scene.until_done("i/service_bindings/b", "succeeded");
+    canaries.search(polled.as_bytes(), "a poll");
+    // The binding's own credentials belong here, and nothing else of what is kept.
+    let fetched = scene.ask(Ask::get(path), 200);
+    assert!(fetched.contains(&canary("a credential")), "{fetched}");
+    never.search(fetched.as_bytes(), "a fetched binding");
+}
+
+fn no_secret_is_anywhere(format: &str) {
+    let canaries = planted();
+    let scene = Fixture::start("vault", format, write_bundle);
+    live(&scene, &canaries);
+    search_processes(&canaries);
+    scene.until_no_run_is_left();
+    let here = scene.here().to_owned();
+    let log = scene.ended();
+    assert!(
+        log.contains("a bundle is offered") && log.contains("ended"),
+        "the log is not whole: {log}"
+    );
+    canaries.search(log.as_bytes(), "the log");
+    let searched = search_tree(&here, &canaries);
+    for name in ["sutler.db", "audit.log", "export.jsonl"] {
+        assert!(searched.contains(name), "{name} was not searched");
+    }
+}
+
+fn write_bundle(scene: &fixture::BundleFolder) {
+    scene.write("bundle.yml", MANIFEST, false);
+    for (action, gives) in GIVES {
+        let holds = scene.hold_in_shell(action);
+        let text = format!("#!/bin/sh\nset -e\n{SAYS}{gives}\n{holds}\n");
+        scene.write(&format!("actions/{action}"), &text, true);
+    }
+}
+
+/// Regression: R40.
+#[test]
+fn no_secret_of_a_bundle_is_anywhere_while_it_runs_and_after_it() {
+    no_secret_is_anywhere("text");
+}
+
+/// Regression: R40.
+#[test]
+fn no_secret_of_a_bundle_is_anywhere_where_logs_are_json() {
+    no_secret_is_anywhere("json");
+}
+
+#[test]
+fn a_search_of_files_finds_what_is_there() {
+    let folder = crate::process::folder();
+    let mut canaries = planted();
+    let value = canaries.plant("a file");
+    std::fs::create_dir(folder.path().join("inner")).expect("a folder");
+    std::fs::write(folder.path().join("inner/file"), value).expect("a file");
+    let at: &Path = folder.path();
+    let heard = std::panic::catch_unwind(|| search_tree(at, &canaries));
+    assert!(heard.is_err());
+}

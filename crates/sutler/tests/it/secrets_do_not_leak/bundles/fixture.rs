@@ -1,0 +1,281 @@
+//! A broker with one bundle whose actions wait for the test, and where its secrets are searched.
+
+use crate::asked::Ask;
+use crate::process::{Broker, folder, sutler};
+use crate::secrets_do_not_leak::{Canaries, canary, forms};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
+/// Files that hold what the operator put there.
+const PUT_THERE: [&str; 3] = ["sutler.yaml", "sutler.key", "master"];
+/// Users that runs are not: one of nobody's, and one that other runs have.
+const OTHERS: [u32; 2] = [54_321, 70_999];
+
+/// Where a bundle is written.
+pub(super) struct BundleFolder {
+    folder: PathBuf,
+    marks: PathBuf,
+}
+
+impl BundleFolder {
+    pub(super) fn write(&self, name: &str, text: &str, program: bool) {
+        let path = self.folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        let mode = if program { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("permissions");
+    }
+
+    /// Lines of a script that say where it is, and wait until the test lets it go.
+    pub(super) fn hold_in_shell(&self, action: &str) -> String {
+        let (held, go) = (self.mark("held", action), self.mark("go", action));
+        // Nobody waits for a test that is over.
+        format!(
+            "touch {} || true\nwhile ! test -e {}; do test -d {} || exit 9; sleep 0.05; done",
+            held.display(),
+            go.display(),
+            self.marks.display()
+        )
+    }
+
+    pub(super) fn mark(&self, what: &str, action: &str) -> PathBuf {
+        self.marks.join(format!("{what}-{action}"))
+    }
+}
+
+/// A broker at work.
+pub(super) struct Fixture {
+    here: TempDir,
+    /// Outside of what is searched.
+    words: TempDir,
+    place: BundleFolder,
+    broker: Broker,
+}
+
+impl Fixture {
+    /// A broker that says everything, with the bundle that `write` makes.
+    pub(super) fn start(name: &str, format: &str, write: impl Fn(&BundleFolder)) -> Self {
+        let (here, words) = (folder(), folder());
+        let open = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("permissions");
+        };
+        open(here.path(), 0o755);
+        open(words.path(), 0o755);
+        let marks = words.path().join("marks");
+        fs::create_dir(&marks).expect("a folder");
+        // Runs are users of their own.
+        open(&marks, 0o777);
+        let place = BundleFolder {
+            folder: here.path().join("bundles").join(name),
+            marks,
+        };
+        write(&place);
+        let secret = here.path().join("master");
+        fs::write(&secret, canary("an operators secret")).expect("a file");
+        open(&secret, 0o600);
+        let config = format!(
+            "auth: none\nstore: {{url: 'sqlite:sutler.db'}}\n\
+             admin: {{users: [{{name: op, password: t0ps3cret}}]}}\n\
+             log: {{level: trace, format: {format}}}\naudit: {{file: audit.log}}\n\
+             bundles:\n  folder: bundles\n  work: work\n  secrets:\n  - name: server\n    \
+             keys: [{{key: master, value: '${{file:master}}'}}]\n"
+        );
+        fs::write(here.path().join("sutler.yaml"), config).expect("a file");
+        let broker = Broker::start(here.path(), &["broker", "--config", "sutler.yaml"]);
+        Self {
+            here,
+            words,
+            place,
+            broker,
+        }
+    }
+
+    pub(super) fn here(&self) -> &Path {
+        self.here.path()
+    }
+
+    #[track_caller]
+    pub(super) fn ask(&self, ask: Ask, expected: u16) -> String {
+        let answer = ask.send(self.broker.address());
+        assert_eq!(answer.status, expected, "{}", answer.text);
+        answer.text
+    }
+
+    pub(super) fn until_held(&self, action: &str) {
+        let held = self.place.mark("held", action);
+        eventually(&format!("{action} is held"), || held.exists().then_some(()));
+    }
+
+    pub(super) fn let_go(&self, action: &str) {
+        fs::write(self.place.mark("go", action), "").expect("a file");
+    }
+
+    /// Polls until something is said.
+    pub(super) fn until_polled(&self, path: &str, word: &str) -> String {
+        let poll = Ask::get(&format!("/v2/service_instances/{path}/last_operation"));
+        eventually(&format!("a poll says {word}"), || {
+            let text = self.ask(poll.clone(), 200);
+            text.contains(word).then_some(text)
+        })
+    }
+
+    pub(super) fn until_done(&self, path: &str, state: &str) -> String {
+        self.until_polled(path, &format!("\"state\":\"{state}\""))
+    }
+
+    pub(super) fn until_no_run_is_left(&self) {
+        let runs = self.here().join("work/runs");
+        eventually("no run is left", || {
+            let left = fs::read_dir(&runs).expect("a folder").count();
+            (left == 0).then_some(())
+        });
+    }
+
+    /// What `sutler admin` prints, errors and all.
+    pub(super) fn admin(&self, words: &[&str]) -> String {
+        let url = format!("http://{}/admin", self.broker.address());
+        let output = sutler(self.here())
+            .args(["admin", "--url", &url, "--user", "op"])
+            .args(words)
+            .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
+            .output()
+            .expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {said}");
+        format!("{}{said}", String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// Which files below the working directory hold one of them, as far as a user can read.
+    pub(super) fn grep(&self, canaries: &Canaries, user: Option<u32>) -> String {
+        let words = self.words.path().join("words");
+        let mut text = Vec::new();
+        for (_, value) in &canaries.planted {
+            for form in forms(value) {
+                text.extend(form);
+                text.push(b'\n');
+            }
+        }
+        fs::write(&words, text).expect("a file");
+        let mut command = Command::new("grep");
+        // On no command line: others could find them there.
+        command.args(["-rlaF", "-f"]).arg(&words);
+        command.arg(self.here().join("work")).current_dir("/");
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let output = command.output().expect("grep runs");
+        let status = output.status.code();
+        assert!(matches!(status, Some(0..=2)), "{status:?}");
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        let shut_out = complaints.contains("Permission denied");
+        assert!(shut_out || user.is_none(), "nothing is kept from {user:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// No secret is a name, and nothing of a run may be read by others.
+    pub(super) fn search_names_and_modes(&self, canaries: &Canaries) {
+        let mut names = 0;
+        each_below(&self.here().join("work"), &mut |path| {
+            canaries.search(path.to_string_lossy().as_bytes(), "the name of a file");
+            names += 1;
+        });
+        assert!(names > 10, "nothing is there");
+        each_below(&self.here().join("work/runs"), &mut |path| {
+            let Ok(found) = fs::symlink_metadata(path) else {
+                return;
+            };
+            let open = found.mode() & if found.is_dir() { 0o066 } else { 0o077 };
+            let empty = found.is_file() && found.len() == 0;
+            assert!(open == 0 || empty, "{}: {:o}", path.display(), found.mode());
+        });
+    }
+
+    /// The database as it lies there, with what is not yet part of it.
+    pub(super) fn search_store(&self, canaries: &Canaries) {
+        for name in ["sutler.db", "sutler.db-wal"] {
+            let bytes = fs::read(self.here().join(name)).expect("a database");
+            canaries.search(&bytes, name);
+        }
+    }
+
+    /// Ends it, and gives everything it logged. What it wrote stays for as long as this returns.
+    pub(super) fn ended(&self) -> String {
+        self.broker.signal("TERM");
+        self.broker.until_said_all().join("\n")
+    }
+}
+
+/// Neither files nor processes of a run tell anything to other users.
+pub(super) fn everybody_else_reads_nothing(scene: &Fixture, canaries: &Canaries) {
+    let root = fs::metadata("/proc/self").expect("this process").uid() == 0;
+    if !root {
+        assert!(std::env::var_os("CI").is_none(), "run this as root");
+        eprintln!("skipped: only root can ask as another user");
+        return;
+    }
+    for user in OTHERS {
+        let found = scene.grep(canaries, Some(user));
+        assert_eq!(found, "", "the user {user} reads it");
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline"]);
+        let seen = command.uid(user).gid(user).output().expect("a shell runs");
+        assert!(!seen.stdout.is_empty(), "there are processes");
+        canaries.search(&seen.stdout, "what others see of processes");
+    }
+}
+
+/// Every process of the machine, as root sees it.
+pub(super) fn search_processes(canaries: &Canaries) {
+    for entry in fs::read_dir("/proc").expect("processes").flatten() {
+        for what in ["cmdline", "environ"] {
+            // It may be gone by now.
+            if let Ok(bytes) = fs::read(entry.path().join(what)) {
+                canaries.search(&bytes, &format!("{}/{what}", entry.path().display()));
+            }
+        }
+    }
+}
+
+/// Everything below a folder, but for what the operator put there; the names of what was searched.
+pub(super) fn search_tree(folder: &Path, canaries: &Canaries) -> BTreeSet<String> {
+    let mut searched = BTreeSet::new();
+    each_below(folder, &mut |path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_file() && !PUT_THERE.contains(&&*name) {
+            let bytes = fs::read(path).expect("it can be read");
+            canaries.search(&bytes, &path.display().to_string());
+            searched.insert(name.into_owned());
+        }
+    });
+    searched
+}
+
+/// Pipes and links are looked at, and not through.
+fn each_below(folder: &Path, look: &mut impl FnMut(&Path)) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        look(&entry.path());
+        if entry.file_type().is_ok_and(|it| it.is_dir()) {
+            each_below(&entry.path(), look);
+        }
+    }
+}
+
+/// Looks until something is there.
+fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,65 @@
+//! The bundle `redis`: users and keys are counted in the server itself.
+
+use super::fixture::{Fixture, has, of_ours, passes_its_test};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use sutler_servers::{Demands, ServerUrl, redis};
+
+/// What the server answers to commands of a user, one line after the other.
+fn ask(at: &ServerUrl, commands: &[&str]) -> String {
+    let (name, password) = at.user.clone().expect("a user");
+    let mut stream = TcpStream::connect((at.host.as_str(), at.port)).expect("it listens");
+    let mut text = format!("AUTH {name} {}\r\n", password.unwrap_or_default());
+    for command in commands {
+        text.push_str(&format!("{command}\r\n"));
+    }
+    text.push_str("QUIT\r\n");
+    stream.write_all(text.as_bytes()).expect("it hears");
+    let mut said = String::new();
+    stream.read_to_string(&mut said).expect("it answers");
+    said
+}
+
+#[test]
+fn the_bundle_redis_keeps_every_rule_and_leaves_the_server_as_it_was() {
+    let (Some(server), true) = (
+        redis::own(Demands::default()),
+        has("python3", "apt-get install python3"),
+    ) else {
+        return;
+    };
+    let admin = server.admin_url();
+    let there = || ask(admin, &["ACL LIST", "KEYS *"]);
+    ask(admin, &["SET somebody-elses thing"]);
+    let before = there();
+    let bundle = of_ours("redis");
+    let secrets = json!({ "redis": { "admin_url": admin.url() } });
+    passes_its_test(&bundle, &secrets, &[], 29);
+    assert_eq!(there(), before);
+    let shop = Fixture::open(&bundle, &secrets);
+    shop.keeps_every_rule();
+    assert_eq!(there(), before);
+    serves(&shop, admin);
+    assert_eq!(there(), before);
+}
+
+/// A user reaches the keys of its instance and no others, for as long as its binding is there.
+fn serves(shop: &Fixture, admin: &ServerUrl) {
+    shop.asked(201, "PUT", "i", Value::Null);
+    let path = "i/service_bindings/b";
+    let bound = shop.asked(201, "PUT", path, Value::Null);
+    let text = |key: &str| bound["credentials"][key].as_str().expect(key).to_owned();
+    let user = admin.with_user(&text("username"), &text("password"));
+    let own = format!("SET {}note kept", text("prefix"));
+    let said = ask(&user, &[&own, "GET somebody-elses", "ACL LIST"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..2], ["+OK", "+OK"], "{said}");
+    assert!(lines[2].starts_with("-NOPERM"), "{said}");
+    assert!(lines[3].starts_with("-NOPERM"), "{said}");
+    shop.asked(200, "DELETE", path, Value::Null);
+    let refused = ask(&user, &[]);
+    assert!(refused.starts_with("-WRONGPASS"), "{refused}");
+    assert_eq!(ask(admin, &["DBSIZE"]), "+OK\r\n:2\r\n+OK\r\n");
+    shop.asked(200, "DELETE", "i", Value::Null);
+}

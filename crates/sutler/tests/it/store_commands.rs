@@ -1,0 +1,195 @@
+//! `sutler store`: counting, checking and copying stores as operators do. Copies between servers are in
+//! `store/copies_between_servers.rs`.
+
+mod copies_between_servers;
+mod fixture;
+
+use crate::process::{ProgramOutput, folder, run_sutler};
+use fixture::Source;
+use std::path::Path;
+use sutler_journal::{Commit, Key, Kind, OperationFilter, OperationList, Realm, Store as _, Write};
+use sutler_store_sqlite::SqliteStore;
+
+/// What was said, with the folder's name taken out.
+fn tidied(said: &ProgramOutput, folder: &Path) -> String {
+    let folder = format!("{}/", folder.display());
+    format!("{}{}", said.stdout, said.stderr).replace(&folder, "")
+}
+
+fn store(folder: &Path, arguments: &[&str]) -> ProgramOutput {
+    let all: Vec<&str> = ["store"]
+        .into_iter()
+        .chain(arguments.iter().copied())
+        .collect();
+    run_sutler(folder, &all)
+}
+
+#[test]
+fn help_of_the_copy_warns_of_passwords_and_tells_every_exit_code() {
+    let said = store(folder().path(), &["copy", "--help"]);
+    assert_eq!(
+        said.stdout,
+        include_str!("cli_messages/store-copy-help.txt")
+    );
+}
+
+#[test]
+fn a_layout_is_made_once() {
+    let folder = folder();
+    let migrate = || {
+        let said = store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
+        assert_eq!(said.code, Some(0));
+        tidied(&said, folder.path())
+    };
+    assert_eq!(migrate(), "sqlite:one.db: was empty, made with layout 1\n");
+    let nothing = "sqlite:one.db: has layout 1, the newest one; nothing to do\n";
+    assert_eq!(migrate(), nothing);
+}
+
+#[test]
+fn a_layout_of_a_later_program_is_refused_with_a_sentence() {
+    let folder = folder();
+    store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
+    let db = rusqlite::Connection::open(folder.path().join("one.db")).unwrap();
+    db.execute_batch("PRAGMA user_version = 99").unwrap();
+    drop(db);
+    let said = store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
+    assert_eq!(
+        said.stderr,
+        "sutler: one.db has layout 99, this program knows layouts up to 1: use the newer program, or a backup made before it was upgraded\n"
+    );
+    assert_eq!(said.code, Some(1));
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let folder = folder();
+    for (arguments, code, sentence) in [
+        (
+            &["stats"][..],
+            1,
+            "sutler: name the store: with --url, SUTLER_STORE__URL or --config\n",
+        ),
+        (
+            &["check", "--url", "sqlite:none.db"],
+            2,
+            "sutler: none.db does not exist; name the file of a store\n",
+        ),
+        (
+            &["copy", "--from", "sqlite:none.db", "--to", "sqlite:two.db"],
+            1,
+            "sutler: none.db does not exist; name the file of a store\n",
+        ),
+        (
+            &["migrate", "--url", "memory:"],
+            1,
+            "sutler: memory: ends with its process; name a persistent store\n",
+        ),
+    ] {
+        let said = store(folder.path(), arguments);
+        assert_eq!((said.stderr.as_str(), said.code), (sentence, Some(code)));
+    }
+    let wrong = store(folder.path(), &["stats", "--url", "redis://me:canary@host"]);
+    assert_eq!(wrong.code, Some(2), "wrong usage");
+    store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
+    let same = ["copy", "--from", "sqlite:one.db", "--to", "sqlite:./one.db"];
+    let said = store(folder.path(), &same);
+    assert!(said.stderr.contains("in use"), "{}", said.stderr);
+}
+
+#[test]
+fn what_is_in_a_store_is_counted() {
+    let folder = folder();
+    let source = Source::start(folder.path(), "sqlite:one.db");
+    source.fill(7);
+    source.kill();
+    let said = store(
+        folder.path(),
+        &["stats", "--url", "sqlite:one.db", "-o", "json"],
+    );
+    let told: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let count = |kind: &str| {
+        let all = told["documents"].as_array().unwrap().iter();
+        let mut of_kind = all.filter(|it| it["kind"] == kind);
+        of_kind.next().map(|it| it["documents"].clone())
+    };
+    assert_eq!(count("instance"), Some(8.into()), "{told:#}");
+    assert_eq!(count("binding"), Some(3.into()), "{told:#}");
+    assert_eq!(told["operations"]["running"], 1, "{told:#}");
+    assert_eq!(told["running_without_lease"], 1, "{told:#}");
+    assert_eq!(told["leases"], 0, "{told:#}");
+    assert!(told["bytes"].as_u64() > Some(10_000), "{told:#}");
+    let table = store(folder.path(), &["stats", "--url", "sqlite:one.db"]).stdout;
+    let lines: Vec<&str> = table.lines().collect();
+    let row = ["broker", "instance", "8"];
+    let found = lines.iter().any(|line| line.split_whitespace().eq(row));
+    assert!(found, "{table}");
+    assert!(table.contains("oldest unfinished"), "{table}");
+}
+
+#[tokio::test]
+async fn what_does_not_hold_is_told_and_what_holds_is_not() {
+    let folder = folder();
+    let source = Source::start(folder.path(), "sqlite:one.db");
+    source.fill(3);
+    source.kill();
+    let check = ["check", "--url", "sqlite:one.db"];
+    let said = store(folder.path(), &check);
+    let text = tidied(&said, folder.path());
+    let notice = "notice: 1 operations run under leases that ran out: a broker takes them over\n";
+    assert!(text.contains(notice), "{text}");
+    assert!(text.ends_with("everything holds\n"), "{text}");
+    assert_eq!(said.code, Some(0));
+    break_it(&folder.path().join("one.db")).await;
+    let said = store(folder.path(), &check);
+    let text = tidied(&said, folder.path());
+    assert_eq!(said.code, Some(1), "{text}");
+    for part in [
+        "fault: instance i0 of realm broker is not listed under what it is: ",
+        "fault: instance i1 of realm broker cannot be opened: it was changed, or another key",
+        " has not ended, and instance i2 of realm broker does not point to it: abandon it\n",
+        "faults\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    std::fs::remove_file(folder.path().join("one.key")).unwrap();
+    let said = store(folder.path(), &check);
+    let sentence = "sutler: the key file one.key does not exist; name it with --key-file\n";
+    assert_eq!((said.stderr.as_str(), said.code), (sentence, Some(2)));
+    let sealed = ["check", "--url", "sqlite:one.db", "--sealed", "-o", "json"];
+    let said = store(folder.path(), &sealed);
+    let told: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(told["holds"], true, "{told:#}");
+    assert_eq!(told["findings"][0]["finding"], "lease_over", "{told:#}");
+}
+
+/// Puts three instances out of order.
+async fn break_it(path: &Path) {
+    let store = SqliteStore::open(path).await.unwrap();
+    let realm = Realm::new("broker").unwrap();
+    let key = |id: &str| Key::new(&realm, Kind::new("instance"), &[id]).unwrap();
+    let body = async |id: &str| store.get(&key(id)).await.unwrap().unwrap().body;
+    let mut broken = body("i1").await.to_vec();
+    *broken.last_mut().unwrap() ^= 1;
+    let list = OperationList {
+        filter: OperationFilter::Lane(key("i2")),
+        before: None,
+        limit: 1,
+    };
+    let of_two = store.operations(&list).await.unwrap();
+    let mut another = store.operation(of_two[0].id).await.unwrap().unwrap();
+    another.row.id = sutler_journal::OperationId::fresh();
+    another.row.state = sutler_journal::State::Waiting;
+    another.row.finished = None;
+    let put = |key: Key, body| Write::Put {
+        key,
+        terms: Vec::new(),
+        body,
+    };
+    let commit = Commit::new()
+        .write(put(key("i0"), body("i0").await))
+        .write(put(key("i1"), broken.into()))
+        .write(Write::Import(Box::new(another)));
+    store.commit(&commit).await.unwrap();
+    store.close().await;
+}

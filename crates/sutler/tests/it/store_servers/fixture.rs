@@ -1,0 +1,245 @@
+//! Replicas of one broker over one store, and what is asked of them.
+
+use crate::asked::{Answer, Ask};
+use crate::process::{Broker, folder, sutler};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use sutler_journal::Store;
+use sutler_servers::{Proxy, ServerUrl};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// The offering of the demo catalog, and its plans.
+const SERVICE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a01";
+const SMALL: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a02";
+pub(super) const LARGE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a03";
+/// Of the platform and of the operator.
+pub(super) const USER: &str = "platform:hush-hush";
+const OPERATOR: &str = "root:t0ps3cret";
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A folder with the configuration that all replicas have.
+pub(super) struct Fixture {
+    folder: TempDir,
+}
+
+impl Fixture {
+    /// Replicas over this store. `more` is added to the configuration.
+    pub(super) fn over(store: &ServerUrl, more: &str) -> Self {
+        let folder = folder();
+        let url = store.url();
+        let text = format!(
+            "users: [{{name: platform, password: hush-hush}}]\n\
+             admin: {{users: [{{name: root, password: t0ps3cret}}]}}\n\
+             store: {{url: '{url}', key_file: store.key}}\n{more}"
+        );
+        std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
+        Self { folder }
+    }
+
+    pub(super) fn command(&self) -> Command {
+        sutler(self.folder.path())
+    }
+
+    /// What a replica wrote into a file.
+    pub(super) fn file(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.folder.path().join(name)).expect("a file")
+    }
+
+    /// Starts a replica, and waits until it listens.
+    pub(super) fn replica(&self) -> Replica {
+        Replica(Broker::of(self.command().args([
+            "broker",
+            "--config",
+            "sutler.yaml",
+        ])))
+    }
+
+    /// Starts a replica with these variables, too.
+    pub(super) fn replica_with(&self, variables: Vec<(String, String)>) -> Replica {
+        let mut command = self.command();
+        command.args(["broker", "--config", "sutler.yaml"]);
+        Replica(Broker::of(command.envs(variables)))
+    }
+}
+
+/// A broker at work, and requests to it.
+pub(super) struct Replica(pub(super) Broker);
+
+impl Replica {
+    pub(super) fn ask(&self, method: &str, path: &str, body: &Value) -> ParsedResponse {
+        let ask = Ask::new(method, &format!("/v2/service_instances/{path}")).user(USER);
+        let ask = match body {
+            Value::Null => ask,
+            body => ask.json(body),
+        };
+        ParsedResponse::of(ask.send(self.0.address()))
+    }
+
+    /// Asks for an instance; the hook takes so long.
+    pub(super) fn provision(&self, id: &str, delay_ms: u64) -> ParsedResponse {
+        let body = json!({
+            "service_id": SERVICE, "plan_id": SMALL, "organization_guid": "o", "space_guid": "s",
+            "parameters": { "delay_ms": delay_ms },
+        });
+        self.ask("PUT", &format!("{id}?accepts_incomplete=true"), &body)
+    }
+
+    pub(super) fn update(&self, id: &str, plan: &str) -> ParsedResponse {
+        let body = json!({ "service_id": SERVICE, "plan_id": plan });
+        self.ask("PATCH", id, &body)
+    }
+
+    pub(super) fn bind(&self, id: &str, binding: &str) -> ParsedResponse {
+        let body = json!({ "service_id": SERVICE, "plan_id": LARGE });
+        self.ask("PUT", &format!("{id}/service_bindings/{binding}"), &body)
+    }
+
+    /// Deletes an instance, or a binding by its path below it.
+    pub(super) fn delete(&self, path: &str) -> ParsedResponse {
+        let path = format!("{path}?service_id={SERVICE}&plan_id={LARGE}");
+        self.ask("DELETE", &path, &Value::Null)
+    }
+
+    /// Deletes an instance whose plan was never changed.
+    pub(super) fn delete_small(&self, id: &str) -> ParsedResponse {
+        let path = format!("{id}?service_id={SERVICE}&plan_id={SMALL}");
+        self.ask("DELETE", &path, &Value::Null)
+    }
+
+    pub(super) fn poll(&self, id: &str, operation: &str) -> ParsedResponse {
+        let path = format!("{id}/last_operation?operation={operation}");
+        self.ask("GET", &path, &Value::Null)
+    }
+
+    /// Polls until an operation has ended; how.
+    pub(super) fn until_it_ends(&self, id: &str, operation: &str) -> Value {
+        until(&format!("the end of {operation}"), || {
+            let polled = self.poll(id, operation);
+            let over = polled.status == 200 && polled.body["state"] != "in progress";
+            over.then(|| polled.body["state"].clone()).ok_or(polled)
+        })
+    }
+
+    /// The hook of an operation has written its progress, and writes nothing more until it ends.
+    pub(super) fn until_it_works(&self, id: &str, operation: &str) {
+        until("progress", || {
+            let polled = self.poll(id, operation);
+            let told = polled.body["description"].is_string();
+            if told { Ok(()) } else { Err(polled) }
+        });
+    }
+
+    pub(super) fn ready(&self) -> ParsedResponse {
+        ParsedResponse::of(Ask::get("/readyz").send(self.0.address()))
+    }
+
+    pub(super) fn until_ready_is(&self, status: u16) {
+        until(&format!("/readyz says {status}"), || {
+            let ready = self.ready();
+            if ready.status == status {
+                Ok(())
+            } else {
+                Err(ready)
+            }
+        });
+    }
+
+    /// What operators are shown.
+    pub(super) fn admin(&self, path: &str) -> Value {
+        let ask = Ask::get(&format!("/admin/v1/{path}")).user(OPERATOR);
+        let response = ParsedResponse::of(ask.send(self.0.address()));
+        assert_eq!(response.status, 200, "{response:?}");
+        response.body
+    }
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub(super) struct ParsedResponse {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<String>,
+    /// `null` if it is no JSON.
+    pub(super) body: Value,
+}
+
+impl ParsedResponse {
+    fn of(answer: Answer) -> Self {
+        let (head, body) = answer.text.split_once("\r\n\r\n").unwrap_or_default();
+        let header = |line: &str| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("retry-after")
+                .then(|| value.to_owned())
+        };
+        Self {
+            status: answer.status,
+            retry_after: head.lines().find_map(header),
+            body: serde_json::from_str(body).unwrap_or_default(),
+        }
+    }
+
+    /// The operation that a 202 names.
+    #[track_caller]
+    pub(super) fn operation(&self) -> String {
+        assert_eq!(self.status, 202, "{self:?}");
+        let operation = self.body["operation"].as_str();
+        operation.expect("an operation").to_owned()
+    }
+}
+
+/// Looks until something is so.
+#[track_caller]
+pub(super) fn until<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E>) -> T {
+    let began = Instant::now();
+    loop {
+        match look() {
+            Ok(seen) => return seen,
+            Err(instead) => assert!(began.elapsed() < PATIENCE, "never {what}: {instead:?}"),
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// A proxy that works by itself, for tests that do not.
+pub(super) struct RunningProxy {
+    pub(super) proxy: Proxy,
+    /// Works as long as it is there.
+    _runtime: Runtime,
+}
+
+impl RunningProxy {
+    pub(super) fn new(proxy: impl Future<Output = Proxy>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let proxy = runtime.block_on(proxy);
+        Self {
+            proxy,
+            _runtime: runtime,
+        }
+    }
+}
+
+/// A store that is being opened.
+pub(super) type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>>>>;
+
+/// What opens a store, as every sort of server can be asked to.
+pub(super) fn opening<S: Store + 'static, E: Debug + 'static>(
+    store: impl Future<Output = Result<S, E>> + 'static,
+) -> Opening {
+    Box::pin(async move { Arc::new(store.await.expect("a store")) as Arc<dyn Store> })
+}
+
+/// The URL of a store, as those who open one want it.
+pub(super) fn secret(place: &ServerUrl) -> SecretString {
+    place.url().into()
+}

@@ -1,0 +1,103 @@
+//! A store that cannot be opened: what is wrong, and what to do about it, in a sentence. The sentences
+//! are in `open-error-*.txt`.
+
+use super::Sort;
+use super::fixture::Fixture;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use sutler_servers::{Demands, PASSWORD, ServerUrl, free_port};
+
+/// Answers that there is nothing, whatever is asked for.
+pub(super) struct ClosedPort(SocketAddr);
+
+impl ClosedPort {
+    pub(super) fn at_any_path() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let _ = stream.read(&mut [0; 4096]);
+                let head = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n";
+                let _ = write!(
+                    stream,
+                    "{head}Content-Length: 19\r\n\r\n404 page not found\n"
+                );
+            }
+        });
+        Self(address)
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.0
+    }
+}
+
+/// What the program says when it cannot open the store. Names and ports that a run chose are left out.
+fn said_over(place: &ServerUrl) -> String {
+    let scene = Fixture::over(place, "");
+    let mut command = scene.command();
+    let ended = command
+        .args([
+            "broker",
+            "--config",
+            "sutler.yaml",
+            "--listen",
+            "127.0.0.1:0",
+        ])
+        .output();
+    let ended = ended.expect("the program runs");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    for secret in [PASSWORD, "wr0ng"] {
+        assert!(!said.contains(secret), "{said}");
+    }
+    let mut told: Vec<&str> = said.lines().filter(|it| !is_log(it)).collect();
+    told.retain(|line| !line.is_empty());
+    let told: Vec<String> = told.into_iter().map(without_why).collect();
+    let told = told.join("\n").replace(&place.port.to_string(), "PORT");
+    match place.path.starts_with("fresh_") {
+        true => told.replace(&place.path, "DATABASE"),
+        false => told,
+    }
+}
+
+/// Systems say differently why a name is not known.
+fn without_why(line: &str) -> String {
+    const LOOKUP: &str = "failed to lookup address information: ";
+    let Some((before, after)) = line.split_once(LOOKUP) else {
+        return line.to_owned();
+    };
+    let rest = after.split_once(';').map_or("", |(_, rest)| rest);
+    let mark = if rest.is_empty() { "" } else { ";" };
+    format!("{before}{LOOKUP}WHY{mark}{rest}")
+}
+
+/// Whether a line begins with a time.
+fn is_log(line: &str) -> bool {
+    line.starts_with("20") && line.contains('T')
+}
+
+pub(super) fn each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do(sort: &Sort) {
+    let Some(server) = (sort.own)(Demands::default()) else {
+        return;
+    };
+    let right = (sort.guarded)(&server);
+    let (user, _) = right.user.clone().expect("a user");
+    let mut faults = vec![
+        ("a wrong password", right.with_user(&user, "wr0ng")),
+        ("a port where nobody is", right.through(free_port())),
+        ("a database that is not there", right.at("no_such_database")),
+    ];
+    let mut elsewhere = right.clone();
+    elsewhere.host = "no-such-host.invalid".to_owned();
+    faults.push(("a host that is not there", elsewhere));
+    let mut text = String::new();
+    let mut tell = |what: &str, place: &ServerUrl| {
+        text.push_str(&format!("--- {what}\n{}\n", said_over(place)));
+    };
+    for (what, place) in &faults {
+        tell(what, place);
+    }
+    (sort.older)(&mut |place| tell("a server that is too old", place));
+    assert!(text == sort.refused, "it is now:\n{text}");
+}

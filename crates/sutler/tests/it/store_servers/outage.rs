@@ -1,0 +1,62 @@
+//! The server is away: callers are told to come back, readiness says so, and what runs goes on as soon
+//! as the server is back.
+
+use super::Sort;
+use super::fixture::{Fixture, ParsedResponse, until};
+use sutler_servers::Demands;
+
+#[track_caller]
+fn comes_back_later(heard: ParsedResponse) -> Result<(), ParsedResponse> {
+    let told = heard.status == 503 && heard.retry_after.is_some();
+    if told { Ok(()) } else { Err(heard) }
+}
+
+pub(super) fn a_lost_server_is_told_and_everything_resumes_when_it_returns(sort: &Sort) {
+    let Some(server) = (sort.own)(Demands::default()) else {
+        return;
+    };
+    let scene = Fixture::over(&server.fresh_database(), "");
+    let (one, other) = (scene.replica(), scene.replica());
+    let before = one.provision("before", 0).operation();
+    assert_eq!(one.until_it_ends("before", &before), "succeeded");
+    // Its hook ends while the server is away.
+    let running = one.provision("running", 1500).operation();
+    server.kill();
+    for replica in [&one, &other] {
+        until("a change is sent away", || {
+            comes_back_later(replica.provision("new", 0))
+        });
+        until("a poll is sent away", || {
+            comes_back_later(replica.poll("running", &running))
+        });
+        replica.until_ready_is(503);
+    }
+    server.start();
+    for replica in [&one, &other] {
+        replica.until_ready_is(200);
+    }
+    assert_eq!(other.until_it_ends("running", &running), "succeeded");
+    // It was sent away, so it was not begun; and it is begun once, wherever it is asked for.
+    until("a change is taken again", || {
+        let new = one.provision("new", 0);
+        if new.status == 202 || new.status == 200 {
+            Ok(())
+        } else {
+            Err(new)
+        }
+    });
+    for id in ["before", "running", "new"] {
+        until("it is there for everybody", || {
+            let repeat = other.provision(id, if id == "running" { 1500 } else { 0 });
+            if repeat.status == 200 {
+                Ok(())
+            } else {
+                Err(repeat)
+            }
+        });
+        assert_eq!(other.delete_small(id).status, 200);
+    }
+    let history = one.admin("operations?verb=provision");
+    let ran = history["items"].as_array().expect("operations").len();
+    assert_eq!(ran, 3, "{history}");
+}

@@ -1,0 +1,105 @@
+//! What differs between the sorts of servers, as far as a user of the executable can tell.
+
+use super::fixture::{RunningProxy, opening};
+use super::{Look, Sort};
+use sutler_servers::{Proxy, Server, ServerUrl};
+
+/// A provision and the progress of its hook; a look and a read; one row.
+const TRIPS: [usize; 3] = [3, 2, 1];
+
+#[cfg(feature = "postgres")]
+pub(super) fn postgres() -> Sort {
+    use sutler_servers::{PostgresDialect, postgres};
+    /// Whoever asks for the version in this schema is told another.
+    fn older(look: Look<'_>) {
+        let Some(server) = postgres::shared() else {
+            return;
+        };
+        let mut place = server.fresh_database();
+        let old = "CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text \
+            LANGUAGE sql AS $$ SELECT CASE $1 WHEN 'server_version_num' THEN '110022' \
+            WHEN 'server_version' THEN '11.22' ELSE pg_catalog.current_setting($1) END $$";
+        postgres::execute(&place, old);
+        place.query = format!("{}&options=-csearch_path%3Dold,pg_catalog", place.query);
+        look(&place);
+    }
+    Sort {
+        shared: postgres::shared,
+        own: postgres::own,
+        guarded: Server::fresh_database,
+        wire: |server| RunningProxy::new(Proxy::to::<PostgresDialect>(server.address())),
+        trips: TRIPS,
+        elsewhere_ms: 50,
+        open: |url| opening(async move { sutler_store_sql::PostgresStore::open(&url).await }),
+        refused: include_str!("open-error-postgres.txt"),
+        older,
+    }
+}
+
+#[cfg(feature = "mysql")]
+pub(super) fn mariadb() -> Sort {
+    use sutler_servers::{Demands, MySqlDialect, mariadb};
+    /// It says of itself whatever it is told to.
+    fn older(look: Look<'_>) {
+        let demands = Demands {
+            arguments: vec!["--version=10.5.29-MariaDB".to_owned()],
+            ..Demands::default()
+        };
+        if let Some(server) = mariadb::own(demands) {
+            look(&server.fresh_database());
+        }
+    }
+    Sort {
+        shared: mariadb::shared,
+        own: mariadb::own,
+        guarded: Server::fresh_database,
+        wire: |server| RunningProxy::new(Proxy::to::<MySqlDialect>(server.address())),
+        trips: TRIPS,
+        elsewhere_ms: 500,
+        open: |url| opening(async move { sutler_store_sql::MySqlStore::open(&url).await }),
+        refused: include_str!("open-error-mariadb.txt"),
+        older,
+    }
+}
+
+#[cfg(feature = "mongodb")]
+pub(super) fn mongodb() -> Sort {
+    use sutler_servers::{MongoDialect, mongodb};
+    Sort {
+        shared: mongodb::shared,
+        own: mongodb::own,
+        guarded: |server| mongodb::make_user(server, "me", "mine"),
+        wire: |server| RunningProxy::new(Proxy::to::<MongoDialect>(server.address())),
+        // A commit is two here (ADR 10).
+        trips: [4, 3, 1],
+        elsewhere_ms: 50,
+        open: |url| opening(async move { sutler_store_mongodb::MongoStore::open(&url).await }),
+        refused: include_str!("open-error-mongodb.txt"),
+        // Nothing makes it say that it is older.
+        older: |_| {},
+    }
+}
+
+#[cfg(feature = "etcd")]
+pub(super) fn etcd() -> Sort {
+    use sutler_servers::{EtcdDialect, etcd};
+    /// Before 3.4 the gateway stood elsewhere: what is asked for is not there.
+    fn older(look: Look<'_>) {
+        let gateway = super::open_errors::ClosedPort::at_any_path();
+        look(&ServerUrl::of(
+            &format!("etcd://{}/x", gateway.address()),
+            0,
+        ));
+    }
+    Sort {
+        shared: etcd::shared,
+        own: etcd::own,
+        guarded: |server| etcd::demand_passwords(server, "me", "mine"),
+        wire: |server| RunningProxy::new(Proxy::to::<EtcdDialect>(server.address())),
+        trips: TRIPS,
+        elsewhere_ms: 50,
+        open: |url| opening(async move { sutler_store_etcd::EtcdStore::open(&url).await }),
+        refused: include_str!("open-error-etcd.txt"),
+        older,
+    }
+}

@@ -1,0 +1,63 @@
+//! The URL of a store holds a password, and nobody else does.
+
+use super::Sort;
+use super::fixture::{Fixture, until};
+use sutler_servers::{Demands, PASSWORD};
+
+#[track_caller]
+fn nowhere_in(text: &[u8], place: &str) {
+    let word = PASSWORD.as_bytes();
+    let found = text.windows(word.len()).any(|it| it == word);
+    assert!(!found, "the password is in {place}");
+}
+
+pub(super) fn the_password_of_the_url_is_nowhere(sort: &Sort) {
+    let Some(server) = (sort.own)(Demands::default()) else {
+        return;
+    };
+    let place = (sort.guarded)(&server);
+    assert!(place.url().contains(PASSWORD), "there is one");
+    let scene = Fixture::over(&place, "log: {level: trace}\naudit: {file: audit.log}\n");
+    let replica = scene.replica();
+    let started = replica.provision("i", 0).operation();
+    assert_eq!(replica.until_it_ends("i", &started), "succeeded");
+    for what in ["cmdline", "environ"] {
+        let bytes = std::fs::read(format!("/proc/{}/{what}", replica.0.id()));
+        nowhere_in(&bytes.expect("it runs"), what);
+    }
+    server.kill();
+    let mut answers = Vec::new();
+    until("a change is sent away", || {
+        let heard = replica.provision("j", 0);
+        answers.push(format!("{heard:?}"));
+        if heard.status == 503 {
+            Ok(())
+        } else {
+            Err(heard)
+        }
+    });
+    replica.until_ready_is(503);
+    let refused = scene
+        .command()
+        .args(["broker", "--config", "sutler.yaml"])
+        .args(["--listen", "127.0.0.1:0"])
+        .output();
+    let refused = refused.expect("the program runs");
+    assert_eq!(refused.status.code(), Some(1), "nobody is there");
+    nowhere_in(&refused.stderr, "what is said of a server that is away");
+    server.start();
+    replica.until_ready_is(200);
+    nowhere_in(answers.join("\n").as_bytes(), "an answer");
+    nowhere_in(replica.admin("stats").to_string().as_bytes(), "statistics");
+    let log = replica.0.ended().join("\n");
+    assert!(log.contains("ready again"), "the log is not whole");
+    nowhere_in(log.as_bytes(), "the log");
+    for verb in ["show", "check"] {
+        let shown = scene.command().args(["config", verb]).output();
+        let shown = shown.expect("the program runs");
+        assert!(shown.status.success(), "{shown:?}");
+        nowhere_in(&shown.stdout, "what is shown");
+        nowhere_in(&shown.stderr, "what is complained of");
+    }
+    nowhere_in(&scene.file("audit.log"), "the audit");
+}

@@ -1,0 +1,114 @@
+//! The world outside: what there is after all steps, as an author would make it who uses the numbers
+//! that a hook is given.
+//!
+//! A step of an operation that is older than the last one seen for its lane, or under an older claim
+//! of the same one, is refused there: that is what `Cx::fence` is for. Pure.
+
+use crate::victim::{ReplicaEvent, steps_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExternalWorld {
+    /// Instances and bindings that were made and not removed.
+    pub things: BTreeSet<String>,
+    /// Steps that came too late and did nothing.
+    pub refused: u64,
+}
+
+impl ExternalWorld {
+    /// After these deeds, in their order.
+    pub fn after(deeds: &[ReplicaEvent]) -> Self {
+        let mut world = Self::default();
+        let mut last: BTreeMap<&str, (u64, &str, u64)> = BTreeMap::new();
+        for deed in deeds {
+            let ReplicaEvent::Ran {
+                operation,
+                lane,
+                verb,
+                step,
+                fence,
+                ..
+            } = deed
+            else {
+                continue;
+            };
+            let accepted = moment_of(operation);
+            let old = last.get(lane.as_str()).is_some_and(|(moment, of, claim)| {
+                accepted < *moment || (of == operation && fence < claim)
+            });
+            if old {
+                world.refused += 1;
+                continue;
+            }
+            last.insert(lane, (accepted, operation, *fence));
+            match verb.as_str() {
+                "provision" | "bind" => {
+                    world.things.insert(lane.clone());
+                }
+                "deprovision" | "unbind" if *step == steps_of(verb) => {
+                    world.things.remove(lane);
+                }
+                _ => {}
+            }
+        }
+        world
+    }
+}
+
+/// When an operation was accepted, in milliseconds: its id begins with that.
+fn moment_of(operation: &str) -> u64 {
+    let digits: String = operation.chars().filter(|it| *it != '-').take(12).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExternalWorld;
+    use crate::victim::{ReplicaBoot, ReplicaEvent};
+
+    const MAKE: &str = "00000000-0001-7000-8000-000000000000";
+    const REMOVE: &str = "00000000-0002-7000-8000-000000000000";
+
+    fn ran(operation: &str, verb: &str, step: u32, fence: u64) -> ReplicaEvent {
+        ReplicaEvent::Ran {
+            operation: operation.to_owned(),
+            lane: "one".to_owned(),
+            verb: verb.to_owned(),
+            step,
+            attempt: 1,
+            fence,
+            by: ReplicaBoot {
+                replica: 0,
+                boot: 1,
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_there_until_it_is_removed() {
+        let made = [ran(MAKE, "provision", 1, 1)];
+        assert!(ExternalWorld::after(&made).things.contains("one"));
+        let half = [made[0].clone(), ran(REMOVE, "deprovision", 1, 1)];
+        assert!(ExternalWorld::after(&half).things.contains("one"));
+        let both = [
+            half[0].clone(),
+            half[1].clone(),
+            ran(REMOVE, "deprovision", 2, 1),
+        ];
+        assert_eq!(ExternalWorld::after(&both), ExternalWorld::default());
+    }
+
+    #[test]
+    fn who_comes_too_late_makes_nothing() {
+        let late = [
+            ran(REMOVE, "deprovision", 2, 1),
+            ran(MAKE, "provision", 1, 1),
+        ];
+        let world = ExternalWorld::after(&late);
+        assert!(world.things.is_empty());
+        assert_eq!(world.refused, 1);
+        let superseded = [ran(MAKE, "provision", 1, 2), ran(MAKE, "provision", 2, 1)];
+        assert_eq!(ExternalWorld::after(&superseded).refused, 1);
+    }
+}

@@ -1,0 +1,84 @@
+//! Carries the plan out: breaks what `fault_plan.rs` says, when it says so, and mends it again.
+
+use super::fault_plan::{Fault, PlannedFault};
+use super::replica::Replica;
+use crate::victim::now_us;
+use crate::violation::{CheckResult, Violation};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_servers::Server;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// What can be broken.
+pub(super) struct FaultTargets {
+    pub(super) replicas: Vec<Arc<Mutex<Replica>>>,
+    pub(super) server: Arc<Mutex<RestartedServer>>,
+}
+
+/// A server, and when it was away.
+pub(super) struct RestartedServer {
+    pub(super) server: Arc<Server>,
+    /// From its end to its first answer, in microseconds of the machine's clock.
+    pub(super) away: Vec<(u64, u64)>,
+}
+
+impl FaultTargets {
+    /// Breaks everything as planned; ends when all is whole again.
+    ///
+    /// # Errors
+    /// Something did not come back, or ended by itself.
+    pub(super) async fn strike(&self, plan: &[PlannedFault]) -> CheckResult<()> {
+        let begun = Instant::now();
+        let mut blows = JoinSet::new();
+        for planned in plan {
+            tokio::time::sleep_until(begun + Duration::from_millis(planned.at)).await;
+            match planned.blow {
+                Fault::Restart { down } => {
+                    let server = Arc::clone(&self.server);
+                    blows.spawn(restart(server, Duration::from_millis(down)));
+                }
+                Fault::Kill { replica, .. }
+                | Fault::Pause { replica, .. }
+                | Fault::Cut { replica, .. } => {
+                    let replica = Arc::clone(&self.replicas[replica]);
+                    blows.spawn(hit(replica, planned.blow));
+                }
+            }
+            while let Some(ended) = blows.try_join_next() {
+                ended.map_err(|error| Violation::new(error.to_string()))??;
+            }
+        }
+        while let Some(ended) = blows.join_next().await {
+            ended.map_err(|error| Violation::new(error.to_string()))??;
+        }
+        Ok(())
+    }
+}
+
+async fn hit(replica: Arc<Mutex<Replica>>, blow: Fault) -> CheckResult<()> {
+    let mut replica = replica.lock().await;
+    let down = Duration::from_millis(blow.down());
+    match blow {
+        Fault::Kill { .. } => replica.kill(down).await,
+        Fault::Pause { .. } => replica.pause(down).await,
+        Fault::Cut { cut, .. } => replica.cut(cut, down).await,
+        Fault::Restart { .. } => Ok(()),
+    }
+}
+
+async fn restart(it: Arc<Mutex<RestartedServer>>, down: Duration) -> CheckResult<()> {
+    let mut it = it.lock().await;
+    let failed = |error: tokio::task::JoinError| Violation::new(format!("the server: {error}"));
+    let from = now_us();
+    let server = Arc::clone(&it.server);
+    let killing = tokio::task::spawn_blocking(move || server.kill());
+    killing.await.map_err(failed)?;
+    tokio::time::sleep(down).await;
+    let server = Arc::clone(&it.server);
+    let starting = tokio::task::spawn_blocking(move || server.start());
+    starting.await.map_err(failed)?;
+    it.away.push((from, now_us()));
+    Ok(())
+}

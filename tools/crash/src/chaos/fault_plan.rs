@@ -1,0 +1,224 @@
+//! What is broken when: the nemesis' plan, made of a seed and nothing else.
+//!
+//! Pure and printable: the same seed breaks the same things at the same moments.
+//! Carrying it out is not here.
+
+use std::fmt;
+use sutler_servers::SeededRng;
+
+/// How a replica is cut from the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cut {
+    /// Connections are closed, new ones too.
+    Off,
+    /// Connections stay, and nothing passes.
+    Silence,
+    /// Of each connection the next answer is swallowed, then it is reset: commits whose answer is
+    /// lost.
+    Answers,
+    /// Of each connection half of the next request passes, then it is reset.
+    Requests,
+}
+
+/// One thing that is broken, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// SIGKILL, and a new start after that.
+    Kill {
+        /// Which replica.
+        replica: usize,
+        /// Milliseconds until it is started again.
+        down: u64,
+    },
+    /// SIGSTOP, and SIGCONT after that.
+    Pause {
+        /// Which replica.
+        replica: usize,
+        /// Milliseconds that it stands still.
+        down: u64,
+    },
+    /// The way to the database.
+    Cut {
+        /// Which replica.
+        replica: usize,
+        /// How.
+        cut: Cut,
+        /// Milliseconds until it is whole again.
+        down: u64,
+    },
+    /// The database is stopped as a power cut would, and started again.
+    Restart {
+        /// Milliseconds that it is away.
+        down: u64,
+    },
+}
+
+/// A blow and its moment, in milliseconds from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedFault {
+    /// When.
+    pub at: u64,
+    /// What.
+    pub blow: Fault,
+}
+
+impl fmt::Display for PlannedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>6} ms: ", self.at)?;
+        match self.blow {
+            Fault::Kill { replica, down } => write!(f, "kill {replica}, start after {down} ms"),
+            Fault::Pause { replica, down } => write!(f, "pause {replica} for {down} ms"),
+            Fault::Cut { replica, cut, down } => {
+                write!(f, "cut {replica} ({cut:?}) for {down} ms")
+            }
+            Fault::Restart { down } => write!(f, "stop the database, start after {down} ms"),
+        }
+    }
+}
+
+impl Fault {
+    /// Milliseconds that it lasts.
+    pub fn down(self) -> u64 {
+        match self {
+            Self::Kill { down, .. }
+            | Self::Pause { down, .. }
+            | Self::Cut { down, .. }
+            | Self::Restart { down } => down,
+        }
+    }
+
+    /// Which replica it hits; `None`: all of them.
+    pub fn replica(self) -> Option<usize> {
+        match self {
+            Self::Kill { replica, .. }
+            | Self::Pause { replica, .. }
+            | Self::Cut { replica, .. } => Some(replica),
+            Self::Restart { .. } => None,
+        }
+    }
+}
+
+/// What a plan is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultPlan {
+    /// Repeats the same plan.
+    pub seed: u64,
+    /// How long things are broken, in milliseconds. All is whole again by then.
+    pub length: u64,
+    /// How many replicas there are.
+    pub replicas: usize,
+    /// How long a lease lasts, in milliseconds: pauses are longer.
+    pub lease: u64,
+}
+
+/// Pauses are longer than a lease by this, in milliseconds, so that it has surely run out.
+const BEYOND_LEASE: u64 = 1_500;
+/// What was down is left alone for so long, in milliseconds.
+const AT_REST: u64 = 200;
+/// Kinds of blows, one of each before any comes again.
+const KINDS: usize = 7;
+
+impl FaultPlan {
+    /// The blows, in their order. No replica is hit while it is still down.
+    pub fn blows(&self) -> Vec<PlannedFault> {
+        let mut rng = SeededRng::new(self.seed);
+        let mut free = vec![0_u64; self.replicas];
+        let mut database_free = 0;
+        let mut planned = Vec::new();
+        let mut bag: Vec<usize> = Vec::new();
+        let mut at = 300;
+        while at < self.length {
+            if bag.is_empty() {
+                bag = (0..KINDS).collect();
+            }
+            let kind = bag.swap_remove(rng.below(bag.len() as u64) as usize);
+            let replica = rng.below(self.replicas as u64) as usize;
+            let blow = self.blow(kind, replica, &mut rng);
+            let until = at + blow.down();
+            let slot = match blow.replica() {
+                Some(replica) => &mut free[replica],
+                None => &mut database_free,
+            };
+            if *slot > at {
+                bag.push(kind);
+            } else if until <= self.length {
+                *slot = until + AT_REST;
+                planned.push(PlannedFault { at, blow });
+            }
+            at += 150 + rng.below(650);
+        }
+        planned
+    }
+
+    fn blow(&self, kind: usize, replica: usize, rng: &mut SeededRng) -> Fault {
+        let cut = |cut, down| Fault::Cut { replica, cut, down };
+        match kind {
+            0 => Fault::Kill {
+                replica,
+                down: 50 + rng.below(900),
+            },
+            1 => Fault::Pause {
+                replica,
+                down: self.lease + BEYOND_LEASE + rng.below(800),
+            },
+            2 => cut(Cut::Off, 200 + rng.below(1_500)),
+            3 => cut(Cut::Silence, 400 + rng.below(self.lease + 1_000)),
+            4 => cut(Cut::Answers, 100 + rng.below(200)),
+            5 => cut(Cut::Requests, 100 + rng.below(200)),
+            _ => Fault::Restart {
+                down: 50 + rng.below(500),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, FaultPlan};
+    use std::collections::BTreeSet;
+
+    fn plan(seed: u64) -> FaultPlan {
+        FaultPlan {
+            seed,
+            length: 22_000,
+            replicas: 3,
+            lease: 2_000,
+        }
+    }
+
+    #[test]
+    fn the_same_seed_breaks_the_same_things() {
+        assert_eq!(plan(7).blows(), plan(7).blows());
+        assert_ne!(plan(7).blows(), plan(8).blows());
+    }
+
+    #[test]
+    fn everything_is_broken_at_least_once_and_whole_in_the_end() {
+        for seed in 0..200 {
+            let blows = plan(seed).blows();
+            let sort = |blow: Fault| match blow {
+                Fault::Kill { .. } => "kill".to_owned(),
+                Fault::Pause { .. } => "pause".to_owned(),
+                Fault::Cut { cut, .. } => format!("{cut:?}"),
+                Fault::Restart { .. } => "restart".to_owned(),
+            };
+            let sorts: BTreeSet<String> = blows.iter().map(|it| sort(it.blow)).collect();
+            assert_eq!(sorts.len(), super::KINDS, "seed {seed}: {sorts:?}");
+            assert!(blows.iter().all(|it| it.at + it.blow.down() <= 22_000));
+        }
+    }
+
+    #[test]
+    fn no_replica_is_hit_while_it_is_down() {
+        for seed in 0..200 {
+            let blows = plan(seed).blows();
+            for replica in 0..3 {
+                let hits = blows.iter().filter(|it| it.blow.replica() == Some(replica));
+                let hits: Vec<_> = hits.collect();
+                for pair in hits.windows(2) {
+                    assert!(pair[0].at + pair[0].blow.down() <= pair[1].at, "{seed}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Reads what the store holds in the end.
+
+use super::history::BINDINGS;
+use super::leftovers::{FinalState, lane_of};
+use super::operation_ends::EndedOperation;
+use crate::violation::{CheckResult, Violation};
+use std::time::{Duration, Instant};
+use sutler_journal::{
+    Key, OperationFilter, OperationId, OperationList, OperationRow, State, Store, StoreError,
+};
+
+/// Rows and documents read at a time.
+const PAGE: usize = 500;
+/// The broker's own scheduled work, which always waits for its next turn.
+const SCHEDULED: &str = "cleanup";
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Waits until nothing is unfinished but scheduled work; how long that took.
+///
+/// # Errors
+/// Something still is, when time is up.
+pub(super) async fn finished_eventually(
+    store: &dyn Store,
+    within: Duration,
+) -> CheckResult<Duration> {
+    let begun = Instant::now();
+    loop {
+        let unfinished = operations(store, OperationFilter::Unfinished).await;
+        let left = match &unfinished {
+            Ok(rows) if rows.is_empty() => return Ok(begun.elapsed()),
+            Ok(rows) => rows.iter().map(describe).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        if begun.elapsed() > within {
+            return Err(Violation::new(format!(
+                "after {} s of peace this is unfinished: {}",
+                within.as_secs(),
+                left.join("; ")
+            )));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn describe(row: &OperationRow) -> String {
+    format!(
+        "{} {} of {}/{}, {:?}, claim {}, {} takeovers",
+        row.verb,
+        row.id,
+        row.lane.id(0),
+        row.lane.id(1),
+        row.state,
+        row.fence.0,
+        row.takeovers
+    )
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// The store does not answer.
+pub(super) async fn read(store: &dyn Store) -> CheckResult<FinalState> {
+    let unread = |error: StoreError| Violation::new(format!("the store: {error}"));
+    let rows = operations(store, OperationFilter::All)
+        .await
+        .map_err(unread)?;
+    let mut left = FinalState {
+        rows: rows.iter().map(row_of).collect(),
+        stats: store.stats().await.map_err(unread)?,
+        ..FinalState::default()
+    };
+    let mut from = Vec::new();
+    loop {
+        let page = store.scan_documents(&from, PAGE).await.map_err(unread)?;
+        for filed in &page {
+            let key = &filed.document.key;
+            let word = filed.terms.iter().find(|term| term.name == "lifecycle");
+            if let (Some(word), Some(lane)) = (word, lane(key)) {
+                let word = String::from_utf8_lossy(&word.value).into_owned();
+                left.standing.insert(lane, word);
+            }
+        }
+        let Some(last) = page.last().filter(|_| page.len() == PAGE) else {
+            return Ok(left);
+        };
+        // The smallest bytes after the last key.
+        from = last.document.key.as_bytes().to_vec();
+        from.push(0);
+    }
+}
+
+/// The lane of an instance or a binding; none for other things.
+fn lane(key: &Key) -> Option<String> {
+    match key.kind() {
+        "instance" => Some(lane_of(key.id(0), None)),
+        "binding" => Some(lane_of(key.id(0), binding_of(key))),
+        _ => None,
+    }
+}
+
+fn binding_of(key: &Key) -> Option<usize> {
+    BINDINGS.iter().position(|name| *name == key.id(1))
+}
+
+fn row_of(row: &OperationRow) -> EndedOperation {
+    EndedOperation {
+        id: row.id.to_string(),
+        instance: row.lane.id(0).to_owned(),
+        binding: binding_of(&row.lane),
+        verb: row.verb.to_string(),
+        outcome: match row.state {
+            State::Done(outcome) => Some(outcome),
+            State::Waiting | State::Ready | State::Running => None,
+        },
+        takeovers: row.takeovers,
+    }
+}
+
+async fn operations(
+    store: &dyn Store,
+    filter: OperationFilter,
+) -> Result<Vec<OperationRow>, StoreError> {
+    let mut all: Vec<OperationRow> = Vec::new();
+    loop {
+        let before: Option<OperationId> = all.last().map(|row| row.id);
+        let list = OperationList {
+            filter: filter.clone(),
+            before,
+            limit: PAGE,
+        };
+        let page = store.operations(&list).await?;
+        let full = page.len() == PAGE;
+        all.extend(page);
+        if !full {
+            all.retain(|row| row.verb != SCHEDULED);
+            return Ok(all);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Holds the store to what clients were told, and the world to the store: nothing acknowledged is
+//! lost, nothing is unfinished, nothing happened that nobody asked for, and nothing is left over.
+//!
+//! Pure. Whether the order of things is right is `linearizability.rs`; this only counts.
+
+#[cfg(test)]
+mod tests;
+
+use super::executions::Executions;
+use super::external_world::ExternalWorld;
+use super::history::{BINDINGS, Call, ObservedReply, RecordedCall, Spec};
+use super::operation_ends::EndedOperation;
+use crate::platform::RequestMode;
+use crate::violation::{CheckResult, Violation};
+use std::collections::{BTreeMap, BTreeSet};
+use sutler_journal::{Outcome, Stats};
+
+/// Takeovers without progress after which an operation is rightly given up.
+const TAKEOVERS_MAX: u32 = 5;
+
+/// What the store holds in the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FinalState {
+    /// Every operation but scheduled work.
+    pub rows: Vec<EndedOperation>,
+    /// Its counts.
+    pub stats: Stats,
+    /// The word of every instance's and binding's lifecycle, by lane.
+    pub standing: BTreeMap<String, String>,
+}
+
+/// The lane of an instance or of one of its bindings, as deeds name it.
+pub fn lane_of(instance: &str, binding: Option<usize>) -> String {
+    match binding {
+        Some(n) => format!("{instance}/{}", BINDINGS[n]),
+        None => instance.to_owned(),
+    }
+}
+
+/// Holds everything to everything.
+///
+/// # Errors
+/// The first that does not fit.
+pub fn check_leftovers(
+    history: &[RecordedCall],
+    left: &FinalState,
+    executions: &Executions,
+    world: &ExternalWorld,
+) -> CheckResult<()> {
+    let stats = &left.stats;
+    if stats.accepted != stats.live + stats.terminal + stats.cleaned {
+        let sentence = format!("the counts do not add up: {stats:?}");
+        return Err(Violation::new(sentence));
+    }
+    acknowledged(history, left)?;
+    ends(history, left, executions)?;
+    explained(history, left)?;
+    leftovers(left, world)
+}
+
+/// Every operation that a 202 named is there, in its lane, and does what was asked.
+fn acknowledged(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
+    let rows: BTreeMap<&str, &EndedOperation> =
+        left.rows.iter().map(|row| (row.id.as_str(), row)).collect();
+    for asked in history {
+        let ObservedReply::Accepted(operation) = &asked.seen else {
+            continue;
+        };
+        let kept = rows.get(operation.as_str()).is_some_and(|row| {
+            row.instance == asked.instance
+                && row.binding == asked.call.binding()
+                && Some(row.verb.as_str()) == asked.call.verb()
+        });
+        if !kept {
+            return Err(Violation::new(format!(
+                "{}: {:?} was accepted as {operation}, which is lost",
+                asked.instance, asked.call
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Every operation has ended, none failed without a reason, and what was seen to end has.
+fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) -> CheckResult<()> {
+    let to_fail: BTreeSet<&str> = history
+        .iter()
+        .filter(|asked| matches!(asked.call, Call::Provision(Spec { fails: true, .. })))
+        .map(|asked| asked.instance.as_str())
+        .collect();
+    for row in &left.rows {
+        let name = format!(
+            "{} {} of {}",
+            row.verb,
+            row.id,
+            lane_of(&row.instance, row.binding)
+        );
+        let creates = ["provision", "bind"].contains(&row.verb.as_str());
+        let asked_to_fail = row.verb == "provision" && to_fail.contains(row.instance.as_str());
+        let right = match row.outcome {
+            None => return Err(Violation::new(format!("{name} is stuck"))),
+            Some(Outcome::Succeeded) => true,
+            Some(Outcome::Failed) => asked_to_fail || row.takeovers > TAKEOVERS_MAX,
+            Some(Outcome::Cancelled) => creates,
+        };
+        if !right {
+            let sentence = format!("{name} ended as {:?}, without a reason", row.outcome);
+            return Err(Violation::new(sentence));
+        }
+    }
+    let rows: BTreeSet<&str> = left.rows.iter().map(|row| row.id.as_str()).collect();
+    let ended = executions.ended.iter();
+    match ended.map(String::as_str).find(|id| !rows.contains(id)) {
+        Some(lost) => Err(Violation::new(format!("{lost} ended, and is lost"))),
+        None => Ok(()),
+    }
+}
+
+/// No more was done than was asked for.
+fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
+    type Sort<'a> = (&'a str, Option<usize>, &'a str);
+    let mut may: BTreeMap<Sort<'_>, (u64, BTreeSet<&str>)> = BTreeMap::new();
+    for asked in history {
+        let Some(verb) = asked.call.verb() else {
+            continue;
+        };
+        let of = (asked.instance.as_str(), asked.call.binding(), verb);
+        let (some, named) = may.entry(of).or_default();
+        match (&asked.seen, asked.mode) {
+            (ObservedReply::Accepted(operation), _) => named.extend([operation.as_str()]),
+            (ObservedReply::Unknown, _) | (ObservedReply::Done(_), RequestMode::Sync) => *some += 1,
+            _ => {}
+        }
+    }
+    let mut rows: BTreeMap<Sort<'_>, u64> = BTreeMap::new();
+    for row in &left.rows {
+        let of = (row.instance.as_str(), row.binding, row.verb.as_str());
+        *rows.entry(of).or_default() += 1;
+    }
+    for ((instance, binding, verb), count) in &rows {
+        let mut most = may
+            .get(&(*instance, *binding, *verb))
+            .map_or(0, |(some, named)| some + named.len() as u64);
+        if *verb == "unbind" {
+            // A delete of the instance takes its bindings along.
+            most += rows
+                .get(&(*instance, None, "deprovision"))
+                .copied()
+                .unwrap_or(0);
+        }
+        if *count > most {
+            let lane = lane_of(instance, *binding);
+            let sentence = format!("{lane}: {count} operations {verb}, asked for at most {most}");
+            return Err(Violation::new(sentence));
+        }
+    }
+    Ok(())
+}
+
+/// What is live is in the world, and what is in the world is live or was left by a failed creation.
+fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
+    let word = |lane: &str| left.standing.get(lane).map_or("absent", String::as_str);
+    let live = left.standing.iter().filter(|(_, word)| *word == "live");
+    for (lane, _) in live {
+        if !world.things.contains(lane) {
+            return Err(Violation::new(format!("{lane} is live and was never made")));
+        }
+    }
+    let orphan = |lane: &&String| !["live", "create_failed"].contains(&word(lane));
+    match world.things.iter().find(orphan) {
+        Some(lane) => Err(Violation::new(format!(
+            "{lane} was made and not removed, and the broker says that it is {}",
+            word(lane)
+        ))),
+        None => Ok(()),
+    }
+}

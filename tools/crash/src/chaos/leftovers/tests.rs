@@ -1,0 +1,137 @@
+//! One history that adds up, and each rule broken once.
+
+use super::{FinalState, check_leftovers};
+use crate::chaos::executions::Executions;
+use crate::chaos::external_world::ExternalWorld;
+use crate::chaos::history::{Call, ObservedReply, RecordedCall, Spec};
+use crate::chaos::operation_ends::EndedOperation;
+use crate::platform::RequestMode;
+use sutler_journal::{Outcome, Stats};
+
+struct Case {
+    history: Vec<RecordedCall>,
+    left: FinalState,
+    executions: Executions,
+    world: ExternalWorld,
+}
+
+fn asked(call: Call, seen: ObservedReply) -> RecordedCall {
+    RecordedCall {
+        instance: "one".to_owned(),
+        call,
+        mode: RequestMode::Async,
+        replica: 0,
+        began: 0,
+        ended: 1,
+        seen,
+    }
+}
+
+fn row(id: &str, binding: Option<usize>, verb: &str) -> EndedOperation {
+    EndedOperation {
+        id: id.to_owned(),
+        instance: "one".to_owned(),
+        binding,
+        verb: verb.to_owned(),
+        outcome: Some(Outcome::Succeeded),
+        takeovers: 0,
+    }
+}
+
+/// One instance that is there, and was never bound.
+fn one_instance() -> Case {
+    let spec = Spec {
+        size: 1,
+        fails: false,
+    };
+    let mut case = Case {
+        history: vec![asked(
+            Call::Provision(spec),
+            ObservedReply::Accepted("p".to_owned()),
+        )],
+        left: FinalState {
+            rows: vec![row("p", None, "provision")],
+            stats: Stats {
+                accepted: 1,
+                terminal: 1,
+                ..Stats::default()
+            },
+            ..FinalState::default()
+        },
+        executions: Executions::default(),
+        world: ExternalWorld::default(),
+    };
+    case.left
+        .standing
+        .insert("one".to_owned(), "live".to_owned());
+    case.world.things.insert("one".to_owned());
+    case.executions.ended.insert("p".to_owned());
+    case
+}
+
+#[track_caller]
+fn broken(change: impl FnOnce(&mut Case), culprit: &str) {
+    let mut case = one_instance();
+    let check = |it: &Case| check_leftovers(&it.history, &it.left, &it.executions, &it.world);
+    check(&case).expect("it adds up");
+    change(&mut case);
+    let sentence = check(&case).expect_err("a rule is broken").to_string();
+    assert!(sentence.contains(culprit), "{sentence}");
+}
+
+#[test]
+fn an_acknowledged_operation_that_is_not_there_is_noticed() {
+    broken(|it| it.left.rows.clear(), "is lost");
+    broken(|it| it.left.rows[0].verb = "update".to_owned(), "is lost");
+}
+
+#[test]
+fn an_operation_that_is_not_finished_is_noticed() {
+    broken(|it| it.left.rows[0].outcome = None, "stuck");
+}
+
+#[test]
+fn an_operation_that_failed_without_a_reason_is_noticed() {
+    let fail = |it: &mut Case| it.left.rows[0].outcome = Some(Outcome::Failed);
+    broken(fail, "without a reason");
+    let mut given_up = one_instance();
+    fail(&mut given_up);
+    given_up.left.rows[0].takeovers = 6;
+    let it = given_up;
+    check_leftovers(&it.history, &it.left, &it.executions, &it.world).expect("it was given up");
+}
+
+#[test]
+fn an_end_that_is_forgotten_is_noticed() {
+    broken(
+        |it| it.executions.ended.extend(["q".to_owned()]),
+        "ended, and is lost",
+    );
+}
+
+#[test]
+fn an_operation_that_nobody_asked_for_is_noticed() {
+    let more = |it: &mut Case| it.left.rows.push(row("q", None, "provision"));
+    broken(more, "asked for at most 1");
+    let unbind = |it: &mut Case| it.left.rows.push(row("q", Some(0), "unbind"));
+    broken(unbind, "asked for at most 0");
+}
+
+#[test]
+fn counts_that_do_not_add_up_are_noticed() {
+    broken(|it| it.left.stats.accepted = 2, "add up");
+}
+
+#[test]
+fn an_orphan_in_the_world_is_noticed() {
+    broken(
+        |it| it.world.things.extend(["one/left".to_owned()]),
+        "not removed",
+    );
+    broken(|it| it.left.standing.clear(), "not removed");
+}
+
+#[test]
+fn an_instance_that_is_live_only_on_paper_is_noticed() {
+    broken(|it| it.world.things.clear(), "never made");
+}

@@ -1,0 +1,251 @@
+//! Whether one instance with its bindings behaved as if requests came one after the other.
+//!
+//! The search of Wing and Gong, with a memory of where it has been: it looks for a moment for each
+//! request, between its beginning and its answer, such that the model (`sequential_model.rs`) gives the answers
+//! that were seen. A request whose outcome is unknown may have acted at any moment after its
+//! beginning, or never. Pure; tests are in `linearizability/tests.rs`.
+
+#[cfg(test)]
+mod tests;
+
+use super::history::{Call, ObservedReply, RecordedCall};
+use super::operation_ends::{Names, OperationEnds};
+use super::sequential_model::{Ask, ObservedState, Reply, Tree};
+use crate::platform::RequestMode;
+use crate::violation::{CheckResult, Violation};
+use std::collections::HashSet;
+
+/// Most places that the search looks at before it says that it does not know.
+const PLACES_MAX: usize = 3_000_000;
+
+/// Something that has one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EventKind {
+    Did(Ask, Reply),
+    Saw(ObservedState),
+}
+
+/// One thing to find a moment for.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    began: u64,
+    /// Never, for what may also not have happened.
+    ended: u64,
+    /// The event whose moment comes first.
+    after: Option<usize>,
+    what: EventKind,
+    /// Which request it is of.
+    asked: usize,
+}
+
+impl Event {
+    fn is_optional(&self) -> bool {
+        self.ended == u64::MAX
+    }
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchEnd {
+    /// There is such an order.
+    Explained,
+    /// It took too long to find out.
+    Undecided,
+}
+
+/// Looks for an order that explains the requests about one instance.
+///
+/// # Errors
+/// There is none: says which request could not be explained, and in which state.
+pub fn explain(
+    asked: &[RecordedCall],
+    names: &mut Names,
+    facts: &OperationEnds,
+) -> CheckResult<SearchEnd> {
+    let mut order: Vec<usize> = (0..asked.len()).collect();
+    order.sort_by_key(|&n| asked[n].began);
+    let mut events = Vec::new();
+    for n in order {
+        events_of(n, &asked[n], names, &mut events)?;
+    }
+    let search = Search {
+        events: &events,
+        facts,
+    };
+    search.run().map_err(|deepest| {
+        let (event, tree) = *deepest;
+        let asked = &asked[event.asked];
+        Violation::new(format!(
+            "{}: {:?} ({:?}) was answered {:?} by replica {}, which no order of requests explains; \
+             as far as one was found it was {tree:?}",
+            asked.instance, asked.call, asked.mode, asked.seen, asked.replica
+        ))
+    })
+}
+
+/// What one request comes to. One that waited for its end has two moments.
+fn events_of(
+    n: usize,
+    asked: &RecordedCall,
+    names: &mut Names,
+    events: &mut Vec<Event>,
+) -> CheckResult<()> {
+    let ask = ask_of(&asked.call, names);
+    let reads = asked.call.verb().is_none();
+    let mut event = Event {
+        began: asked.began,
+        ended: asked.ended,
+        after: None,
+        what: EventKind::Did(ask, Reply::Began),
+        asked: n,
+    };
+    let reply = match (&asked.seen, asked.mode) {
+        (ObservedReply::Unknown, _) if reads => return Ok(()),
+        (ObservedReply::Unknown, _) => {
+            event.ended = u64::MAX;
+            // Of those that may have done the same, whichever did, the first one may as well have.
+            let same = |it: &Event| it.is_optional() && it.what == event.what;
+            event.after = events.iter().rposition(same);
+            Reply::Began
+        }
+        (ObservedReply::Accepted(operation), RequestMode::Async) => {
+            Reply::Accepted(names.of(operation))
+        }
+        (ObservedReply::Done(_), RequestMode::Async) => Reply::Already,
+        (ObservedReply::Done(_), RequestMode::Sync) => Reply::Waited,
+        (ObservedReply::Found(content), _) => Reply::Found(content_of(&asked.call, content, names)),
+        (ObservedReply::Polled(progress), _) => Reply::Polled(*progress),
+        (ObservedReply::Missing, _) => Reply::Missing,
+        (ObservedReply::Gone, _) => Reply::Gone,
+        (ObservedReply::Conflict, _) => Reply::Conflict,
+        (ObservedReply::Busy, _) => Reply::Busy,
+        (ObservedReply::Accepted(_) | ObservedReply::Odd(_), _) => {
+            let sentence = format!(
+                "{}: {:?} ({:?}) was answered {:?} by replica {}",
+                asked.instance, asked.call, asked.mode, asked.seen, asked.replica
+            );
+            return Err(Violation::new(sentence));
+        }
+    };
+    event.what = EventKind::Did(ask, reply);
+    events.push(event);
+    if reply == Reply::Waited
+        && let Some(sight) = sight_of(&asked.call, &asked.seen, names)
+    {
+        event.after = Some(events.len() - 1);
+        event.what = EventKind::Saw(sight);
+        events.push(event);
+    }
+    Ok(())
+}
+
+fn ask_of(call: &Call, names: &mut Names) -> Ask {
+    match call {
+        Call::Provision(spec) => Ask::Provision(*spec),
+        Call::Update(size) => Ask::Update(*size),
+        Call::Deprovision => Ask::Deprovision,
+        Call::Bind(n) => Ask::Bind(*n),
+        Call::Unbind(n) => Ask::Unbind(*n),
+        Call::Fetch => Ask::Fetch,
+        Call::FetchBinding(n) => Ask::FetchBinding(*n),
+        Call::Poll(of, operation) => Ask::Poll(*of, names.of(operation)),
+    }
+}
+
+fn content_of(call: &Call, content: &str, names: &mut Names) -> u32 {
+    match call {
+        // A size is a number; what is none is no size that anybody asked for.
+        Call::Fetch => content.parse().unwrap_or(u32::MAX),
+        _ => names.of(content),
+    }
+}
+
+/// What was so when a request that waited was answered.
+fn sight_of(call: &Call, seen: &ObservedReply, names: &mut Names) -> Option<ObservedState> {
+    match (call, seen) {
+        (Call::Provision(spec), _) => Some(ObservedState::Live(*spec)),
+        (Call::Update(size), _) => Some(ObservedState::Sized(*size)),
+        (Call::Deprovision, _) => Some(ObservedState::Absent),
+        (Call::Bind(n), ObservedReply::Done(Some(secret))) => {
+            Some(ObservedState::Bound(*n, names.of(secret)))
+        }
+        (Call::Unbind(n), _) => Some(ObservedState::Unbound(*n)),
+        _ => None,
+    }
+}
+
+/// Which events have their moment already.
+type DoneSet = Box<[u64]>;
+
+struct Search<'s> {
+    events: &'s [Event],
+    facts: &'s OperationEnds,
+}
+
+impl Search<'_> {
+    fn run(&self) -> Result<SearchEnd, Box<(Event, Tree)>> {
+        let words = self.events.len().div_ceil(64).max(1);
+        let start = (vec![0_u64; words].into_boxed_slice(), Tree::default());
+        let mut seen: HashSet<(DoneSet, Tree)> = HashSet::from([start.clone()]);
+        let mut stack = vec![start];
+        let mut deepest: Option<(usize, Event, Tree)> = None;
+        while let Some((done, tree)) = stack.pop() {
+            let Some(next) = self.next_to_end(&done) else {
+                return Ok(SearchEnd::Explained);
+            };
+            let depth = done.iter().map(|it| it.count_ones() as usize).sum();
+            if deepest.is_none_or(|(most, ..)| depth >= most) {
+                deepest = Some((depth, *next, tree));
+            }
+            if seen.len() > PLACES_MAX {
+                return Ok(SearchEnd::Undecided);
+            }
+            for place in self.steps(&done, tree, next.ended) {
+                if seen.insert(place.clone()) {
+                    stack.push(place);
+                }
+            }
+        }
+        let (_, event, tree) = deepest.expect("the beginning was looked at");
+        Err(Box::new((event, tree)))
+    }
+
+    /// Of what must still have its moment, that whose answer came first.
+    fn next_to_end(&self, done: &DoneSet) -> Option<&Event> {
+        let open = self.events.iter().enumerate();
+        open.filter(|(n, event)| !has(done, *n) && !event.is_optional())
+            .map(|(_, event)| event)
+            .min_by_key(|event| event.ended)
+    }
+
+    /// Where one may go from here; what is most likely comes last, and is taken first.
+    fn steps(&self, done: &DoneSet, tree: Tree, limit: u64) -> Vec<(DoneSet, Tree)> {
+        let moves = tree.moves(self.facts).into_iter();
+        let mut steps: Vec<(DoneSet, Tree)> = moves.map(|it| (done.clone(), it)).collect();
+        let mut acts: Vec<(u64, DoneSet, Tree)> = Vec::new();
+        for (n, event) in self.events.iter().enumerate() {
+            if event.began > limit {
+                break;
+            }
+            if has(done, n) || event.after.is_some_and(|it| !has(done, it)) {
+                continue;
+            }
+            let next = match event.what {
+                EventKind::Did(ask, reply) => tree.after(ask, reply),
+                EventKind::Saw(sight) => tree.shows(sight),
+            };
+            if let Some(next) = next {
+                let mut with = done.clone();
+                with[n / 64] |= 1 << (n % 64);
+                acts.push((event.ended, with, next));
+            }
+        }
+        acts.sort_by_key(|(ended, ..)| std::cmp::Reverse(*ended));
+        steps.extend(acts.into_iter().map(|(_, done, tree)| (done, tree)));
+        steps
+    }
+}
+
+fn has(done: &DoneSet, n: usize) -> bool {
+    done[n / 64] & (1 << (n % 64)) != 0
+}

@@ -1,0 +1,133 @@
+//! A tiny HTTP client: one connection, JSON in, JSON out, and a clear word when the line is dead.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{CONTENT_TYPE, RETRY_AFTER};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Longest wait for one answer; the broker's own bound for requests that wait is 50 s.
+const ANSWER_WITHIN: Duration = Duration::from_secs(55);
+
+/// An answer that arrived whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpResponse {
+    /// Its status.
+    pub status: u16,
+    /// Its body; null if there was none.
+    pub body: Value,
+    /// What it says about when to come again.
+    pub retry_after: Option<String>,
+}
+
+impl HttpResponse {
+    /// The operation that an answer names.
+    pub fn operation(&self) -> Option<&str> {
+        self.body["operation"].as_str()
+    }
+
+    /// The state that a poll reports.
+    pub fn state(&self) -> Option<&str> {
+        self.body["state"].as_str()
+    }
+}
+
+/// No whole answer arrived. Whether the request was carried out is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The line broke, or there was none.
+    Line,
+    /// Nothing came in time: that is never right.
+    Time,
+}
+
+/// A client of one address.
+#[derive(Debug)]
+pub struct HttpClient {
+    address: SocketAddr,
+    line: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl HttpClient {
+    /// Connects with the first request.
+    pub fn to(address: SocketAddr) -> Self {
+        Self {
+            address,
+            line: None,
+        }
+    }
+
+    /// Sends a request and waits for the whole answer.
+    ///
+    /// # Errors
+    /// See [`Lost`].
+    pub async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<HttpResponse, Lost> {
+        let sent = timeout(ANSWER_WITHIN, self.try_send(method, path, body)).await;
+        let answer = sent
+            .map_err(|_| Lost::Time)
+            .and_then(|it| it.ok_or(Lost::Line));
+        if answer.is_err() {
+            self.line = None;
+        }
+        answer
+    }
+
+    async fn try_send(&mut self, method: Method, path: &str, body: &Value) -> Option<HttpResponse> {
+        let bytes = if body.is_null() {
+            Bytes::new()
+        } else {
+            Bytes::from(body.to_string())
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", self.address.to_string())
+            .header("x-broker-api-version", "2.17")
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(bytes))
+            .ok()?;
+        let line = match self.line.take() {
+            Some(line) if line.is_ready() => line,
+            _ => connect(self.address).await?,
+        };
+        let line = self.line.insert(line);
+        line.ready().await.ok()?;
+        let response = line.send_request(request).await.ok()?;
+        let status = response.status().as_u16();
+        let retry_after = response.headers().get(RETRY_AFTER);
+        let retry_after = retry_after
+            .and_then(|it| it.to_str().ok())
+            .map(str::to_owned);
+        let bytes = response.into_body().collect().await.ok()?.to_bytes();
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Some(HttpResponse {
+            status,
+            body,
+            retry_after,
+        })
+    }
+}
+
+async fn connect(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    // Nobody listens there, and the kernel chose that very port for our end: we met ourselves.
+    if stream.local_addr().ok()? == address {
+        return None;
+    }
+    stream.set_nodelay(true).ok()?;
+    let (line, connection) = handshake(TokioIo::new(stream)).await.ok()?;
+    // Ends with the line.
+    tokio::spawn(connection);
+    Some(line)
+}

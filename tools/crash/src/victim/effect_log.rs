@@ -1,0 +1,135 @@
+//! The victim's log: one line for each effect and for each thing that became durable.
+//!
+//! Lines are appended whole, so their order is the order in which things happened. Written by the
+//! victim, judged by `effects.rs`.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::str::FromStr;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EffectEntry {
+    /// A step of an operation did its work in the world.
+    Effect {
+        /// Of which operation.
+        operation: String,
+        /// What the operation does.
+        verb: String,
+        /// Which step, from 1.
+        step: u32,
+        /// Which attempt the hook believed to be.
+        attempt: u32,
+        /// In which start of the victim.
+        boot: u64,
+    },
+    /// The store has committed an operation's memos.
+    Memo {
+        /// Of which operation.
+        operation: String,
+        /// In which start of the victim.
+        boot: u64,
+    },
+    /// The store has committed an operation's end.
+    Done {
+        /// Of which operation.
+        operation: String,
+        /// In which start of the victim.
+        boot: u64,
+    },
+}
+
+impl fmt::Display for EffectEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Effect {
+                operation,
+                verb,
+                step,
+                attempt,
+                boot,
+            } => {
+                write!(f, "effect {operation} {verb} {step} {attempt} {boot}")
+            }
+            Self::Memo { operation, boot } => write!(f, "memo {operation} {boot}"),
+            Self::Done { operation, boot } => write!(f, "done {operation} {boot}"),
+        }
+    }
+}
+
+/// A line that nobody wrote.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a line of the ledger: {0:?}")]
+pub struct ParseError(String);
+
+impl FromStr for EffectEntry {
+    type Err = ParseError;
+
+    fn from_str(line: &str) -> Result<Self, ParseError> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let wrong = || ParseError(line.to_owned());
+        let number = |word: &str| word.parse::<u64>().map_err(|_| wrong());
+        let small = |word: &str| word.parse::<u32>().map_err(|_| wrong());
+        match words.as_slice() {
+            ["effect", operation, verb, step, attempt, boot] => Ok(Self::Effect {
+                operation: (*operation).to_owned(),
+                verb: (*verb).to_owned(),
+                step: small(step)?,
+                attempt: small(attempt)?,
+                boot: number(boot)?,
+            }),
+            ["memo", operation, boot] => Ok(Self::Memo {
+                operation: (*operation).to_owned(),
+                boot: number(boot)?,
+            }),
+            ["done", operation, boot] => Ok(Self::Done {
+                operation: (*operation).to_owned(),
+                boot: number(boot)?,
+            }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// The victim's end of the log.
+#[derive(Debug)]
+pub struct EffectLog {
+    file: File,
+    boot: u64,
+}
+
+impl EffectLog {
+    /// Goes on with a log, or begins one.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(path: &Path, boot: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Self { file, boot })
+    }
+
+    /// Which start of the victim this is.
+    pub fn boot(&self) -> u64 {
+        self.boot
+    }
+
+    /// Writes a line that survives even a power cut.
+    ///
+    /// # Errors
+    /// The file does not take it.
+    pub fn effect(&self, entry: &EffectEntry) -> io::Result<()> {
+        self.note(entry)?;
+        self.file.sync_data()
+    }
+
+    /// Writes a line that survives the process.
+    ///
+    /// # Errors
+    /// The file does not take it.
+    pub fn note(&self, entry: &EffectEntry) -> io::Result<()> {
+        // One call, so that a kill leaves all of it or nothing.
+        (&self.file).write_all(format!("{entry}\n").as_bytes())
+    }
+}

@@ -1,0 +1,207 @@
+//! Where a victim writes down what it did: alone on its file, or beside other replicas.
+//!
+//! Hooks (`service.rs`) tell of steps, the store in between (`store.rs`) of commits and claims.
+
+use super::effect_log::{EffectEntry, EffectLog};
+use super::replica_log::{ReplicaBoot, ReplicaEvent, now_us};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use sutler_broker::Cx;
+use sutler_journal::{Commit, CommitId, Expect, Fence, Next, Operation, OperationId, Start, Write};
+
+/// The victim's book.
+#[derive(Debug)]
+pub(super) enum EventLog {
+    /// Of the only process on its file.
+    Alone(EffectLog),
+    /// Of one of several replicas.
+    Shared(SharedEventLog),
+}
+
+/// One replica's end of the ledger that all share.
+#[derive(Debug)]
+pub(super) struct SharedEventLog {
+    file: File,
+    by: ReplicaBoot,
+    /// When commits that are not settled yet were first tried.
+    tried: Mutex<HashMap<CommitId, u64>>,
+}
+
+impl SharedEventLog {
+    /// Goes on with a ledger, or begins one.
+    pub(super) fn open(path: &Path, by: ReplicaBoot) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let tried = Mutex::default();
+        Ok(Self { file, by, tried })
+    }
+
+    fn tried(&self) -> MutexGuard<'_, HashMap<CommitId, u64>> {
+        self.tried.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, deed: &ReplicaEvent) -> io::Result<()> {
+        let mut line = serde_json::to_string(deed)?;
+        line.push('\n');
+        // One call, so that a kill leaves all of it or nothing, and lines of others stay whole.
+        (&self.file).write_all(line.as_bytes())
+    }
+
+    fn must_note(&self, deed: &ReplicaEvent) {
+        self.note(deed).expect("the ledger takes a line");
+    }
+
+    fn claimed(&self, operation: OperationId, fence: Fence) {
+        self.must_note(&ReplicaEvent::Claimed {
+            operation: operation.to_string(),
+            fence: fence.0,
+            at: now_us(),
+            by: self.by,
+        });
+    }
+
+    fn committed(&self, commit: &Commit) {
+        let began = self.tried().remove(&commit.id()).unwrap_or_default();
+        let by = self.by;
+        for write in commit.writes() {
+            if let Write::Start(new) = write
+                && matches!(new.start, Start::Claimed(_))
+            {
+                self.claimed(new.id, Fence(1));
+            }
+        }
+        let fenced = commit.expects().iter().find_map(|expect| match expect {
+            Expect::Fence(operation, fence) => Some((*operation, fence.0)),
+            _ => None,
+        });
+        let Some((id, fence)) = fenced else { return };
+        let operation = id.to_string();
+        self.must_note(&ReplicaEvent::Wrote {
+            operation: operation.clone(),
+            fence,
+            began,
+            by,
+        });
+        let ends = commit.writes().iter().any(|write| {
+            matches!(write, Write::Advance { operation, next: Next::Done(_), .. } if *operation == id)
+        });
+        if ends {
+            self.must_note(&ReplicaEvent::Ended {
+                operation,
+                commit: commit.id().0.to_string(),
+                fence,
+                by,
+            });
+        }
+    }
+}
+
+impl EventLog {
+    /// A step does its work in the world: writing this down is the work.
+    pub(super) fn ran(&self, cx: &Cx, verb: &str, step: u32) -> io::Result<()> {
+        let operation = cx.operation_id().to_string();
+        let (verb, attempt) = (verb.to_owned(), cx.attempt());
+        match self {
+            Self::Alone(ledger) => ledger.effect(&EffectEntry::Effect {
+                operation,
+                verb,
+                step,
+                attempt,
+                boot: ledger.boot(),
+            }),
+            Self::Shared(shared) => shared.note(&ReplicaEvent::Ran {
+                operation,
+                lane: lane_of(cx),
+                verb,
+                step,
+                attempt,
+                fence: cx.fence(),
+                by: shared.by,
+            }),
+        }
+    }
+
+    /// The memo of a step that ran was taken.
+    pub(super) fn kept(&self, cx: &Cx, step: u32) -> io::Result<()> {
+        match self {
+            // There the store tells of it.
+            Self::Alone(_) => Ok(()),
+            Self::Shared(shared) => shared.note(&ReplicaEvent::Kept {
+                operation: cx.operation_id().to_string(),
+                step,
+                fence: cx.fence(),
+                by: shared.by,
+            }),
+        }
+    }
+
+    /// A commit is tried.
+    pub(super) fn tries(&self, commit: &Commit) {
+        if let Self::Shared(shared) = self {
+            shared.tried().entry(commit.id()).or_insert_with(now_us);
+        }
+    }
+
+    /// A commit is durable.
+    pub(super) fn committed(&self, commit: &Commit) {
+        match self {
+            Self::Alone(ledger) => alone(ledger, commit),
+            Self::Shared(shared) => shared.committed(commit),
+        }
+    }
+
+    /// A commit is known not to be there.
+    pub(super) fn refused(&self, commit: &Commit) {
+        if let Self::Shared(shared) = self {
+            shared.tried().remove(&commit.id());
+        }
+    }
+
+    /// The store gave these out.
+    pub(super) fn claimed(&self, operations: &[Operation]) {
+        if let Self::Shared(shared) = self {
+            for operation in operations {
+                shared.claimed(operation.row.id, operation.row.fence);
+            }
+        }
+    }
+}
+
+fn lane_of(cx: &Cx) -> String {
+    let instance = cx.instance_id().as_str();
+    match cx.binding_id() {
+        Some(binding) => format!("{instance}/{}", binding.as_str()),
+        None => instance.to_owned(),
+    }
+}
+
+fn alone(ledger: &EffectLog, commit: &Commit) {
+    let boot = ledger.boot();
+    for write in commit.writes() {
+        let Write::Advance {
+            operation,
+            next,
+            progress,
+            ..
+        } = write
+        else {
+            continue;
+        };
+        let operation = operation.to_string();
+        let mut entries = Vec::new();
+        if progress.is_some() {
+            entries.push(EffectEntry::Memo {
+                operation: operation.clone(),
+                boot,
+            });
+        }
+        if matches!(next, Next::Done(_)) {
+            entries.push(EffectEntry::Done { operation, boot });
+        }
+        for entry in entries {
+            ledger.note(&entry).expect("the ledger takes a line");
+        }
+    }
+}
