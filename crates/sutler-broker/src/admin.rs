@@ -6,7 +6,6 @@
 //! never come here: `http.rs` is their way in.
 
 mod answer;
-pub(crate) mod audit;
 mod backup;
 mod export;
 mod import;
@@ -24,12 +23,12 @@ pub(crate) use backup::Copied;
 pub use pages::Pages;
 
 use crate::app::PlatformRoute;
+use crate::audit::{AuditAction, AuditSubject, TrailEntry};
 use crate::broker::BuildError;
 use crate::desk::{Desk, Given};
 use crate::http;
 use crate::platform::PrefixFault;
 use answer::{Fault, json};
-use audit::{By, Came, Deed, Entry, Subject};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
@@ -41,6 +40,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use sutler_records::{Actor, AuditResult};
 use sutler_server::{Auth, AuthConfigError, Caller, Probes, RequestContext, streamed_response};
 
 /// Longest body of an order, in bytes.
@@ -235,15 +235,15 @@ impl Api {
             Route::More(path) => self.more(&path).await,
             Route::MoreOrders(path) => {
                 let reason = reason_of(read(body).await?)?;
-                self.order_more(desk, &path, By { who, reason }).await
+                self.order_more(desk, &path, Actor { who, reason }).await
             }
             Route::Drain | Route::Resume => {
                 let reason = reason_of(read(body).await?)?;
-                self.drain(desk, route == Route::Drain, By { who, reason })
+                self.drain(desk, route == Route::Drain, Actor { who, reason })
                     .await
             }
             Route::Export => {
-                self.note(desk, Deed::Export, By::wordless(who), None)
+                self.note(desk, AuditAction::Export, Actor::without_reason(who), None)
                     .await?;
                 let (response, pieces) = streamed_response("application/x-ndjson");
                 tokio::spawn(export::write(desk.clone(), pieces));
@@ -253,7 +253,7 @@ impl Api {
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
                 let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
-                self.note(desk, Deed::Backup, By { who, reason }, None)
+                self.note(desk, AuditAction::Backup, Actor { who, reason }, None)
                     .await?;
                 copied.send().await
             }
@@ -261,7 +261,7 @@ impl Api {
                 let reason = reason_of(read(body).await?)?;
                 let given = Given {
                     command,
-                    by: By { who, reason },
+                    by: Actor { who, reason },
                     context: context.clone(),
                 };
                 obeyed(desk, resource, &given).await
@@ -277,8 +277,13 @@ impl Api {
     {
         let done = import::read(desk, body).await?;
         let message = format!("{} documents added", done.documents);
-        self.note(desk, Deed::Import, By::wordless(who), Some(message))
-            .await?;
+        self.note(
+            desk,
+            AuditAction::Import,
+            Actor::without_reason(who),
+            Some(message),
+        )
+        .await?;
         json(StatusCode::OK, &done)
     }
 
@@ -303,11 +308,11 @@ impl Api {
         &self,
         desk: &Desk,
         path: &[String],
-        by: By,
+        by: Actor,
     ) -> Result<Response<Body>, Fault> {
         let pages = self.more.get().filter(|it| it.has_order(path));
         let pages = pages.ok_or_else(Fault::no_such_path)?;
-        self.note(desk, Deed::Order, by, Some(path.join(" ")))
+        self.note(desk, AuditAction::Order, by, Some(path.join(" ")))
             .await?;
         let answered = pages.order(path).await.ok_or_else(Fault::no_such_path)?;
         json(StatusCode::OK, &answered.map_err(pages::fault)?)
@@ -317,25 +322,25 @@ impl Api {
     async fn note(
         &self,
         desk: &Desk,
-        deed: Deed,
-        by: By,
+        deed: AuditAction,
+        by: Actor,
         message: Option<String>,
     ) -> Result<(), Fault> {
-        let mut entry = Entry::new(deed, Subject::broker(), &by, Came::Done);
+        let mut entry = TrailEntry::new(deed, AuditSubject::broker(), &by, AuditResult::Done);
         entry.message = message;
         desk.file(&entry).await?;
         Ok(())
     }
 
     /// Stops or resumes claiming and accepting, in this process.
-    async fn drain(&self, desk: &Desk, drains: bool, by: By) -> Result<Response<Body>, Fault> {
+    async fn drain(&self, desk: &Desk, drains: bool, by: Actor) -> Result<Response<Body>, Fault> {
         let (deed, came) = match (drains, desk.engine.is_paused()) {
-            (true, false) => (Deed::Drain, Came::Done),
-            (true, true) => (Deed::Drain, Came::NothingToDo),
-            (false, true) => (Deed::Resume, Came::Done),
-            (false, false) => (Deed::Resume, Came::NothingToDo),
+            (true, false) => (AuditAction::Drain, AuditResult::Done),
+            (true, true) => (AuditAction::Drain, AuditResult::NothingToDo),
+            (false, true) => (AuditAction::Resume, AuditResult::Done),
+            (false, false) => (AuditAction::Resume, AuditResult::NothingToDo),
         };
-        let entry = Entry::new(deed, Subject::broker(), &by, came);
+        let entry = TrailEntry::new(deed, AuditSubject::broker(), &by, came);
         desk.file(&entry).await?;
         if drains {
             desk.engine.pause();

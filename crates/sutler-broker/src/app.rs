@@ -5,7 +5,6 @@
 
 use crate::admin::Api;
 use crate::broker::BuildError;
-use crate::chore::Chores;
 use crate::health::BrokerHealth;
 use crate::http::{self, ADMIN, Http, PATHS, Reply, request_id};
 use crate::plans::{Footings, Plans, Slot};
@@ -17,6 +16,7 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::Arc;
 use sutler_journal::Engine;
+use sutler_records::PeriodicTasks;
 use sutler_server::{Probes, RequestContext, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ pub(crate) struct App {
     pub health: Arc<BrokerHealth>,
     pub probes: Probes,
     /// Periodic tasks of extensions, if there are any.
-    pub chores: Option<Arc<Chores>>,
+    pub tasks: Option<Arc<PeriodicTasks>>,
 }
 
 impl App {
@@ -102,7 +102,7 @@ impl App {
         footings: Footings,
     ) -> Result<(), BuildError> {
         let realms = self.stocks().map(|stock| stock.records.as_ref());
-        self.plans.replace(realms, slots, footings).await
+        Ok(self.plans.replace(realms, slots, footings).await?)
     }
 
     /// The context of each realm.

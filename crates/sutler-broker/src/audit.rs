@@ -1,41 +1,20 @@
-//! Who changed what: one event per change, on a target of its own.
+//! Audit of the broker: a log line per change, and the entries of operators' commands in the trail.
 //!
-//! Every change that the broker accepts, its end, and every verb of the administration is an event
-//! with the target [`AUDIT_TARGET`]; whoever runs the program decides where these go. An entry names
-//! who was let in, on whose behalf, what was done to what, and what came of it. It holds no secret:
-//! of the originating identity only the platform, and digests of the user's name and of the whole. The
-//! identity itself is sealed with the operation that the entry names.
+//! Every change that the broker accepts, its end, and every command of an operator is an event with the
+//! target [`AUDIT_TARGET`]; the program decides where these go. A line holds no secret: of the
+//! originating identity only the platform, and digests of the user's name and of the whole. The identity
+//! itself is sealed with the operation that the line names. Sealing of entries: `sutler_records`.
 
-use crate::metrics::outcome_word;
+use crate::records::BINDING;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use sutler_journal::{OperationId, Outcome};
+use sutler_journal::{Key, OperationId, Outcome};
 use sutler_osb::OriginatingIdentity;
-
-/// The target of audit events.
-pub const AUDIT_TARGET: &str = "sutler::audit";
-
-/// What became of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditOutcome {
-    /// It was written down and will be carried out.
-    Accepted,
-    /// It was refused, and nothing changed.
-    Refused,
-    /// It was carried out, and ended like this.
-    Ended(Outcome),
-}
-
-impl AuditOutcome {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Refused => "refused",
-            Self::Ended(outcome) => outcome_word(outcome),
-        }
-    }
-}
+pub(crate) use sutler_records::audit_enabled;
+pub use sutler_records::{AUDIT_TARGET, AuditOutcome};
+use sutler_records::{AuditLine, AuditRecord, AuditResult, log_audit};
 
 /// One entry. What does not apply is left out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,35 +37,115 @@ pub struct AuditEntry<'a> {
     pub note: Option<&'a str>,
 }
 
-/// Writes one entry: `verb` is what was done, as a word (`provision`, `purge` …).
+/// Writes one line. `verb`: the name of the change (`provision`, `purge` …).
 pub fn audit(verb: &'static str, outcome: AuditOutcome, entry: &AuditEntry<'_>) {
-    if !audits() {
+    if !audit_enabled() {
         return;
     }
     let user = entry.identity.and_then(user_of);
     let digest = entry.identity.map(digest_of);
-    let operation = entry.operation.map(|id| id.to_string());
-    tracing::info!(
-        target: AUDIT_TARGET,
-        verb,
-        outcome = outcome.word(),
-        caller = entry.caller,
-        platform = entry.identity.map(|it| it.platform.as_str()),
-        user_digest = user.as_deref(),
-        identity_digest = digest.as_deref(),
-        realm = entry.realm,
-        instance.id = entry.instance,
-        binding.id = entry.binding,
-        operation.id = operation.as_deref(),
-        request.id = entry.request_id,
-        note = entry.note,
-        "audit"
-    );
+    let line = AuditLine {
+        caller: entry.caller,
+        platform: entry.identity.map(|it| it.platform.as_str()),
+        user_digest: user.as_deref(),
+        identity_digest: digest.as_deref(),
+        realm: entry.realm,
+        instance: entry.instance,
+        binding: entry.binding,
+        operation: entry.operation,
+        request_id: entry.request_id,
+        note: entry.note,
+    };
+    log_audit(verb, outcome, &line);
 }
 
-/// Whether anybody listens.
-pub(crate) fn audits() -> bool {
-    tracing::enabled!(target: AUDIT_TARGET, tracing::Level::INFO)
+/// Command of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AuditAction {
+    Retry,
+    Cancel,
+    Abandon,
+    Purge,
+    Drain,
+    Resume,
+    Export,
+    Import,
+    Backup,
+    /// A command of an extension.
+    Order,
+}
+
+impl AuditAction {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Cancel => "cancel",
+            Self::Abandon => "abandon",
+            Self::Purge => "purge",
+            Self::Drain => "drain",
+            Self::Resume => "resume",
+            Self::Export => "export",
+            Self::Import => "import",
+            Self::Backup => "backup",
+            Self::Order => "order",
+        }
+    }
+}
+
+/// Subject of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AuditSubject {
+    /// `instance`, `binding` or `broker`.
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding_id: Option<String>,
+}
+
+impl AuditSubject {
+    /// The broker as a whole.
+    pub(crate) fn broker() -> Self {
+        Self {
+            kind: "broker".to_owned(),
+            instance_id: None,
+            binding_id: None,
+        }
+    }
+
+    /// The resource with this key.
+    pub(crate) fn of(key: &Key) -> Self {
+        let binding = key.kind() == BINDING.as_str();
+        Self {
+            kind: key.kind().to_owned(),
+            instance_id: Some(key.id(0).to_owned()),
+            binding_id: binding.then(|| key.id(1).to_owned()),
+        }
+    }
+}
+
+/// Entry of the audit trail.
+pub(crate) type TrailEntry = AuditRecord<AuditAction, AuditSubject>;
+
+/// Logs an entry that was written.
+pub(crate) fn log_entry(entry: &TrailEntry, realm: &str) {
+    let outcome = match entry.outcome {
+        AuditResult::Started => AuditOutcome::Accepted,
+        AuditResult::Done | AuditResult::NothingToDo => AuditOutcome::Ended(Outcome::Succeeded),
+        AuditResult::Refused => AuditOutcome::Refused,
+    };
+    let note = entry.note();
+    let line = AuditEntry {
+        caller: Some(&entry.who),
+        realm: Some(realm),
+        instance: entry.on.instance_id.as_deref(),
+        binding: entry.on.binding_id.as_deref(),
+        operation: entry.operation,
+        note: note.as_deref(),
+        ..AuditEntry::default()
+    };
+    audit(entry.verb.word(), outcome, &line);
 }
 
 /// A digest of the user's name: who knows a name finds its lines, who reads lines learns no name.

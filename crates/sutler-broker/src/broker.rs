@@ -2,20 +2,21 @@
 //!
 //! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
 
+mod error;
+mod extension;
+
+pub use error::BuildError;
+
 use crate::admin::{Admin, Backup, Copied};
 use crate::app::{App, PlatformRoute, router};
-use crate::canary::{CANARY, META, PROBE, prove_keys};
-use crate::catalog_file::{CatalogFile, CatalogFileError};
-use crate::chore::{self, Chore, Chores};
+use crate::catalog_file::CatalogFile;
 use crate::cleanup;
 use crate::desk::Desk;
 use crate::executor::{BrokerExecutor, Executors};
-use crate::handover::Handover;
 use crate::health::{self, BrokerHealth, HealthWatch};
 use crate::http::{Endpoint, Http, Replacement};
 use crate::plans::{Footings, OTHERS, Plans, Services};
-use crate::platform::{Admitted, Platform, Prefix, PrefixFault, admit};
-use crate::records::Records;
+use crate::platform::{Admitted, Platform, Prefix, admit};
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
 use crate::stock::{Stock, host_queue_of, queue_of};
@@ -25,88 +26,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings, Store,
+    CommitError, Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings,
+    Realm, Store,
 };
-use sutler_osb::{Catalog, CatalogFaults};
-use sutler_schema::SchemaError;
-use sutler_server::{
-    Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor, TlsConfigError,
+use sutler_osb::Catalog;
+use sutler_records::{
+    COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, verify_keys,
 };
+use sutler_server::{Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
-
-/// Why a broker does not start. Each says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// The catalog breaks rules of the specification.
-    #[error("the catalog is not valid:\n{0}")]
-    Catalog(CatalogFaults),
-    /// The catalog's file cannot be used.
-    #[error(transparent)]
-    CatalogFile(#[from] CatalogFileError),
-    /// A parameter schema cannot be used.
-    #[error(transparent)]
-    Schema(#[from] SchemaError),
-    /// An offering without a service.
-    #[error(
-        "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
-    )]
-    NoService(String),
-    /// An offering that is to stay as it is offered, and is not offered.
-    #[error("the offering {0:?} is not offered now, so it cannot stay as it is: give it anew")]
-    NotOffered(String),
-    /// Asynchronous binds that nobody could fetch.
-    #[error(
-        "the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true"
-    )]
-    AsyncBindNotRetrievable(String),
-    /// No store was chosen.
-    #[error(
-        "a broker needs a store: call .store(…, keys), or .in_memory() to forget everything at the end"
-    )]
-    NoStore,
-    /// No authentication was chosen.
-    #[error(
-        "a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody"
-    )]
-    NoAuth,
-    /// Authentication cannot be set up as asked.
-    #[error(transparent)]
-    Auth(#[from] AuthConfigError),
-    /// Credentials from the environment are not there.
-    #[error(
-        "set {0} to serve with basic authentication; to serve everybody, call .without_auth() instead"
-    )]
-    NoCredentials(&'static str),
-    /// The realm's name cannot be used.
-    #[error("the realm's name cannot be used: {0}")]
-    Realm(#[from] sutler_journal::KeyError),
-    /// A platform's prefix cannot be used.
-    #[error("the prefix {0:?} cannot be used: {1}")]
-    Prefix(String, #[source] PrefixFault),
-    /// Two platforms would share their records.
-    #[error("two platforms have the realm {0:?}; give each its own with .realm(…)")]
-    RealmTwice(String),
-    /// A platform without authentication.
-    #[error(
-        "the platform at {0} needs authentication: call .basic_auth(user, password) on it, or .without_auth() to serve everybody"
-    )]
-    PlatformWithoutAuth(String),
-    /// The key ring does not open the store.
-    #[error("the key ring does not open this store: {0}")]
-    Keys(#[from] sutler_journal::SealError),
-    /// The store does not answer.
-    #[error("the store cannot be used: {0}")]
-    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Something of ours does not serialise; a bug.
-    #[error("the catalog cannot be written as JSON")]
-    Form(#[source] serde_json::Error),
-    /// TLS cannot be served with these files.
-    #[error(transparent)]
-    Tls(#[from] TlsConfigError),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(String, #[source] std::io::Error),
-}
 
 /// The recipe of a broker.
 pub struct Broker {
@@ -123,8 +51,8 @@ pub struct Broker {
     tls: Option<Tls>,
     metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
     public_metrics: bool,
-    pub(crate) chores: Vec<Arc<dyn Chore>>,
-    pub(crate) awaits_keeper: bool,
+    tasks: Vec<Arc<dyn PeriodicTask>>,
+    awaits_keeper: bool,
 }
 
 impl Broker {
@@ -150,7 +78,7 @@ impl Broker {
             tls: None,
             metrics_page: None,
             public_metrics: false,
-            chores: Vec::new(),
+            tasks: Vec::new(),
             awaits_keeper: false,
         }
     }
@@ -317,15 +245,17 @@ impl Broker {
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
         let mut shelves = Vec::with_capacity(platforms.len());
         for platform in &platforms {
-            let records = Arc::new(Records {
+            let records = Arc::new(Documents {
                 store: store.clone(),
                 keys: keys.clone(),
                 realm: platform.realm.clone(),
             });
             shelves.push(stock(records, &plans, &settings).await?);
         }
-        let chores = chore::open(self.chores, &store, &keys, &shelves).await?;
-        let engine = engine_of(store, &shelves, &settings, chores.clone()).await?;
+        let extensions = extensions(self.tasks, &store, &keys, &shelves).await?;
+        let (tasks, extra) = extensions.unzip();
+        shelves.extend(extra);
+        let engine = engine_of(store, &shelves, &settings, tasks.clone()).await?;
         let health = watch_health(&shelves, observed, &engine);
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
@@ -361,7 +291,7 @@ impl Broker {
                 public_metrics: self.public_metrics,
             },
             health,
-            chores,
+            tasks,
         };
         Ok(Running(Arc::new(app)))
     }
@@ -425,8 +355,8 @@ fn watch_health(
             health: health.clone(),
             store,
             engine: engine.clone(),
-            canary: stock.records.key(META, CANARY),
-            probe: stock.records.key(META, PROBE),
+            canary: stock.records.key_check_key(),
+            probe: stock.records.write_probe_key(),
         }));
     }
     health
@@ -434,11 +364,11 @@ fn watch_health(
 
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.
 async fn stock(
-    records: Arc<Records>,
+    records: Arc<Documents>,
     plans: &Arc<Plans>,
     settings: &Arc<Settings>,
 ) -> Result<Arc<Stock>, BuildError> {
-    prove_keys(&records).await?;
+    verify_keys(&records).await?;
     plans.keep_all_copies(&records).await?;
     let queue = match &settings.host {
         None => queue_of(&records.realm),
@@ -448,7 +378,7 @@ async fn stock(
         records,
         plans: plans.clone(),
         settings: settings.clone(),
-        handover: Handover::default(),
+        inflight: InflightCache::default(),
         queue,
     };
     let planned = cleanup::plan_all(&stock).await;
@@ -456,17 +386,49 @@ async fn stock(
     Ok(Arc::new(stock))
 }
 
+/// Opens the realm of periodic tasks and plans them. Besides them the realm has scheduled cleanup.
+async fn extensions(
+    tasks: Vec<Arc<dyn PeriodicTask>>,
+    store: &Arc<dyn Store>,
+    keys: &Arc<KeyRing>,
+    platforms: &[Arc<Stock>],
+) -> Result<Option<(Arc<PeriodicTasks>, Arc<Stock>)>, BuildError> {
+    let (false, Some(first)) = (tasks.is_empty(), platforms.first()) else {
+        return Ok(None);
+    };
+    let records = Arc::new(Documents {
+        store: store.clone(),
+        keys: keys.clone(),
+        realm: Realm::new(COLLECTIONS_REALM)?,
+    });
+    verify_keys(&records).await?;
+    let queue = queue_of(&records.realm);
+    // A failed write must be reported before the claim is lost, too.
+    let write_timeout = first.settings.lease / 2;
+    let tasks = PeriodicTasks::new(tasks, records.clone(), queue.clone(), write_timeout);
+    let stock = Stock {
+        records,
+        plans: first.plans.clone(),
+        settings: first.settings.clone(),
+        inflight: InflightCache::default(),
+        queue,
+    };
+    let unwritten = |error: CommitError| BuildError::Store(error.into());
+    cleanup::plan_all(&stock).await.map_err(unwritten)?;
+    tasks.plan_all().await.map_err(unwritten)?;
+    Ok(Some((Arc::new(tasks), Arc::new(stock))))
+}
+
 /// One engine for all platforms, with a queue for each.
 async fn engine_of(
     store: Arc<dyn Store>,
     shelves: &[Arc<Stock>],
     settings: &Settings,
-    chores: Option<Arc<Chores>>,
+    tasks: Option<Arc<PeriodicTasks>>,
 ) -> Result<Engine, BuildError> {
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
-    let served = || shelves.iter().chain(chores.iter().map(|it| &it.stock));
-    for stock in served() {
+    for stock in shelves {
         // Scheduled work is everybody's, wherever operations go.
         for queue in [queue_of(&stock.records.realm), stock.queue.clone()] {
             if !queues.contains(&queue) {
@@ -480,9 +442,9 @@ async fn engine_of(
         queues: queues.into_iter().map(queue).collect(),
         ..EngineSettings::default()
     };
-    let executors = served().map(|stock| BrokerExecutor(stock.clone()));
+    let executors = shelves.iter().map(|stock| BrokerExecutor(stock.clone()));
     let executors = executors.collect();
-    let executor = Arc::new(Executors(executors, chores));
+    let executor = Arc::new(Executors(executors, tasks));
     let started = Engine::start(store, executor, engine_settings).await;
     started.map_err(|error| BuildError::Store(error.into()))
 }

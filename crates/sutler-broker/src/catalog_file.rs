@@ -2,7 +2,7 @@
 //!
 //! [`CatalogFile::parse`] is the way in: text to tree (`sutler-yaml`), tree to offerings (`offering.rs`,
 //! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), schemas compiled once to
-//! see that they can be (`schema.rs`). Settings of the framework in the same file: `settings.rs`.
+//! see that they can be (`plan_schemas.rs`). Settings of the framework in the same file: `settings.rs`.
 
 mod duration;
 mod error;
@@ -16,7 +16,7 @@ mod tests;
 
 pub use error::{CatalogFileError, FileFault};
 pub use settings::{CleanupSettings, FileSettings, KindSettings};
-pub use sutler_yaml::Place;
+pub use sutler_yaml::Location;
 
 use crate::plan_schemas::plan_schemas;
 use fields::Findings;
@@ -24,7 +24,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 use sutler_osb::{Catalog, CatalogFault, ServiceSpec};
-use sutler_yaml::{Kind, Node, YAML_BYTES_MAX, YamlFault};
+use sutler_yaml::{Kind, Node, ParseError, YAML_BYTES_MAX};
 
 /// Where the offerings may stand. Without a root the file is a catalog and nothing else.
 const SERVICES: [&[&str]; 4] = [
@@ -155,7 +155,7 @@ impl FileSettings {
 
 fn documents(yaml: &str) -> Result<Vec<Node>, CatalogFileError> {
     sutler_yaml::parse(yaml)
-        .map_err(|YamlFault { place, reason }| CatalogFileError::Yaml { place, reason })
+        .map_err(|ParseError { place, reason }| CatalogFileError::Yaml { place, reason })
 }
 
 /// A catalog made in code, with the settings that a file without any would have.
@@ -239,7 +239,7 @@ impl Services<'_> {
     }
 
     /// Where `services[0].plans[1].id` stands, or the nearest thing around it that there is.
-    fn place_of(&self, path: &str) -> Place {
+    fn place_of(&self, path: &str) -> Location {
         let mut node = self.node;
         let steps = path.strip_prefix("services").unwrap_or_default();
         for step in steps.split(['.', '[']).filter(|step| !step.is_empty()) {

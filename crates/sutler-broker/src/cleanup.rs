@@ -1,62 +1,57 @@
-//! Scheduled work: cleaning up finished operations, and forgetting what was deleted long ago.
+//! Scheduled cleanup: finished operations, old tombstones and audit entries, the change feed.
 //!
-//! Each task is an operation in a named singleton lane: its document names the one operation that
-//! waits for the next time, and running it plans the one after. So it happens once across replicas,
-//! and a crash loses no turn. What may be swept is the store's rule: done, and pointed to by nothing.
+//! Each task is a singleton lane of `sutler_records`' scheduler, so it runs once across replicas. What is
+//! removed and how: `sutler_records::Retention`.
 
-use crate::admin::audit::{AUDIT, name_of_oldest_kept};
-use crate::cron::Schedule;
-use crate::lifecycle::{AuthorState, Decision};
-use crate::records::{
-    BINDING, Detail, GONE, INSTANCE, Kept, Loaded, SINGLETON, asked, moment_bytes,
-};
-use crate::refusal::Refusal;
+use crate::records::{BINDING, GONE, INSTANCE, moment_bytes};
 use crate::settings::Settings;
 use crate::stock::{Stock, queue_of};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
-    Commit, CommitError, Due, Key, Kind, List, Lost, NewOperation, Next, OperationId, Outcome,
-    Position, Run, RunResult, Start, Store, StoreError, Sweep, Term, Write,
+    CommitError, Due, Key, Kind, List, Lost, OperationId, Outcome, Run, RunResult, Term,
 };
+use sutler_records::{NextRun, Resource, Retention, SINGLETON, Schedule, Scheduler, TaskDocument};
 
-/// The word of these operations.
+/// Verb of these operations.
 const VERB: &str = "cleanup";
-/// Operations or tombstones removed in one go: short enough not to hold up other writes.
-const BATCH: usize = 500;
 /// The task that every broker has.
 const HOUSEKEEPING: &str = "housekeeping";
-/// How often it runs.
+/// Interval of that task.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(3600);
-/// How long the feed of changes and finished clean-ups are kept.
+/// How long the change feed and finished cleanups are kept.
 const FEED_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The document of a singleton lane.
+/// The document of a cleanup's lane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Turn {
-    /// The one operation that waits or runs.
+pub(crate) struct CleanupState {
+    /// The operation that waits for the next run, or runs.
     operation: Option<OperationId>,
-    /// When it should run, as configured when it was planned.
+    /// Schedule for which it was planned.
     schedule: String,
 }
 
-impl Kept for Turn {
+impl Resource for CleanupState {
     fn terms(&self, _key: &Key) -> Vec<Term> {
         Vec::new()
     }
 
-    fn pins(&self) -> Vec<OperationId> {
+    fn referenced_operations(&self) -> Vec<OperationId> {
         self.operation.into_iter().collect()
-    }
-
-    fn saved(self, _: OperationId, _: AuthorState) -> Result<Decision<Self>, Refusal> {
-        Err(Refusal::Unsupported(
-            "scheduled work has no state".to_owned(),
-        ))
     }
 }
 
-/// What a task does.
+impl TaskDocument for CleanupState {
+    fn planned(&self) -> Option<OperationId> {
+        self.operation
+    }
+
+    fn set_planned(&mut self, id: OperationId) {
+        self.operation = Some(id);
+    }
+}
+
+/// A cleanup task.
 enum Task<'a> {
     Housekeeping,
     Operations {
@@ -67,7 +62,7 @@ enum Task<'a> {
     },
 }
 
-/// The tasks a broker has, by name.
+/// The tasks of a broker, by name.
 fn tasks(settings: &Settings) -> Vec<(String, Task<'_>)> {
     let mut tasks = vec![(HOUSEKEEPING.to_owned(), Task::Housekeeping)];
     for (kind, its) in [
@@ -120,225 +115,84 @@ impl Task<'_> {
             }
         }
     }
+
+    /// The next run; `None` if there will be none.
+    fn next_run(&self) -> Option<NextRun<CleanupState>> {
+        let due = Due::In(self.until_next()?);
+        let document = CleanupState {
+            operation: None,
+            schedule: self.schedule(),
+        };
+        Some(NextRun { document, due })
+    }
 }
 
-/// Plans the first turn of every task that has none, or another schedule than before.
+fn scheduler(stock: &Stock) -> Scheduler {
+    let queue = queue_of(&stock.records.realm);
+    Scheduler::new(stock.records.clone(), queue, VERB)
+}
+
+/// Plans the first run of every task that has none, or has another schedule than before.
 pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
+    let scheduler = scheduler(stock);
     for (name, task) in tasks(&stock.settings) {
-        let key = stock.records.key(SINGLETON, &name);
-        let was = stock.records.load::<Turn>(&key).await.map_err(unreadable)?;
-        if was.state.operation.is_some() && was.state.schedule == task.schedule() {
-            continue;
-        }
-        let Some(commit) = next_turn(stock, Commit::new(), &key, &was, &task) else {
-            continue;
+        let plan = |was: &CleanupState| {
+            let keep = was.operation.is_some() && was.schedule == task.schedule();
+            if keep { None } else { task.next_run() }
         };
-        match sutler_journal::commit_until_known(stock.records.store.as_ref(), &commit).await {
-            // Another replica planned it first.
-            Ok(()) | Err(CommitError::Stale(_)) => {}
-            Err(error) => return Err(error),
-        }
+        scheduler.plan(&scheduler.lane(&name), plan).await?;
     }
     Ok(())
 }
 
-pub(crate) fn unreadable(error: crate::records::RecordError) -> CommitError {
-    CommitError::NotWritten(StoreError::caused(
-        "the plan of scheduled work cannot be read",
-        error,
-    ))
-}
-
-/// Adds the next turn of a task to a commit; `None` if there will be none.
-fn next_turn(
-    stock: &Stock,
-    commit: Commit,
-    key: &Key,
-    was: &Loaded<Turn>,
-    task: &Task<'_>,
-) -> Option<Commit> {
-    let id = OperationId::fresh();
-    let turn = Turn {
-        operation: Some(id),
-        schedule: task.schedule(),
-    };
-    let new = NewOperation {
-        id,
-        lane: key.clone(),
-        verb: VERB,
-        queue: queue_of(&stock.records.realm),
-        start: Start::Ready(Due::In(task.until_next()?)),
-        detail: stock.records.seal_detail(id, &Detail::default()),
-        request: stock.records.seal_request(
-            id,
-            &crate::records::Request {
-                asked: asked(&VERB),
-                origin: Default::default(),
-                identity: None,
-                request_identity: None,
-            },
-        ),
-    };
-    Some(stock.records.put(commit, key, was, &turn).start(new))
-}
-
-/// Runs one turn and plans the next.
+/// Runs a task once and plans its next run. A task that is not configured any more ends its lane.
 pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<RunResult, Lost> {
-    let key = run.operation().row.lane.clone();
-    let name = key.id(0).to_owned();
+    let lane = run.operation().row.lane.clone();
+    let name = lane.id(0);
     let all = tasks(&stock.settings);
-    let task = all
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, task)| task);
-    let was = stock.records.load_for_run::<Turn>(run, &key).await?;
-    let current = was.state.operation == Some(run.id());
-    if let (true, Some(task)) = (current, task) {
+    let named = all.iter().find(|(known, _)| known == name);
+    let task = named.map(|(_, task)| task);
+    let scheduler = scheduler(stock);
+    let planned = scheduler.is_planned::<CleanupState>(run, &lane).await?;
+    if let (true, Some(task)) = (planned, task) {
         let removed = work(stock, run, task).await?;
         tracing::info!(task = %name, removed, "scheduled clean-up done");
     }
-    loop {
-        let was = stock.records.load_for_run::<Turn>(run, &key).await?;
-        let mut commit = Commit::new()
-            .advance(run.id(), Next::Done(Outcome::Succeeded), None, None)
-            .write(Write::Unpin(run.id()));
-        if was.state.operation == Some(run.id()) {
-            commit = match task.and_then(|it| next_turn(stock, commit.clone(), &key, &was, it)) {
-                Some(planned) => planned,
-                // No longer configured, or no next time: the lane ends.
-                None => match was.version {
-                    Some(version) => commit.remove(key.clone(), version),
-                    None => commit,
-                },
-            };
-        }
-        if run.commit(commit).await?.is_ok() {
-            return Ok(RunResult::Finished);
-        }
-    }
+    let next = |_: &CleanupState| task?.next_run();
+    scheduler.end(run, &lane, Outcome::Succeeded, next).await
 }
 
 async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
-    let store = stock.records.store.as_ref();
-    let realm = &stock.records.realm;
+    let documents = stock.records.as_ref();
+    let retention = Retention { documents, run };
     match task {
         Task::Operations {
             kind, outcome, age, ..
-        } => {
-            let lanes = Key::prefix(realm, *kind, &[]).unwrap_or_default();
-            sweep_operations(store, run, lanes, *outcome, *age).await
-        }
+        } => retention.sweep_operations(*kind, *outcome, *age).await,
         Task::Housekeeping => {
-            let lanes = Key::prefix(realm, SINGLETON, &[]).unwrap_or_default();
-            let mut removed = sweep_operations(store, run, lanes, None, FEED_KEPT).await?;
+            let swept = retention.sweep_operations(SINGLETON, None, FEED_KEPT);
+            let mut removed = swept.await?;
             for kind in [INSTANCE, BINDING] {
-                removed += forget(stock, run, kind).await?;
+                let tombstones = old_tombstones(stock, kind);
+                removed += retention.remove_listed(&tombstones, None).await?;
             }
-            removed += forget_audit(stock, run).await?;
-            let now = answered(run, store.now().await).await?.unwrap_or_default();
-            let feed = Sweep::Feed {
-                before: now.minus(FEED_KEPT),
-                limit: BATCH,
-            };
-            sweep(store, run, &feed).await?;
+            removed += retention.remove_audit(stock.settings.audit_kept).await?;
+            retention.sweep_feed(FEED_KEPT).await?;
             Ok(removed)
         }
     }
 }
 
-async fn sweep_operations(
-    store: &dyn Store,
-    run: &Run,
-    lanes: Vec<u8>,
-    outcome: Option<Outcome>,
-    age: Duration,
-) -> Result<u64, Lost> {
-    let now = answered(run, store.now().await).await?.unwrap_or_default();
-    let finished_before = now.minus(age);
-    let operations = Sweep::Operations {
-        lanes,
-        outcome,
-        finished_before,
-        limit: BATCH,
-    };
-    sweep(store, run, &operations).await
-}
-
-/// Batch by batch, with rests between them for everybody else.
-async fn sweep(store: &dyn Store, run: &Run, what: &Sweep) -> Result<u64, Lost> {
-    let mut removed = 0;
-    loop {
-        let began = Instant::now();
-        let swept = answered(run, store.sweep(what).await).await?.unwrap_or(0);
-        removed += swept;
-        if swept < BATCH as u64 {
-            return Ok(removed);
-        }
-        run.sleep(Sweep::rest_after(began.elapsed())).await?;
-    }
-}
-
-/// Removes tombstones that are old enough.
-async fn forget(stock: &Stock, run: &Run, kind: Kind) -> Result<u64, Lost> {
+/// Tombstones that are old enough. One whose id was taken again is not a tombstone any more.
+fn old_tombstones(stock: &Stock, kind: Kind) -> List {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    let list = List::Term {
+    List::Term {
         realm: stock.records.realm.clone(),
         kind,
         name: GONE,
         from: Vec::new(),
         to: moment_bytes(now.saturating_sub(stock.settings.tombstones)),
-    };
-    let store = stock.records.store.as_ref();
-    let mut removed = 0;
-    loop {
-        let page = answered(run, store.list(&list, None, BATCH / 10).await).await?;
-        let Some(page) = page.filter(|page| !page.documents.is_empty()) else {
-            return Ok(removed);
-        };
-        for document in page.documents {
-            let commit = Commit::new().remove(document.key, document.version);
-            // Stale: the id was taken again meanwhile, and the tombstone is none any more.
-            if run.commit(commit).await?.is_ok() {
-                removed += 1;
-            }
-        }
-    }
-}
-
-/// Removes audit entries that are old enough: those behind the oldest one to be kept.
-async fn forget_audit(stock: &Stock, run: &Run) -> Result<u64, Lost> {
-    let records = &stock.records;
-    let list = List::Prefix(Key::prefix(&records.realm, AUDIT, &[]).unwrap_or_default());
-    let after = Position {
-        value: Vec::new(),
-        key: records.key(AUDIT, &name_of_oldest_kept(stock.settings.audit_kept)),
-    };
-    let mut removed = 0;
-    loop {
-        let page = records.store.list(&list, Some(&after), BATCH / 10).await;
-        let page = answered(run, page).await?;
-        let Some(page) = page.filter(|page| !page.documents.is_empty()) else {
-            return Ok(removed);
-        };
-        for document in page.documents {
-            let commit = Commit::new().remove(document.key, document.version);
-            if run.commit(commit).await?.is_ok() {
-                removed += 1;
-            }
-        }
-    }
-}
-
-/// A store that does not answer ends this turn early; the next one goes on.
-async fn answered<T>(run: &Run, answer: Result<T, StoreError>) -> Result<Option<T>, Lost> {
-    match answer {
-        Ok(value) => Ok(Some(value)),
-        Err(cause) => {
-            run.wait_for_store(&cause, Duration::from_millis(200))
-                .await?;
-            Ok(None)
-        }
     }
 }

@@ -8,11 +8,11 @@
 mod kept;
 mod log;
 
-pub(crate) use log::Piece;
+pub(crate) use log::{Piece, log_from};
 
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
-use crate::records::{Detail, Records, Saved, Steps};
+use crate::records::{Detail, Saved, Steps, save_state};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,6 +26,7 @@ use sutler_osb::{
     BindResource, BindingId, Context, InstanceId, OriginatingIdentity, Parameters, PinnedPlan,
     RequestIdentity,
 };
+use sutler_records::Documents;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +61,7 @@ pub struct Cx {
     facts: Facts,
     lane: Key,
     run: Arc<Run>,
-    records: Arc<Records>,
+    records: Arc<Documents>,
     steps: tokio::sync::Mutex<Steps>,
     progress: Mutex<Progress>,
     retry_after: Option<Duration>,
@@ -79,7 +80,7 @@ impl Cx {
         facts: Facts,
         lane: Key,
         run: Arc<Run>,
-        records: Arc<Records>,
+        records: Arc<Documents>,
         steps: Steps,
         retry_after: Option<Duration>,
     ) -> Self {
@@ -267,7 +268,7 @@ impl Cx {
             return Err(Error::failed("The operation has too many steps."));
         }
         steps.memos.insert(name.to_owned(), memo);
-        let sealed = self.records.seal_steps(self.run.id(), &steps);
+        let sealed = self.records.seal_progress(self.run.id(), &*steps);
         if sealed.len() > STEPS_BYTES_MAX {
             steps.memos.remove(name);
             return Err(Error::failed(
@@ -288,7 +289,7 @@ impl Cx {
     /// It does not serialise, or the claim was lost.
     pub async fn save_state<T: Serialize>(&self, state: &T) -> Result<()> {
         let state = AuthorState(serde_json::to_value(state)?);
-        let saved = self.records.save_state(&self.run, &self.lane, state).await;
+        let saved = save_state(&self.records, &self.run, &self.lane, state).await;
         match saved.map_err(|Lost| Error::lost())? {
             Saved::Kept => Ok(()),
             Saved::TooLarge => Err(Saved::TooLarge.into_error()),

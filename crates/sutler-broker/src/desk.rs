@@ -13,27 +13,25 @@ mod untimely;
 mod update;
 mod wait;
 
-pub(crate) use instance::unknown_plan;
 pub(crate) use order::{Command, Given, Obeyed};
 pub(crate) use poll::LastOperation;
 
-use crate::handover::{Concluded, Fresh};
 use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
 use crate::operation_log::{self, Origin};
-use crate::records::{Detail, Kept, Loaded, RecordError, RefusedAs, Request, asked};
+use crate::records::{Detail, RefusedAs, Request, asked};
 use crate::refusal::Refusal;
 use crate::service::Policy;
 use crate::stock::Stock;
 use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
-use sutler_journal::{
-    Commit, CommitError, Due, Engine, Key, NewOperation, Next, Operation, OperationId, Outcome,
-    Permit, SealedWith, StaleItem, Start, Version, Write, commit_until_known,
-};
+use sutler_journal::{Commit, Engine, Key, OperationId, Queue, Version};
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
+use sutler_records::{
+    CommitDecisionError, DecisionCommit, Documents, LoadedDocument, OperationContent, RecordError,
+    Resource, ResultReceiver, StartPlace, commit_decision,
+};
 use sutler_server::RequestContext;
-use tokio::sync::oneshot;
 
 /// How often a request reads and decides again before it gives up: others kept coming first.
 const TRIES: u32 = 32;
@@ -41,7 +39,7 @@ const TRIES: u32 = 32;
 /// Who asks, and how.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
-    /// The request's context; none where the broker itself asks.
+    /// Context of the request; none where the broker itself asks.
     pub context: Option<Arc<RequestContext>>,
     pub accepts_incomplete: bool,
     pub identity: Option<OriginatingIdentity>,
@@ -83,6 +81,19 @@ impl From<RecordError> for Problem {
     }
 }
 
+impl From<CommitDecisionError> for Problem {
+    fn from(error: CommitDecisionError) -> Self {
+        match error {
+            CommitDecisionError::TooLarge(_) => {
+                let sentence = "The request is too large to be kept; send less.";
+                Self::Refused(Refusal::Invalid(sentence.to_owned()))
+            }
+            CommitDecisionError::Record(error) => Self::Unavailable(error.into()),
+            CommitDecisionError::Store(error) => Self::Unavailable(error.into()),
+        }
+    }
+}
+
 impl From<sutler_journal::StoreError> for Problem {
     fn from(error: sutler_journal::StoreError) -> Self {
         Self::Unavailable(error.into())
@@ -107,198 +118,105 @@ pub(crate) struct Desk {
     pub engine: Engine,
 }
 
-/// A resource's key, how it was read, what was decided, for whom, and what else was read.
-type Asked<'a, S> = (
-    &'a Key,
-    &'a Loaded<S>,
-    &'a Decision<S>,
-    &'a Draft,
-    Option<&'a (Key, Version)>,
-);
-
-/// What a commit of the desk was about.
-struct Applied<S> {
+/// A committed decision.
+struct CommittedDecision<S> {
     state: S,
     reply: Reply,
-    /// What it comes to, if it runs here.
-    result: Option<oneshot::Receiver<Concluded<S>>>,
+    /// Receiver of the end, if the operation runs here and the request waits.
+    result: Option<ResultReceiver<S, Detail>>,
 }
 
 impl Desk {
-    /// Commits a decision. `None`: somebody wrote first; read and decide again.
-    async fn apply<S: Kept>(
+    /// Commits a decision. `None`: another writer was first; read and decide again.
+    async fn commit_decision<S: Resource>(
         &self,
         key: &Key,
-        was: &Loaded<S>,
+        was: &LoadedDocument<S>,
         decision: Decision<S>,
         draft: &Draft,
         reads: Option<(Key, Version)>,
-    ) -> Result<Option<Applied<S>>, Problem> {
+    ) -> Result<Option<CommittedDecision<S>>, Problem> {
+        let documents = &self.stock.records;
         if decision.effects.is_empty() && decision.next == was.state {
-            self.stock.records.refresh(key, was).await;
-            let Decision {
-                next: state, reply, ..
-            } = decision;
-            return Ok(Some(Applied {
-                state,
+            documents.refresh(key, was).await;
+            let Decision { next, reply, .. } = decision;
+            return Ok(Some(CommittedDecision {
+                state: next,
                 reply,
                 result: None,
             }));
         }
-        let asked = (key, was, &decision, draft, reads.as_ref());
-        let (commit, claimed) = self.commit_of(asked, true);
-        if commit.check().is_err() {
-            let sentence = "The request is too large to be kept; send less.";
-            return Err(Refusal::Invalid(sentence.to_owned()).into());
-        }
-        let store = self.stock.records.store.as_ref();
-        match commit_until_known(store, &commit).await {
-            Ok(()) => {
-                draft.accepted(key, &decision.effects);
-                let version = Version(commit.id());
-                Ok(Some(self.set_going(decision, claimed, version, draft)))
-            }
-            // Our lease ran out and we do not know it yet: whoever holds one takes the operation.
-            Err(CommitError::Stale(StaleItem::Write(_))) if claimed.is_some() => {
-                let (commit, _) = self.commit_of(asked, false);
-                match commit_until_known(store, &commit).await {
-                    Ok(()) => {
-                        draft.accepted(key, &decision.effects);
-                        let version = Version(commit.id());
-                        Ok(Some(self.set_going(decision, None, version, draft)))
-                    }
-                    Err(CommitError::Stale(_)) => Ok(None),
-                    Err(error) => Err(Problem::Unavailable(error.into())),
-                }
-            }
-            Err(CommitError::Stale(_)) => Ok(None),
-            Err(error) => Err(Problem::Unavailable(error.into())),
-        }
-    }
-
-    /// What a decision comes to in the store. `claim`: what can start here starts with the commit.
-    fn commit_of<S: Kept>(
-        &self,
-        (key, was, decision, draft, reads): Asked<'_, S>,
-        claim: bool,
-    ) -> (Commit, Option<(Operation, Option<Permit>)>) {
-        let records = &self.stock.records;
-        let mut commit = records.put(Commit::new(), key, was, &decision.next);
-        if let Some((read, version)) = reads {
-            commit = commit.unchanged(read.clone(), *version);
-        }
-        if let Some(note) = &draft.note {
-            commit = commit.insert(note.key.clone(), Vec::new(), note.body.clone());
-        }
-        let mut claimed = None;
-        for effect in &decision.effects {
-            commit = match *effect {
-                Effect::Start(verb, id) => {
-                    let permit = claim
-                        .then(|| self.engine.permit(&self.stock.queue))
-                        .flatten();
-                    let inline = matches!(decision.reply, Reply::Started(_, Pace::Inline));
-                    // Somebody waits for it, or there is room: it starts with this commit.
-                    let here = claim && (inline || permit.is_some());
-                    let start = if here {
-                        Start::Claimed(self.engine.worker())
-                    } else {
-                        Start::Ready(Due::Now)
-                    };
-                    let new = self.new_operation(key, verb, id, start, draft);
-                    if here {
-                        claimed = Some((Operation::just_claimed(&new), permit));
-                    }
-                    commit.start(new)
-                }
-                Effect::StartWaiting(verb, id) => {
-                    commit.start(self.new_operation(key, verb, id, Start::Waiting, draft))
-                }
-                // One that waits for its next attempt need not wait to be stopped.
-                Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),
-                Effect::Wake(id) => commit.write(Write::Wake(id)),
-                Effect::End(id) => {
-                    let detail = Detail {
-                        description: draft.note.as_ref().map(|note| note.ended.clone()),
-                        ..Detail::default()
-                    };
-                    let sealed = records.seal_detail(id, &detail);
-                    commit.advance(id, Next::Done(Outcome::Failed), Some(sealed), None)
-                }
-            };
-        }
-        (commit, claimed)
-    }
-
-    /// After the commit: what it claimed for this process starts, what it cancelled is told.
-    fn set_going<S: Kept>(
-        &self,
-        decision: Decision<S>,
-        claimed: Option<(Operation, Option<Permit>)>,
-        version: Version,
-        draft: &Draft,
-    ) -> Applied<S> {
-        for effect in &decision.effects {
-            match effect {
-                Effect::Cancel(id) => self.engine.notify_cancelled(*id),
-                Effect::End(id) => self.engine.notify_ended(*id),
-                Effect::Start(..) | Effect::StartWaiting(..) | Effect::Wake(_) => {}
-            }
-        }
         let waits = matches!(decision.reply, Reply::Started(_, Pace::Inline));
-        let (sender, receiver) = waits.then(oneshot::channel).unzip();
-        let started = claimed.map(|(operation, permit)| {
-            let was = Loaded {
-                state: decision.next.clone(),
-                version: Some(version),
-                sealed_with: SealedWith::Current,
-            };
-            let request = draft.request.clone();
-            let result = sender;
-            let fresh = Fresh {
-                was,
-                request,
-                result,
-            };
-            self.stock.handover.leave(operation.row.id, fresh);
-            self.engine.run_claimed(operation, permit);
-        });
-        Applied {
+        let decided = DecisionCommit {
+            documents,
+            key,
+            was,
+            next: &decision.next,
+            effects: &decision.effects,
+            content: &DraftContent {
+                documents,
+                queue: &self.stock.queue,
+                draft,
+            },
+        };
+        let engine = &self.engine;
+        let place = StartPlace::Here { engine, waits };
+        let extend = |commit: Commit| draft.extend(commit, reads.as_ref());
+        let Some(written) = commit_decision(decided, place, extend).await? else {
+            return Ok(None);
+        };
+        draft.accepted(key, &decision.effects);
+        let inflight = &self.stock.inflight;
+        let result = written.start(engine, inflight, &decision, &draft.request, waits);
+        Ok(Some(CommittedDecision {
             state: decision.next,
             reply: decision.reply,
-            result: started.and(receiver),
-        }
+            result,
+        }))
+    }
+}
+
+/// Stored content of the operations that a draft starts or ends.
+struct DraftContent<'a> {
+    documents: &'a Documents,
+    queue: &'a Queue,
+    draft: &'a Draft,
+}
+
+impl OperationContent<Verb> for DraftContent<'_> {
+    fn queue(&self) -> &Queue {
+        self.queue
     }
 
-    fn new_operation(
-        &self,
-        lane: &Key,
-        verb: Verb,
-        id: OperationId,
-        start: Start,
-        draft: &Draft,
-    ) -> NewOperation {
-        let records = &self.stock.records;
+    fn verb_name(&self, verb: Verb) -> &'static str {
+        verb.word()
+    }
+
+    fn request(&self, id: OperationId) -> Result<Bytes, RecordError> {
+        Ok(self.documents.seal_request(id, &self.draft.request))
+    }
+
+    fn start_detail(&self, id: OperationId) -> Bytes {
         let detail = Detail {
-            retry_after: draft.retry_after,
+            retry_after: self.draft.retry_after,
             ..Detail::default()
         };
-        NewOperation {
-            id,
-            lane: lane.clone(),
-            verb: verb.word(),
-            queue: self.stock.queue.clone(),
-            start,
-            detail: records.seal_detail(id, &detail),
-            request: records.seal_request(id, &draft.request),
-        }
+        self.documents.seal_detail(id, &detail)
+    }
+
+    fn end_detail(&self, id: OperationId) -> Bytes {
+        let detail = Detail {
+            description: self.draft.note.as_ref().map(|note| note.ended.clone()),
+            ..Detail::default()
+        };
+        self.documents.seal_detail(id, &detail)
     }
 }
 
 /// What an operation that starts now is given.
 struct Draft {
     request: Request,
-    /// The request that is being answered.
+    /// Context of the request that is being answered.
     context: Option<Arc<RequestContext>>,
     /// What polls are told about when to come again, in seconds.
     retry_after: Option<u64>,
@@ -340,6 +258,18 @@ impl Draft {
     fn accepted(&self, lane: &Key, effects: &[Effect]) {
         let context = self.context.as_deref();
         operation_log::accepted(lane, effects, &self.request, context);
+    }
+
+    /// Adds the document that was read and the audit entry to a commit.
+    fn extend(&self, commit: Commit, reads: Option<&(Key, Version)>) -> Commit {
+        let commit = match reads {
+            Some((read, version)) => commit.unchanged(read.clone(), *version),
+            None => commit,
+        };
+        match &self.note {
+            Some(note) => commit.insert(note.key.clone(), Vec::new(), note.body.clone()),
+            None => commit,
+        }
     }
 
     fn paced(mut self, policy: &Policy) -> Self {

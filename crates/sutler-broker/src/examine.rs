@@ -1,14 +1,15 @@
 //! Opens what a broker keeps, for those who check a whole store. It judges nothing: what must hold is said
 //! in `sutler_journal::inspect`.
 
-use crate::cleanup::Turn;
+use crate::cleanup::CleanupState;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, GONE, INSTANCE, Kept, SINGLETON};
+use crate::records::{BINDING, GONE, INSTANCE};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
 use sutler_journal::{IndexedDocument, KeyRing, Operation, SealContext, SealError, Term};
+use sutler_records::{Resource, SINGLETON};
 
 /// A ring of keys that reads documents and operations of every realm.
 pub struct Opener {
@@ -34,7 +35,7 @@ impl SealedReader for Opener {
         match document.key.kind() {
             kind if kind == INSTANCE.as_str() => kept::<Instance>(filed, &plain),
             kind if kind == BINDING.as_str() => kept::<Binding>(filed, &plain),
-            kind if kind == SINGLETON.as_str() => kept::<Turn>(filed, &plain),
+            kind if kind == SINGLETON.as_str() => kept::<CleanupState>(filed, &plain),
             _ => Ok(DocumentFacts::default()),
         }
     }
@@ -55,12 +56,15 @@ impl SealedReader for Opener {
     }
 }
 
-fn kept<T: Kept>(filed: &IndexedDocument, plain: &[u8]) -> Result<DocumentFacts, UnreadableError> {
+fn kept<T: Resource>(
+    filed: &IndexedDocument,
+    plain: &[u8],
+) -> Result<DocumentFacts, UnreadableError> {
     let at: T = serde_json::from_slice(plain).map_err(|_| {
         UnreadableError("it has no form that this program knows: use the newer one".to_owned())
     })?;
     Ok(DocumentFacts {
-        points_to: Some(at.pins()),
+        points_to: Some(at.referenced_operations()),
         misfiled: described(&filed.terms) != described(&at.terms(&filed.document.key)),
     })
 }

@@ -9,17 +9,15 @@ mod conclude;
 mod hook;
 mod resolve;
 
-use crate::chore::{self, Chores};
 use crate::cleanup;
 use crate::cx::{Cx, Facts};
 use crate::error::{Error, Kind};
-use crate::handover::{Conclusion, Fresh, Teller};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
 use crate::operation_log;
 use crate::plans::OfferedPlan;
-use crate::records::{BINDING, Detail, INSTANCE, Kept, Loaded, RefusedAs, Request, Steps};
+use crate::records::{BINDING, Detail, INSTANCE, RefusedAs, Request, ResourceKeys as _, Steps};
 use crate::refusal::Refusal;
 use crate::service::{Policy, UntypedService};
 use crate::stock::Stock;
@@ -30,6 +28,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Executor, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
+use sutler_records::{
+    EndedResource, LoadedDocument, PeriodicTasks, Resource, ResultSender, RunEnd, StartedOperation,
+    TASK_VERB,
+};
 use tracing::Instrument as _;
 
 /// Longest wait between attempts.
@@ -38,11 +40,14 @@ const BACKOFF_MAX: Duration = Duration::from_secs(300);
 /// Longest message of a hook that callers are shown, in characters.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
+/// An operation of the broker that starts.
+type Started<S> = StartedOperation<S, Request, Detail>;
+
 /// Carries out the operations of one platform.
 pub(crate) struct BrokerExecutor(pub Arc<Stock>);
 
 /// Carries out the operations of every platform: the realm of a lane says whose it is.
-pub(crate) struct Executors(pub Vec<BrokerExecutor>, pub Option<Arc<Chores>>);
+pub(crate) struct Executors(pub Vec<BrokerExecutor>, pub Option<Arc<PeriodicTasks>>);
 
 /// When an operation of a platform that is not served is looked at again. Its queue is not claimed
 /// from, so this is only for what another broker put into ours.
@@ -55,19 +60,19 @@ impl Executors {
         all.find(|it| it.0.records.realm.as_str() == realm)
     }
 
-    /// Who does it, if it is a chore.
-    fn chores(&self, run: &Run) -> Option<&Arc<Chores>> {
+    /// The periodic tasks, if the run is one of theirs.
+    fn periodic_tasks(&self, run: &Run) -> Option<&Arc<PeriodicTasks>> {
         self.1
             .as_ref()
-            .filter(|_| run.operation().row.verb == chore::VERB)
+            .filter(|_| run.operation().row.verb == TASK_VERB)
     }
 }
 
 #[async_trait]
 impl Executor for Executors {
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
-        if let Some(chores) = self.chores(&run) {
-            return chores.run(run).await;
+        if let Some(tasks) = self.periodic_tasks(&run) {
+            return tasks.run(run).await;
         }
         match self.of(&run) {
             Some(executor) => {
@@ -80,8 +85,8 @@ impl Executor for Executors {
     }
 
     async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
-        if let Some(chores) = self.chores(&run) {
-            return chores.give_up(run).await;
+        if let Some(tasks) = self.periodic_tasks(&run) {
+            return tasks.give_up(run).await;
         }
         match self.of(&run) {
             Some(executor) => executor.give_up(run).await,
@@ -111,12 +116,12 @@ impl BrokerExecutor {
         let row = &run.operation().row;
         match Verb::of(&row.verb) {
             Some(verb) if row.lane.kind() == BINDING.as_str() => {
-                let fresh = self.what_is_asked::<Binding>(&run, &row.lane).await?;
+                let fresh = self.load_operation::<Binding>(&run, &row.lane).await?;
                 let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_binding(run, verb, fresh).instrument(span).await
             }
             Some(verb) if row.lane.kind() == INSTANCE.as_str() => {
-                let fresh = self.what_is_asked::<Instance>(&run, &row.lane).await?;
+                let fresh = self.load_operation::<Instance>(&run, &row.lane).await?;
                 let span = operation_log::operation_span(&run, Some(&fresh.request));
                 self.run_instance(run, verb, fresh).instrument(span).await
             }
@@ -132,7 +137,7 @@ impl BrokerExecutor {
             ..Detail::default()
         };
         let row = &run.operation().row;
-        let request = self.0.records.open_request(run.operation()).ok();
+        let request = self.0.records.open_request::<Request>(run.operation()).ok();
         let span = operation_log::operation_span(&run, request.as_ref());
         if row.lane.kind() == BINDING.as_str() {
             let end = self.conclude::<Binding>(&run, failed(detail));
@@ -151,12 +156,16 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Fresh<Instance>,
+        fresh: Started<Instance>,
     ) -> Result<RunResult, Lost> {
-        let (was, request, result) = fresh.parts();
+        let StartedOperation {
+            was,
+            request,
+            result,
+        } = fresh;
         match self.resolved(&run, was).await? {
             Resolved::Yes(was) => {
-                let fresh = Fresh {
+                let fresh = StartedOperation {
                     was: *was,
                     request,
                     result,
@@ -165,7 +174,7 @@ impl BrokerExecutor {
             }
             Resolved::Later(wait) => Ok(RunResult::Yield(wait)),
             Resolved::Never(was, end, detail) => {
-                let conclusion = Conclusion {
+                let conclusion = RunEnd {
                     end,
                     detail: *detail,
                     was: Some(*was),
@@ -182,14 +191,18 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Fresh<Instance>,
+        fresh: Started<Instance>,
     ) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
-        let (was, request, result) = fresh.parts();
+        let StartedOperation {
+            was,
+            request,
+            result,
+        } = fresh;
         let Some(thing) = was.state.thing() else {
             return self.end_orphaned(&run).await;
         };
-        let steps = self.steps_of(&run).await?;
+        let steps: Steps = self.0.records.progress_of_run(&run).await?;
         match verb {
             Verb::Provision if was.state.pins().first() != Some(&run.id()) => {
                 return self.end_orphaned(&run).await;
@@ -235,7 +248,7 @@ impl BrokerExecutor {
             Ran::Again(wait) => Ok(RunResult::Retry(wait)),
             Ran::Ended(end, detail) => {
                 let was = Some(was);
-                let conclusion = Conclusion {
+                let conclusion = RunEnd {
                     end,
                     detail,
                     was,
@@ -251,11 +264,14 @@ impl BrokerExecutor {
     async fn fail(
         &self,
         run: &Run,
-        fresh: (Loaded<Instance>, Option<Teller<Instance>>),
+        fresh: (
+            LoadedDocument<Instance>,
+            Option<ResultSender<Instance, Detail>>,
+        ),
         detail: Detail,
     ) -> Result<RunResult, Lost> {
         let (was, result) = fresh;
-        let conclusion = Conclusion {
+        let conclusion = RunEnd {
             was: Some(was),
             result,
             ..failed(detail)
@@ -268,19 +284,23 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Fresh<Binding>,
+        fresh: Started<Binding>,
     ) -> Result<RunResult, Lost> {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
         let instance_id = instance_id(&lane);
-        let (was, request, result) = fresh.parts();
+        let StartedOperation {
+            was,
+            request,
+            result,
+        } = fresh;
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(&run, &above_key).await?;
         let (Some(bond), Some(thing)) = (was.state.bond().cloned(), above.state.thing().cloned())
         else {
             return self.end_orphaned(&run).await;
         };
-        let steps = self.steps_of(&run).await?;
+        let steps: Steps = self.0.records.progress_of_run(&run).await?;
         let facts = |plan: &OfferedPlan| Facts {
             binding_id: BindingId::try_from(lane.id(1)).ok(),
             instance_id,
@@ -300,7 +320,7 @@ impl BrokerExecutor {
             Ran::Again(wait) => Ok(RunResult::Retry(wait)),
             Ran::Ended(end, detail) => {
                 let was = Some(was);
-                let conclusion = Conclusion {
+                let conclusion = RunEnd {
                     end,
                     detail,
                     was,
@@ -348,42 +368,17 @@ impl BrokerExecutor {
         })
     }
 
-    /// The resource and the request: from the desk, if it is in this process, else from the store.
-    async fn what_is_asked<S: Kept>(&self, run: &Run, lane: &Key) -> Result<Fresh<S>, Lost> {
-        if let Some(fresh) = self.0.handover.take::<S>(run.id()) {
-            return Ok(fresh);
+    /// The resource and the request: from the in-flight cache, else from the store.
+    async fn load_operation<S: Resource>(&self, run: &Run, lane: &Key) -> Result<Started<S>, Lost> {
+        if let Some(started) = self.0.inflight.remove(run.id()) {
+            return Ok(started);
         }
-        Ok(Fresh {
-            was: self.0.records.load_for_run::<S>(run, lane).await?,
-            request: self.request_of(run).await?,
+        let records = &self.0.records;
+        Ok(StartedOperation {
+            was: records.load_for_run(run, lane).await?,
+            request: records.request_of_run(run).await?,
             result: None,
         })
-    }
-
-    async fn request_of(&self, run: &Run) -> Result<Request, Lost> {
-        loop {
-            match self.0.records.open_request(run.operation()) {
-                Ok(request) => return Ok(request),
-                Err(error) => {
-                    let cause =
-                        sutler_journal::StoreError::caused("a request cannot be read", error);
-                    run.wait_for_store(&cause, Duration::from_secs(5)).await?;
-                }
-            }
-        }
-    }
-
-    async fn steps_of(&self, run: &Run) -> Result<Steps, Lost> {
-        loop {
-            match self.0.records.open_steps(run.operation()) {
-                Ok(steps) => return Ok(steps),
-                Err(error) => {
-                    let cause =
-                        sutler_journal::StoreError::caused("progress cannot be read", error);
-                    run.wait_for_store(&cause, Duration::from_secs(5)).await?;
-                }
-            }
-        }
     }
 }
 
@@ -396,8 +391,8 @@ fn stopped() -> Detail {
     }
 }
 
-fn failed<S, M>(detail: Detail) -> Conclusion<S, M> {
-    Conclusion {
+fn failed<S: EndedResource>(detail: Detail) -> RunEnd<S, Detail> {
+    RunEnd {
         end: End::Failed,
         detail,
         was: None,

@@ -1,34 +1,28 @@
-//! What became of an operation, told to whoever keeps something for it outside the broker.
+//! Status of an operation, for extensions that hold something per operation.
 
-use crate::broker::Running;
-use sutler_journal::{OperationId, State, StoreError};
+use sutler_journal::{OperationId, State, Store, StoreError};
 use uuid::Uuid;
 
-/// What became of an operation.
+/// Status of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum OperationStatus {
     /// It waits or runs.
     Open,
-    /// It ended, and how is written down.
+    /// It ended, and its end is stored.
     Ended,
-    /// Nobody knows it: cleaned up long after its end, or never accepted here.
+    /// It is not in the store: cleaned up long after its end, or never accepted here.
     Unknown,
 }
 
-impl Running {
-    /// What became of an operation of any platform of this broker.
-    ///
-    /// # Errors
-    /// The store does not answer.
-    pub async fn fate(&self, operation: Uuid) -> Result<Fate, StoreError> {
-        let Some(stock) = self.0.stocks().next() else {
-            return Ok(Fate::Unknown);
-        };
-        let found = stock.records.store.operation(OperationId(operation));
-        Ok(match found.await?.map(|it| it.row.state) {
-            None => Fate::Unknown,
-            Some(State::Done(_)) => Fate::Ended,
-            Some(State::Waiting | State::Ready | State::Running) => Fate::Open,
-        })
-    }
+/// Reads the status of an operation.
+pub(crate) async fn operation_status(
+    store: &dyn Store,
+    operation: Uuid,
+) -> Result<OperationStatus, StoreError> {
+    let found = store.operation(OperationId(operation)).await?;
+    Ok(match found.map(|it| it.row.state) {
+        None => OperationStatus::Unknown,
+        Some(State::Done(_)) => OperationStatus::Ended,
+        Some(State::Waiting | State::Ready | State::Running) => OperationStatus::Open,
+    })
 }

@@ -3,15 +3,12 @@
 //! The catalog that a process offers may be behind what is written down, and what is written down may be
 //! about to change. So an unknown plan is no reason to refuse until its keeper was asked.
 
-use crate::broker::{Broker, BuildError, Running};
-use crate::ledger::Stamp;
-use crate::plans::{Footings, Offering, Slot};
 use async_trait::async_trait;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use sutler_osb::{Catalog, ServiceSpec};
+use sutler_records::Revision;
 use tokio::sync::watch;
 
 /// What is known of a plan that is not offered here now.
@@ -41,7 +38,7 @@ pub struct Footing {
     /// Its name.
     pub id: String,
     /// The state it is in.
-    pub stamp: Stamp,
+    pub revision: Revision,
 }
 
 /// How long provisions of plans that are not offered yet may wait.
@@ -124,64 +121,5 @@ pub(crate) struct Seat<'a>(&'a AtomicUsize);
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, AcqRel);
-    }
-}
-
-impl Broker {
-    /// Somebody will keep the catalog ([`Running::keep_catalog`]). Until then no operation of a platform is
-    /// carried out, and a plan that is not offered may still come.
-    #[must_use]
-    pub fn awaits_keeper(mut self) -> Self {
-        self.awaits_keeper = true;
-        self
-    }
-}
-
-impl Running {
-    /// From now on the catalog has a keeper. The first one stays.
-    pub fn keep_catalog(&self, keeper: Arc<dyn Keeper>) {
-        self.0.plans.keeper.set(keeper);
-    }
-
-    /// Checks one offering, so that it can be part of the catalog. Takes a processor for a while.
-    ///
-    /// # Errors
-    /// It cannot be offered.
-    pub fn check_offering(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
-        self.0.plans.check(spec)
-    }
-
-    /// Replaces the whole catalog, like [`Running::replace_catalog`]. `footings`: what offerings stand on,
-    /// by the id of their service.
-    ///
-    /// # Errors
-    /// The catalog cannot be used; the old one stays.
-    pub async fn replace_catalog_on(
-        &self,
-        catalog: &Catalog,
-        footings: impl IntoIterator<Item = (String, Footing)>,
-    ) -> Result<(), BuildError> {
-        let slots = self.0.plans.slots_of(catalog)?;
-        self.replace_offerings(slots, footings).await
-    }
-
-    /// Replaces the whole catalog, like [`Running::replace_catalog`], by what stays of it and what is new.
-    /// `footings`: what offerings stand on, by the id of their service.
-    ///
-    /// # Errors
-    /// The catalog cannot be used; the old one stays.
-    pub async fn replace_offerings(
-        &self,
-        slots: Vec<Slot>,
-        footings: impl IntoIterator<Item = (String, Footing)>,
-    ) -> Result<(), BuildError> {
-        let mut standing = Footings::new();
-        for (service, footing) in footings {
-            if let Some(ledger) = self.ledger() {
-                let key = ledger.key(footing.collection, &footing.id)?;
-                standing.push((service, (key, footing.stamp.0)));
-            }
-        }
-        self.0.replace_catalog(slots, standing).await
     }
 }

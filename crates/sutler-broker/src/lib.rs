@@ -6,25 +6,19 @@
 
 mod admin;
 mod app;
-mod aside;
 mod audit;
 mod broker;
-mod canary;
 mod catalog_file;
-mod chore;
 mod cleanup;
-mod cron;
 mod cx;
 mod desk;
 mod error;
 mod examine;
 mod executor;
 mod fate;
-mod handover;
 mod health;
 mod http;
 mod keeper;
-mod ledger;
 mod lifecycle;
 pub mod metrics;
 mod operation_log;
@@ -42,34 +36,35 @@ mod stock;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
-pub use aside::{aside, live_aside};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
 pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
-    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Place,
+    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
 };
-pub use chore::{Chore, ChoreCx, ChoreStatus};
-pub use cron::{Schedule, ScheduleError};
 pub use cx::Cx;
 pub use error::{Error, Result};
 pub use examine::Opener;
-pub use fate::Fate;
+pub use fate::OperationStatus;
 pub use http::{Endpoint, MoreAnswer, MorePaths, MoreRequest, Replacement};
 pub use keeper::{Footing, Keeper, Patience, Standing};
-pub use ledger::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Entry, Ledger, LedgerFault, Stamp};
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
-pub use pins::Unread;
+pub use pins::ReadInstancesError;
 pub use plans::{Offering, Slot};
 pub use platform::{Platform, PrefixFault};
-pub use realms::Tenants;
+pub use realms::InstanceCounts;
 pub use refusal::{Refusal, Resource};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
+pub use sutler_records::{
+    BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, CollectionItem, Collections, CollectionsError,
+    PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError, TaskResult,
+    TaskStatus, run_blocking, run_in_background,
+};
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{
     Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,

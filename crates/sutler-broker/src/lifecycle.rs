@@ -22,6 +22,7 @@ use serde_json::Value;
 use std::fmt;
 use sutler_journal::OperationId;
 pub(crate) use sutler_osb::OperationKind as Verb;
+pub(crate) use sutler_records::End;
 
 /// Whether a verb of a plan works asynchronously.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,20 +76,11 @@ impl Ask {
     }
 }
 
-/// What the shell must do in the same commit as the new state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Add an operation that a worker may take.
-    Start(Verb, OperationId),
-    /// Add an operation that waits for another to end.
-    StartWaiting(Verb, OperationId),
-    /// Ask an operation to stop.
-    Cancel(OperationId),
-    /// Let an operation go that waits for another, or for its next attempt.
-    Wake(OperationId),
-    /// End an operation as failed without waiting for its hook.
-    End(OperationId),
-}
+/// Change of an operation that is written in the same commit as the new state.
+pub(crate) type Effect = sutler_records::Effect<Verb>;
+
+/// Meaning of one event for one resource.
+pub(crate) type Decision<S> = sutler_records::Decision<S, Verb, Reply>;
 
 /// What to tell the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,45 +95,9 @@ pub(crate) enum Reply {
     Nothing,
 }
 
-/// What one event means for one resource.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decision<S> {
-    /// The state to store.
-    pub next: S,
-    /// What to write with it.
-    pub effects: Vec<Effect>,
-    /// The answer.
-    pub reply: Reply,
-}
-
-impl<S> Decision<S> {
-    fn stay(state: S, reply: Reply) -> Self {
-        Self {
-            next: state,
-            effects: Vec::new(),
-            reply,
-        }
-    }
-
-    fn started(next: S, verb: Verb, operation: OperationId, pace: Pace) -> Self {
-        let effects = vec![Effect::Start(verb, operation)];
-        Self {
-            next,
-            effects,
-            reply: Reply::Started(operation, pace),
-        }
-    }
-}
-
-/// How a run ended, as far as the rules care.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum End<T> {
-    /// It did what was asked, and this is what came of it.
-    Succeeded(T),
-    /// It did not; something may be left behind.
-    Failed,
-    /// It refused before it made anything.
-    Refused,
+/// Stores a state and starts one operation.
+fn started<S>(next: S, verb: Verb, operation: OperationId, pace: Pace) -> Decision<S> {
+    Decision::start(next, verb, operation, Reply::Started(operation, pace))
 }
 
 /// What an author keeps with an instance or a binding. May hold secrets, so it never prints itself.

@@ -3,48 +3,40 @@
 //! A service may keep something for as long as instances need it, such as the version of a program that made
 //! them. Only the records say which those are. Reads everything: for work that comes round rarely.
 
-use crate::broker::Running;
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
 use crate::plans::Plans;
-use crate::realms::neighbours;
-use crate::records::{INSTANCE, RecordError, Records};
+use crate::records::INSTANCE;
 use sutler_journal::{Key, List, SealContext};
 use sutler_osb::PinnedPlan;
+use sutler_records::{Documents, RecordError, realms_with_same_keys};
 
-/// Records read at a time.
+/// Documents read at a time.
 const CHUNK: usize = 200;
 
 /// The records cannot be read now.
 #[derive(Debug, thiserror::Error)]
 #[error("the records of instances cannot be read; see whether the store answers: {0}")]
-pub struct Unread(#[source] Box<dyn std::error::Error + Send + Sync>);
+pub struct ReadInstancesError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-impl Running {
-    /// Goes through all instances that are not gone, of every platform, configured or not: the plan of each, and
-    /// what its service remembers of it. One that is being given another plan, or another copy of it, is seen with
-    /// both.
-    ///
-    /// # Errors
-    /// The store does not answer, or a record cannot be opened: then not all were seen.
-    pub async fn each_instance(
-        &self,
-        mut see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
-    ) -> Result<(), Unread> {
-        let unread = |error: RecordError| Unread(error.into());
-        let Some(stock) = self.0.stocks().next() else {
-            return Ok(());
-        };
-        for records in neighbours(&stock.records).await.map_err(unread)? {
-            let seen = each_of(&records, &stock.plans, &mut see).await;
-            seen.map_err(unread)?;
-        }
-        Ok(())
+/// Visits all instances that are not gone, of every realm that these keys seal: the plan of each, and the
+/// state of its author. One that is moved to another plan, or to another copy of it, is visited with both.
+pub(crate) async fn each_instance(
+    documents: &Documents,
+    plans: &Plans,
+    mut see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
+) -> Result<(), ReadInstancesError> {
+    let unread = |error: RecordError| ReadInstancesError(error.into());
+    let realms = realms_with_same_keys(documents).await.map_err(unread)?;
+    for documents in realms {
+        let seen = each_of(&documents, plans, &mut see).await;
+        seen.map_err(unread)?;
     }
+    Ok(())
 }
 
 async fn each_of(
-    records: &Records,
+    records: &Documents,
     plans: &Plans,
     see: &mut (impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send),
 ) -> Result<(), RecordError> {

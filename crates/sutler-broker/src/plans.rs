@@ -6,6 +6,7 @@
 //! the answer: `plans/sheets.rs`; how the next catalog is put together of what stays and what is new:
 //! `plans/swap.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
 
+mod error;
 mod listing;
 mod offering;
 mod sheets;
@@ -16,17 +17,18 @@ mod tests;
 pub use offering::Offering;
 pub use swap::Slot;
 
-use crate::broker::BuildError;
 use crate::keeper::{Kept as Keeping, Standing};
 use crate::plan_schemas::compile_schemas;
-use crate::records::{PLAN, RecordError, Records};
+use crate::records::PLAN;
 use crate::service::UntypedService;
+pub(crate) use error::CatalogError;
 use listing::Listing;
 use sheets::{Pad, Sheets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, SealContext, Version};
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceSpec};
+use sutler_records::{Documents, RecordError};
 use sutler_schema::ParameterSchemas;
 use sutler_server::ChunkedBody;
 
@@ -156,7 +158,7 @@ impl Plans {
         catalog: Catalog,
         services: Services,
         awaits_keeper: bool,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, CatalogError> {
         let pad = Pad::default();
         let slots = swap::slots_of(&catalog, &services, &pad)?;
         let cache = Arc::default();
@@ -212,19 +214,19 @@ impl Plans {
     }
 
     /// Checks one offering, so that it can be part of a catalog.
-    pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
+    pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, CatalogError> {
         offering::check(spec, &self.services, &self.pad)
     }
 
     /// All offerings of a catalog, checked.
-    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<Slot>, BuildError> {
+    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<Slot>, CatalogError> {
         swap::slots_of(catalog, &self.services, &self.pad)
     }
 
     /// The copy of a plan that an instance was made with.
     pub(crate) async fn pinned(
         &self,
-        records: &Records,
+        records: &Documents,
         digest: &str,
     ) -> Result<Arc<OfferedPlan>, RecordError> {
         if let Some(found) = self.cache.get(digest) {

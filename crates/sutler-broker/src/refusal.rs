@@ -3,6 +3,7 @@
 //! Knows nothing of HTTP: the one place that turns a refusal into a status is `http/error.rs`.
 
 use std::fmt;
+use sutler_osb::{PlanId, ServiceId};
 
 /// A request that changed nothing, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,17 @@ pub enum Refusal {
     MaintenanceConflict,
     /// The change is not supported, or not in the present state.
     Unsupported(String),
+}
+
+impl Refusal {
+    /// The catalog has no such plan.
+    pub(crate) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Self {
+        Self::Invalid(format!(
+            "The catalog has no plan {:?} under the service {:?}; fetch the catalog and use its ids.",
+            plan.as_str(),
+            service.as_str()
+        ))
+    }
 }
 
 /// What a refusal is about.

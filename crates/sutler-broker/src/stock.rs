@@ -4,26 +4,25 @@
 
 use crate::cx::Cx;
 use crate::error::{Error, Result};
-use crate::handover::Handover;
 use crate::lifecycle::{Asynchrony, AuthorState, Verb};
 use crate::plans::{OfferedPlan, Plans};
-use crate::records::{RecordError, Records};
 use crate::service::{Bound, Policy, Provisioned, UntypedService};
 use crate::settings::Settings;
 use async_trait::async_trait;
 use std::sync::Arc;
 use sutler_journal::{Queue, Realm};
 use sutler_osb::{Parameters, PinnedPlan};
+use sutler_records::{Documents, InflightCache, RecordError};
 
 /// Where the operations of the default platform wait.
 const DEFAULT_QUEUE: Queue = Queue::named("broker");
 
 /// What there is for one platform: its own records, and the plans and settings of all.
 pub(crate) struct Stock {
-    pub records: Arc<Records>,
+    pub records: Arc<Documents>,
     pub plans: Arc<Plans>,
     pub settings: Arc<Settings>,
-    pub handover: Handover,
+    pub inflight: InflightCache,
     /// Where the operations wait that are accepted here: one platform's work never waits for another's,
     /// and whoever does not serve a platform does not claim its work.
     pub queue: Queue,

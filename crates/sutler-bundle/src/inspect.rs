@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use sutler_yaml::Place;
+use sutler_yaml::Location;
 
 /// Bytes of a script that are looked at: its first line.
 const HEAD_BYTES: u64 = 256;
@@ -44,7 +44,7 @@ pub struct InspectionFinding {
     /// The file, below the bundle's folder.
     pub file: String,
     /// Where in the file.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     /// A sentence, and what to do.
     pub message: String,
 }

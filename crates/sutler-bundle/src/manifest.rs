@@ -40,7 +40,7 @@ use findings::ManifestFindings;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
-use sutler_yaml::{Kind as Yaml, Node, Place};
+use sutler_yaml::{Kind as Yaml, Location, Node};
 
 /// The names of manifests, in the order in which a folder is searched for one.
 pub const MANIFEST_FILES: [&str; 4] = ["bundle.yml", "bundle.yaml", "apb.yml", "apb.yaml"];
@@ -254,7 +254,7 @@ fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<Manifest> {
 
 /// The one document of the file.
 fn document(bytes: &[u8], findings: &mut ManifestFindings) -> Option<Node> {
-    let nowhere = Place { line: 0, column: 0 };
+    let nowhere = Location { line: 0, column: 0 };
     if bytes.len() > MANIFEST_BYTES_MAX {
         let reason = format!("must not be longer than {MANIFEST_BYTES_MAX} bytes");
         findings.fault(nowhere, "", reason);

@@ -1,7 +1,7 @@
 //! What is judged: a case is one rule of the checklist, seen from outside. Chapters own their cases;
 //! here is what a case is, and the list of all.
 
-use crate::{chapters, standing};
+use crate::{cases, response_rules};
 use std::fmt;
 
 /// How binding a rule is.
@@ -84,9 +84,9 @@ impl Case {
 
 /// Every case there is, in the order in which a walk comes by them.
 pub fn all_cases() -> impl Iterator<Item = &'static Case> {
-    standing::CASES
+    response_rules::CASES
         .iter()
-        .chain(chapters::CASES.iter().copied().flatten())
+        .chain(cases::CASES.iter().copied().flatten())
         .copied()
 }
 

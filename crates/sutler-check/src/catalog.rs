@@ -1,5 +1,5 @@
 //! The catalog as the walk needs it, read leniently from raw JSON: what is wrong with it is judged
-//! in `chapters/catalog.rs`, and a plan that can be asked for is walked all the same.
+//! in `cases/catalog.rs`, and a plan that can be asked for is walked all the same.
 
 use serde_json::Value;
 use std::sync::Arc;

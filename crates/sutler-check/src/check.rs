@@ -1,18 +1,18 @@
 //! A whole check: catalog, walks side by side, clean-up, report.
 
-use crate::asker::{Asker, Stop, dressed};
-use crate::book::Subject;
+use crate::cases;
 use crate::catalog::{self, Offering};
-use crate::chapters;
-use crate::clean_up::{self, LeftBehind};
+use crate::clean_up::{self, LeftoverResource};
+use crate::client::{CheckClient, StopReason, dressed};
 use crate::exchange::Exchange;
 use crate::options::{Options, PlanParameters};
 use crate::outline::{self, Outline};
+use crate::plan_run::PlanRun;
+use crate::plan_runs::{self, PlanRunsEnd};
 use crate::progress::{Event, Progress};
 use crate::report::{Redaction, Report};
-use crate::select::{self, Unknown};
-use crate::stage::Stage;
-use crate::walks::{self, Walked};
+use crate::select::{self, UnknownChoiceError};
+use crate::verdicts::Subject;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -34,10 +34,10 @@ pub struct Check {
 
 /// Why nothing was checked.
 #[derive(Debug, thiserror::Error)]
-pub enum NotChecked {
+pub enum CheckError {
     /// The caller's choice is not in the catalog.
     #[error(transparent)]
-    Unknown(#[from] Unknown),
+    Unknown(#[from] UnknownChoiceError),
     /// There is no catalog to choose from.
     #[error("{0}")]
     NoCatalog(String),
@@ -88,13 +88,13 @@ impl Check {
     ///
     /// # Errors
     /// There is no catalog, or the caller chose something that it does not have.
-    pub async fn outline(self) -> Result<Outline, NotChecked> {
-        let asker = Arc::new(Asker::new(self.connection, self.options, self.stop));
+    pub async fn outline(self) -> Result<Outline, CheckError> {
+        let client = Arc::new(CheckClient::new(self.connection, self.options, self.stop));
         let question = Request::new(Method::Get, &["v2", "catalog"]);
-        let exchange = asker.exchange(dressed(question)).await;
+        let exchange = client.exchange(dressed(question)).await;
         match unreadable(&exchange) {
-            Some(why) => Err(NotChecked::NoCatalog(why)),
-            None => Ok(outline::of(&stages(&asker, read(&exchange))?)),
+            Some(why) => Err(CheckError::NoCatalog(why)),
+            None => Ok(outline::of(&runs(&client, read(&exchange))?)),
         }
     }
 
@@ -103,50 +103,51 @@ impl Check {
     /// # Errors
     /// The caller chose something that the catalog does not have. Whatever is wrong with the broker
     /// is in the report.
-    pub async fn run(self) -> Result<Report, NotChecked> {
+    pub async fn run(self) -> Result<Report, CheckError> {
         let started = Instant::now();
         let given = self.options.parameters.values();
         let redaction = Redaction::of(given.flat_map(PlanParameters::all));
         let leave = self.leave;
-        let asker =
-            Arc::new(Asker::new(self.connection, self.options, self.stop).telling(self.progress));
-        let catalog = unless(&leave, chapters::catalog::walk(&asker)).await;
+        let client = Arc::new(
+            CheckClient::new(self.connection, self.options, self.stop).with_progress(self.progress),
+        );
+        let catalog = unless(&leave, cases::catalog::walk(&client)).await;
         let (offerings, mut not_walked) = match &catalog {
             Some(Ok(exchange)) => (read(exchange), unreadable(exchange)),
             Some(Err(_)) | None => (Vec::new(), None),
         };
-        let mut stages = stages(&asker, offerings)?;
-        if let Some(why) = too_many(stages.len()) {
+        let mut runs = runs(&client, offerings)?;
+        if let Some(why) = too_many(runs.len()) {
             not_walked = Some(why);
-            stages.clear();
+            runs.clear();
         }
-        let subjects: Vec<Subject> = stages.iter().map(|it| it.subject.clone()).collect();
-        let plans = stages.len();
-        asker.progress.tell(|| Event::Planned { plans });
-        let walked = unless(&leave, walk(stages, asker.options.jobs)).await;
+        let subjects: Vec<Subject> = runs.iter().map(|it| it.subject.clone()).collect();
+        let plans = runs.len();
+        client.progress.emit(|| Event::Planned { plans });
+        let walked = unless(&leave, walk(runs, client.options.jobs)).await;
         let walked = walked.unwrap_or_default();
         not_walked = not_walked.or(walked.faults.into_iter().next());
-        let left_behind = match unless(&leave, clean_up::run(&asker)).await {
+        let left_behind = match unless(&leave, clean_up::run(&client)).await {
             Some(left) => left,
-            None => not_cleaned(&asker),
+            None => not_cleaned(&client),
         };
-        let stopped = asker.stop.is_cancelled() || leave.is_cancelled();
+        let stopped = client.stop.is_cancelled() || leave.is_cancelled();
         let unseen = match walked.stop {
             _ if stopped => "the check was stopped",
-            Some(Stop::Silent) => "the broker stopped answering",
-            Some(Stop::Asked) | None if plans == 0 => "there was no plan to walk",
-            Some(Stop::Asked) | None => "nothing that it is about came up in the walk",
+            Some(StopReason::Silent) => "the broker stopped answering",
+            Some(StopReason::Cancelled) | None if plans == 0 => "there was no plan to walk",
+            Some(StopReason::Cancelled) | None => "nothing that it is about came up in the walk",
         };
         Ok(Report {
-            broker: asker.connection.base().to_owned(),
-            profile: asker.options.profile,
-            findings: asker.book.findings(&subjects, unseen),
+            broker: client.connection.base().to_owned(),
+            profile: client.options.profile,
+            findings: client.verdicts.findings(&subjects, unseen),
             left_behind,
             not_walked,
             stopped,
             took: started.elapsed(),
-            requests: asker.requests(),
-            made: asker.ledger.tally(),
+            requests: client.requests(),
+            made: client.created.tally(),
             redaction,
         })
     }
@@ -161,9 +162,9 @@ async fn unless<T>(leave: &CancellationToken, work: impl Future<Output = T>) -> 
     }
 }
 
-fn not_cleaned(asker: &Asker) -> Vec<LeftBehind> {
+fn not_cleaned(client: &CheckClient) -> Vec<LeftoverResource> {
     clean_up::left(
-        asker,
+        client,
         &BTreeMap::new(),
         "the check was told to leave at once",
     )
@@ -195,15 +196,18 @@ fn unreadable(exchange: &Exchange) -> Option<String> {
     }
 }
 
-fn stages(asker: &Arc<Asker>, offerings: Vec<Offering>) -> Result<Vec<Stage>, Unknown> {
+fn runs(
+    client: &Arc<CheckClient>,
+    offerings: Vec<Offering>,
+) -> Result<Vec<PlanRun>, UnknownChoiceError> {
     let offerings = Arc::new(offerings);
     // Without a catalog there is nothing to choose from; that is told elsewhere.
     if offerings.is_empty() {
         return Ok(Vec::new());
     }
-    let chosen = select::select(&offerings, &asker.options)?;
-    let stage = |(offering, plan): (usize, usize)| Stage {
-        asker: asker.clone(),
+    let chosen = select::select(&offerings, &client.options)?;
+    let run = |(offering, plan): (usize, usize)| PlanRun {
+        client: client.clone(),
         offerings: offerings.clone(),
         offering,
         plan,
@@ -214,24 +218,24 @@ fn stages(asker: &Arc<Asker>, offerings: Vec<Offering>) -> Result<Vec<Stage>, Un
         samples: OnceLock::new(),
         overdue: AtomicBool::new(false),
     };
-    Ok(chosen.into_iter().map(stage).collect())
+    Ok(chosen.into_iter().map(run).collect())
 }
 
 /// Walks the plans of stages, so many at a time.
-async fn walk(stages: Vec<Stage>, jobs: usize) -> Walked {
-    let walks = stages.into_iter().map(|stage| {
-        let subject = stage.subject.clone();
+async fn walk(runs: Vec<PlanRun>, jobs: usize) -> PlanRunsEnd {
+    let walks = runs.into_iter().map(|run| {
+        let subject = run.subject.clone();
         let walk = async move {
-            let progress = stage.asker.progress.clone();
-            let subject = || stage.subject.clone();
-            progress.tell(|| Event::Began { subject: subject() });
-            let walked = chapters::walk_plan(&stage).await;
-            progress.tell(|| Event::Ended { subject: subject() });
+            let progress = run.client.progress.clone();
+            let subject = || run.subject.clone();
+            progress.emit(|| Event::Began { subject: subject() });
+            let walked = cases::walk_plan(&run).await;
+            progress.emit(|| Event::Ended { subject: subject() });
             walked
         };
         (subject, walk)
     });
-    walks::side_by_side(walks.collect(), jobs).await
+    plan_runs::side_by_side(walks.collect(), jobs).await
 }
 
 /// Why plans are not walked although there are some.

@@ -1,11 +1,11 @@
 //! Removes what a check has made, also when its walk was stopped: bindings, then instances, side by
 //! side and within a bounded time. What to do about each answer is decided by pure functions.
 
-use crate::asker::{Asker, dressed};
+use crate::client::{CheckClient, dressed};
+use crate::created::{CreatedResource, Owner};
 use crate::exchange::Exchange;
-use crate::ledger::{Made, Owner};
+use crate::plan_run::{PollEnd, ended, with_incomplete};
 use crate::progress::Event;
-use crate::stage::{Ended, ended, with_incomplete};
 use crate::target::Target;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const FAULTS_MAX: u32 = 4;
 
 /// Something that could not be removed, or nobody knows whether it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftBehind {
+pub struct LeftoverResource {
     /// Which instance or binding, by its id.
     pub what: String,
     /// Why it is still there.
@@ -37,28 +37,28 @@ pub struct LeftBehind {
 }
 
 /// Deletes everything in the ledger; tells what could not be removed, and why.
-pub(crate) async fn run(asker: &Arc<Asker>) -> Vec<LeftBehind> {
-    let until = Instant::now() + asker.options.clean_up_within;
+pub(crate) async fn run(client: &Arc<CheckClient>) -> Vec<LeftoverResource> {
+    let until = Instant::now() + client.options.clean_up_within;
     let mut reasons = BTreeMap::new();
-    tell(asker);
+    emit(client);
     for bindings in [true, false] {
-        let left = asker.ledger.left();
+        let left = client.created.left();
         let now = left
             .into_iter()
-            .filter(|(made, _)| matches!(made, Made::Binding(_)) == bindings);
-        remove_all(asker, now.collect(), until, &mut reasons).await;
+            .filter(|(made, _)| matches!(made, CreatedResource::Binding(_)) == bindings);
+        remove_all(client, now.collect(), until, &mut reasons).await;
     }
-    left(asker, &reasons, "its delete was not finished")
+    left(client, &reasons, "its delete was not finished")
 }
 
 /// What may still be there, with the reason of each, or one for those that have none.
 pub(crate) fn left(
-    asker: &Asker,
-    reasons: &BTreeMap<Made, String>,
+    client: &CheckClient,
+    reasons: &BTreeMap<CreatedResource, String>,
     otherwise: &str,
-) -> Vec<LeftBehind> {
-    let left = asker.ledger.left().into_iter();
-    left.map(|(made, owner)| LeftBehind {
+) -> Vec<LeftoverResource> {
+    let left = client.created.left().into_iter();
+    left.map(|(made, owner)| LeftoverResource {
         what: made.to_string(),
         why: reasons.get(&made).map_or(otherwise, |it| it).to_owned(),
         target: deletion(&made, &owner).target(),
@@ -67,26 +67,26 @@ pub(crate) fn left(
 }
 
 async fn remove_all(
-    asker: &Arc<Asker>,
-    all: Vec<(Made, Owner)>,
+    client: &Arc<CheckClient>,
+    all: Vec<(CreatedResource, Owner)>,
     until: Instant,
-    reasons: &mut BTreeMap<Made, String>,
+    reasons: &mut BTreeMap<CreatedResource, String>,
 ) {
     let places = Arc::new(Semaphore::new(AT_A_TIME));
     let mut removals = JoinSet::new();
     for (made, owner) in all {
-        let (asker, places) = (asker.clone(), places.clone());
+        let (client, places) = (client.clone(), places.clone());
         removals.spawn(async move {
             let _place = places.acquire_owned().await;
-            let removal = remove(&asker, &made, &owner);
+            let removal = remove(&client, &made, &owner);
             let outcome = match tokio::time::timeout_at(until, removal).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err("there was no more time to remove it".to_owned()),
             };
             if outcome.is_ok() {
-                asker.ledger.is_gone(&made);
+                client.created.is_gone(&made);
             }
-            tell(&asker);
+            emit(&client);
             (made, outcome)
         });
     }
@@ -97,13 +97,13 @@ async fn remove_all(
     }
 }
 
-fn tell(asker: &Asker) {
-    asker.progress.tell(|| Event::CleaningUp {
-        left: asker.ledger.left_count(),
+fn emit(client: &CheckClient) {
+    client.progress.emit(|| Event::CleaningUp {
+        left: client.created.left_count(),
     });
 }
 
-fn deletion(made: &Made, owner: &Owner) -> sutler_client::wire::Request {
+fn deletion(made: &CreatedResource, owner: &Owner) -> sutler_client::wire::Request {
     with_incomplete(Target::of(made).delete(owner), true)
 }
 
@@ -122,22 +122,22 @@ enum Step {
     GiveUp(String),
 }
 
-async fn remove(asker: &Asker, made: &Made, owner: &Owner) -> Result<(), String> {
+async fn remove(client: &CheckClient, made: &CreatedResource, owner: &Owner) -> Result<(), String> {
     let mut pause = PAUSE_FIRST;
     let mut faults = 0;
     loop {
-        let answer = asker.exchange(dressed(deletion(made, owner))).await;
-        let refused = asker.ledger.was_refused(made);
+        let answer = client.exchange(dressed(deletion(made, owner))).await;
+        let refused = client.created.was_refused(made);
         let mut step = after_delete(&answer, refused);
         if step == Step::Follow {
-            step = follow(asker, made, owner, &answer).await;
+            step = follow(client, made, owner, &answer).await;
         }
         match step {
             Step::Gone => return Ok(()),
             Step::Busy | Step::Follow => {}
             Step::Fault(why) => {
                 faults += 1;
-                if faults >= FAULTS_MAX || asker.is_silent() {
+                if faults >= FAULTS_MAX || client.is_silent() {
                     return Err(why);
                 }
             }
@@ -149,12 +149,19 @@ async fn remove(asker: &Asker, made: &Made, owner: &Owner) -> Result<(), String>
 }
 
 /// Polls a delete until it has ended.
-async fn follow(asker: &Asker, made: &Made, owner: &Owner, accepted: &Exchange) -> Step {
+async fn follow(
+    client: &CheckClient,
+    made: &CreatedResource,
+    owner: &Owner,
+    accepted: &Exchange,
+) -> Step {
     let target = Target::of(made);
     let operation = accepted.field("operation").and_then(Value::as_str);
     let mut pause = PAUSE_FIRST;
     loop {
-        let poll = asker.exchange(dressed(target.poll(owner, operation))).await;
+        let poll = client
+            .exchange(dressed(target.poll(owner, operation)))
+            .await;
         if let Some(step) = after_poll(&poll) {
             return step;
         }
@@ -181,9 +188,9 @@ fn after_delete(answer: &Exchange, refused: bool) -> Step {
 /// asked for again: it may have been in the way of something.
 fn after_poll(poll: &Exchange) -> Option<Step> {
     match ended(poll)? {
-        Ended::Succeeded | Ended::Gone => Some(Step::Gone),
-        Ended::Failed => Some(Step::Fault("its delete failed".to_owned())),
-        Ended::Invalid | Ended::Overdue => Some(Step::Fault(format!(
+        PollEnd::Succeeded | PollEnd::Gone => Some(Step::Gone),
+        PollEnd::Failed => Some(Step::Fault("its delete failed".to_owned())),
+        PollEnd::Invalid | PollEnd::Overdue => Some(Step::Fault(format!(
             "a poll of its delete was answered with {}",
             poll.got()
         ))),
@@ -195,7 +202,7 @@ mod tests {
     use super::{Step, after_delete, after_poll};
     use crate::exchange::Exchange;
     use serde_json::json;
-    use sutler_client::wire::{Answer, Method, Request, Unanswered};
+    use sutler_client::wire::{Answer, Method, Request, TransportError};
 
     fn answered(status: u16, body: &serde_json::Value) -> Exchange {
         let answer = Answer {
@@ -243,7 +250,7 @@ mod tests {
     #[test]
     fn no_answer_is_a_fault_and_never_a_success() {
         let request = Request::new(Method::Delete, &["v2"]);
-        let silent = Exchange::new(request, Err(Unanswered::Closed));
+        let silent = Exchange::new(request, Err(TransportError::Closed));
         assert!(matches!(after_delete(&silent, true), Step::Fault(_)));
         assert!(matches!(after_poll(&silent), Some(Step::Fault(_))));
     }

@@ -4,7 +4,7 @@
 use crate::exchange::Exchange;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use sutler_client::wire::{Answer, Request, Unanswered};
+use sutler_client::wire::{Answer, Request, TransportError};
 
 /// Longest answer to anything but the question for the catalog, in bytes: a binding with its
 /// credentials is a thousandth of it.
@@ -15,11 +15,11 @@ const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What was kept so far.
 #[derive(Default)]
 pub(crate) struct Evidence {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptExchanges>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptExchanges {
     /// Addresses of exchanges that are kept, and so stay where they are: one shows many failures.
     exchanges: HashSet<usize>,
     bytes: usize,
@@ -43,12 +43,12 @@ impl Evidence {
 }
 
 /// The answer, unless it is longer than any answer to this request need be.
-pub(crate) fn bounded(request: &Request, answer: Answer) -> Result<Answer, Unanswered> {
+pub(crate) fn bounded(request: &Request, answer: Answer) -> Result<Answer, TransportError> {
     let is_catalog = request.path.last().is_some_and(|it| it == "catalog");
     if is_catalog || answer.body.len() <= ANSWER_BYTES_MAX {
         Ok(answer)
     } else {
-        Err(Unanswered::TooLong(ANSWER_BYTES_MAX))
+        Err(TransportError::TooLong(ANSWER_BYTES_MAX))
     }
 }
 

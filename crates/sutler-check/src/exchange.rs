@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 use sutler_client::RetryAfter;
-use sutler_client::wire::{Answer, Request, Unanswered};
+use sutler_client::wire::{Answer, Request, TransportError};
 
 /// How much of a broker's description is repeated in a sentence of ours.
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
@@ -14,7 +14,7 @@ pub struct Exchange {
     /// What was asked.
     pub request: Request,
     /// What came back.
-    pub outcome: Result<Answer, Unanswered>,
+    pub outcome: Result<Answer, TransportError>,
     /// The body, if it is JSON.
     json: Option<Value>,
 }
@@ -30,7 +30,7 @@ impl fmt::Debug for Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(request: Request, outcome: Result<Answer, Unanswered>) -> Self {
+    pub(crate) fn new(request: Request, outcome: Result<Answer, TransportError>) -> Self {
         let json = outcome
             .as_ref()
             .ok()
@@ -131,7 +131,7 @@ impl Exchange {
     }
 
     /// What came, with the broker's own words for people.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self.field("description").and_then(Value::as_str) {
             Some(text) => {
                 let short: String = text.chars().take(DESCRIPTION_CHARACTERS_MAX).collect();

@@ -2,40 +2,40 @@
 //!
 //! Everything is judged as raw JSON and headers, never through the types that Sutler's own broker
 //! answers with: one mistake must not hide in both. Reading order: `case.rs` (what is judged),
-//! `book.rs` (the verdicts), `asker.rs` (how questions are asked, and what is noted of each),
-//! `stage.rs` (one plan under test), `chapters.rs` (the walk through a plan, chapter by chapter).
+//! `verdicts.rs` (the verdicts), `client.rs` (how questions are asked, and what is noted of each),
+//! `plan_run.rs` (one plan under test), `cases.rs` (the walk through a plan, chapter by chapter).
 
-mod asker;
-mod book;
 mod case;
+mod cases;
 mod catalog;
-mod chapters;
 mod check;
 mod clean_up;
+mod client;
+mod created;
 mod evidence;
 mod exchange;
-mod ledger;
+mod not_observable;
 mod options;
 mod outline;
 mod params;
+mod plan_run;
+mod plan_runs;
 mod progress;
 mod report;
+mod response_rules;
 mod select;
-mod stage;
-mod standing;
 mod target;
-mod unseen;
-mod walks;
+mod verdicts;
 
-pub use book::{Finding, Subject, Verdict};
 pub use case::{Case, Level, Scope, all_cases};
-pub use check::{Check, NotChecked};
-pub use clean_up::LeftBehind;
+pub use check::{Check, CheckError};
+pub use clean_up::LeftoverResource;
+pub use created::Tally;
 pub use exchange::Exchange;
-pub use ledger::Tally;
+pub use not_observable::NOT_OBSERVABLE;
 pub use options::{Options, PlanParameters, Profile};
-pub use outline::{Outline, PlanOutline, Sent};
+pub use outline::{Outline, PlanOutline, SentParameters};
 pub use progress::Event;
-pub use report::{Counts, Redaction, Report, Shown};
-pub use select::{Choice, Unknown};
-pub use unseen::UNSEEN;
+pub use report::{Counts, Redaction, Report, ShownExchange};
+pub use select::{Choice, UnknownChoiceError};
+pub use verdicts::{Finding, Subject, Verdict};

@@ -1,11 +1,11 @@
 //! What a check would do, told from the catalog alone.
 
-use crate::book::Subject;
 use crate::case::{Scope, all_cases};
-use crate::ledger::Tally;
+use crate::created::Tally;
 use crate::params::{self, Sample};
+use crate::plan_run::PlanRun;
 use crate::report::Redaction;
-use crate::stage::Stage;
+use crate::verdicts::Subject;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -38,18 +38,18 @@ pub struct PlanOutline {
     /// The plan's id.
     pub plan_id: String,
     /// Parameters of provisions.
-    pub provision: Sent,
+    pub provision: SentParameters,
     /// Parameters of updates.
-    pub update: Sent,
+    pub update: SentParameters,
     /// Parameters of binds.
-    pub bind: Sent,
+    pub bind: SentParameters,
     /// How much would be made at most.
     pub at_most: Tally,
 }
 
 /// Parameters that would be sent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sent {
+pub enum SentParameters {
     /// None: the plan has no schema.
     Nothing,
     /// Derived from the plan's schema.
@@ -61,8 +61,8 @@ pub enum Sent {
 }
 
 /// The outline of walks.
-pub(crate) fn of(stages: &[Stage]) -> Outline {
-    let plans: Vec<PlanOutline> = stages.iter().map(plan).collect();
+pub(crate) fn of(runs: &[PlanRun]) -> Outline {
+    let plans: Vec<PlanOutline> = runs.iter().map(plan).collect();
     let count = |scope| all_cases().filter(|it| it.scope == scope).count();
     let sum = |of: fn(&Tally) -> usize| plans.iter().map(|it| of(&it.at_most)).sum();
     Outline {
@@ -76,11 +76,11 @@ pub(crate) fn of(stages: &[Stage]) -> Outline {
     }
 }
 
-fn plan(stage: &Stage) -> PlanOutline {
-    let (offering, plan) = (stage.offering(), stage.plan());
-    let given = params::given(&stage.asker.options, offering, plan);
-    let samples = stage.samples();
-    let (service, name) = match &stage.subject {
+fn plan(run: &PlanRun) -> PlanOutline {
+    let (offering, plan) = (run.offering(), run.plan());
+    let given = params::given(&run.client.options, offering, plan);
+    let samples = run.samples();
+    let (service, name) = match &run.subject {
         Subject::Plan { service, plan } => (service.clone(), plan.clone()),
         Subject::Broker => (offering.name.clone(), plan.name.clone()),
     };
@@ -105,13 +105,13 @@ fn plan(stage: &Stage) -> PlanOutline {
     }
 }
 
-fn sent(sample: &Sample, given: Option<&Map<String, Value>>) -> Sent {
+fn sent(sample: &Sample, given: Option<&Map<String, Value>>) -> SentParameters {
     if let Some(given) = given {
-        return Sent::Given(Redaction::hollow(given));
+        return SentParameters::Given(Redaction::hollow(given));
     }
     match sample.valid() {
-        Ok(Some(parameters)) => Sent::Derived(Value::Object(parameters.clone())),
-        Ok(None) => Sent::Nothing,
-        Err(why) => Sent::Unknown(why.to_owned()),
+        Ok(Some(parameters)) => SentParameters::Derived(Value::Object(parameters.clone())),
+        Ok(None) => SentParameters::Nothing,
+        Err(why) => SentParameters::Unknown(why.to_owned()),
     }
 }

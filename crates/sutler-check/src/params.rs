@@ -2,17 +2,17 @@
 //!
 //! The caller's own win; else they are derived from the schemas in the catalog, which a stranger
 //! wrote: `params/schema.rs` bounds what a schema can make the validator do, and every sample is
-//! held to it before it is used. Making them: `params/fit.rs`; breaking them: `params/unfit.rs`.
+//! held to it before it is used. Making them: `params/valid_sample.rs`; breaking them: `params/invalid_sample.rs`.
 
-mod fit;
-mod flat;
+mod flatten;
+mod invalid_sample;
 mod limits;
 mod pattern;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod text;
-mod unfit;
+mod valid_sample;
 
 pub(crate) use schema::{external_references, fault as schema_fault};
 
@@ -38,12 +38,12 @@ pub(crate) struct Samples {
 pub(crate) struct Sample {
     valid: Result<Option<Parameters>, String>,
     other: Result<Parameters, String>,
-    invalid: Result<Vec<Invalid>, String>,
+    invalid: Result<Vec<InvalidSample>, String>,
 }
 
 /// Parameters that break a schema.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Invalid {
+pub(crate) struct InvalidSample {
     /// What is wrong with them: `without "size"`.
     pub what: String,
     pub parameters: Parameters,
@@ -64,7 +64,7 @@ impl Sample {
     }
 
     /// Parameters that do not fit; at least one.
-    pub(crate) fn invalid(&self) -> Result<&[Invalid], &str> {
+    pub(crate) fn invalid(&self) -> Result<&[InvalidSample], &str> {
         match &self.invalid {
             Ok(all) => Ok(all),
             Err(reason) => Err(reason),
@@ -91,10 +91,10 @@ impl Sample {
                 return sample;
             }
         };
-        let found = fit::parameters(&schema);
+        let found = valid_sample::parameters(&schema);
         let valid = given.or(found.first()).cloned();
         let other = found.iter().find(|it| Some(*it) != valid.as_ref());
-        let invalid = unfit::parameters(&schema, valid.as_ref());
+        let invalid = invalid_sample::parameters(&schema, valid.as_ref());
         Self {
             other: other
                 .cloned()

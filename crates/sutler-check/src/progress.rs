@@ -1,8 +1,8 @@
 //! What a check tells while it runs, for bars and lines. It tells of cases and subjects only: what a
 //! broker said is for the report, which knows what to keep back.
 
-use crate::book::Subject;
 use crate::case::Case;
+use crate::verdicts::Subject;
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Progress {
     }
 
     /// Tells of something that is put together only if somebody listens.
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         if let Some(listener) = &self.0 {
             listener(&event());
         }

@@ -11,15 +11,15 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-use crate::book::{Finding, Subject, Verdict};
 use crate::case::Level;
-use crate::clean_up::LeftBehind;
-use crate::ledger::Tally;
+use crate::clean_up::LeftoverResource;
+use crate::created::Tally;
 use crate::options::Profile;
+use crate::verdicts::{Finding, Subject, Verdict};
 use std::time::Duration;
 
 pub use redact::Redaction;
-pub use shown::Shown;
+pub use shown::ShownExchange;
 
 /// What a check found.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Report {
     /// Every case of every subject.
     pub findings: Vec<Finding>,
     /// What could not be removed.
-    pub left_behind: Vec<LeftBehind>,
+    pub left_behind: Vec<LeftoverResource>,
     /// Why plans could not be walked, if they could not: there was no answer, no catalog, too many
     /// plans, or the check itself failed.
     pub not_walked: Option<String>,
@@ -108,12 +108,12 @@ impl Report {
     }
 
     /// The request and the answer that show a failure, without secrets.
-    pub fn shown(&self, finding: &Finding) -> Option<Shown> {
+    pub fn shown(&self, finding: &Finding) -> Option<ShownExchange> {
         match &finding.verdict {
             Verdict::Fail {
                 exchange: Some(exchange),
                 ..
-            } => Some(Shown::of(exchange, &self.redaction)),
+            } => Some(ShownExchange::of(exchange, &self.redaction)),
             Verdict::Fail { exchange: None, .. } | Verdict::Pass | Verdict::NotApplicable(_) => {
                 None
             }
@@ -133,7 +133,7 @@ impl Report {
     }
 
     /// A command that removes something that was left behind.
-    pub fn removal(&self, left: &LeftBehind) -> String {
+    pub fn removal(&self, left: &LeftoverResource) -> String {
         let url = format!("{}{}", self.broker, left.target).replace('\'', "'\\''");
         format!("curl -X DELETE -H 'X-Broker-API-Version: {VERSION}' -u USER '{url}'")
     }

@@ -6,7 +6,7 @@ use crate::options::Options;
 /// What the caller chose and the catalog does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {kind} of the catalog is called {name:?}; `--dry-run` lists what there is")]
-pub struct Unknown {
+pub struct UnknownChoiceError {
     /// Service, plan, or what parameters are for.
     pub kind: Choice,
     /// What the caller said.
@@ -40,7 +40,7 @@ impl std::fmt::Display for Choice {
 pub(crate) fn select(
     offerings: &[Offering],
     options: &Options,
-) -> Result<Vec<(usize, usize)>, Unknown> {
+) -> Result<Vec<(usize, usize)>, UnknownChoiceError> {
     for name in &options.services {
         if !offerings.iter().any(|it| is_called(it, name)) {
             let known = offerings.iter().map(|it| it.name.to_string()).collect();
@@ -91,9 +91,9 @@ fn pairs(offerings: &[Offering]) -> impl Iterator<Item = ((usize, usize), &Offer
     })
 }
 
-fn unknown(kind: Choice, name: &str, mut known: Vec<String>) -> Unknown {
+fn unknown(kind: Choice, name: &str, mut known: Vec<String>) -> UnknownChoiceError {
     known.dedup();
-    Unknown {
+    UnknownChoiceError {
         kind,
         name: name.to_owned(),
         known,

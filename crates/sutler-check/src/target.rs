@@ -1,6 +1,6 @@
 //! What a request is about: an instance or a binding whose id this check minted, and nothing else.
 
-use crate::ledger::{BindingId, InstanceId, Made, Owner};
+use crate::created::{BindingId, CreatedResource, InstanceId, Owner};
 use sutler_client::wire::{Method, Request};
 
 /// An instance or a binding of this check.
@@ -11,17 +11,17 @@ pub(crate) enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    pub(crate) fn of(made: &'a Made) -> Self {
+    pub(crate) fn of(made: &'a CreatedResource) -> Self {
         match made {
-            Made::Instance(id) => Self::Instance(id),
-            Made::Binding(id) => Self::Binding(id),
+            CreatedResource::Instance(id) => Self::Instance(id),
+            CreatedResource::Binding(id) => Self::Binding(id),
         }
     }
 
-    pub(crate) fn made(self) -> Made {
+    pub(crate) fn made(self) -> CreatedResource {
         match self {
-            Self::Instance(id) => Made::Instance(id.clone()),
-            Self::Binding(id) => Made::Binding(id.clone()),
+            Self::Instance(id) => CreatedResource::Instance(id.clone()),
+            Self::Binding(id) => CreatedResource::Binding(id.clone()),
         }
     }
 

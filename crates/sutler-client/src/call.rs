@@ -62,7 +62,7 @@ impl Call {
     }
 
     /// The request with the headers that every request has.
-    pub(crate) fn dress(&self, request: Request) -> Request {
+    pub(crate) fn with_headers(&self, request: Request) -> Request {
         let name = match &self.request_identity {
             Some(name) => name.as_str().to_owned(),
             None => Uuid::new_v4().to_string(),

@@ -5,14 +5,20 @@
 //! where the two differ. Answers to reads are in `reading.rs`.
 
 use crate::call::Incomplete;
-use crate::meaning::{Aftermath, Cause, Inquiry, Meaning, News, Said, Success, Why, bounded};
-use crate::reply::{Answer, BodyFault, Class, Done, Expected, Heard, OtherStatus, Reply, Silence};
+use crate::meaning::{
+    BrokerMessage, CleanupDuty, Meaning, NextQuestion, PollUpdate, RejectionReason, RetryCause,
+    Success, bounded,
+};
+use crate::reply::{
+    Answer, ExpectedStatus, NoReplyError, OperationEvent, OtherStatus, Reply, ReplyBodyError,
+    StatusClass, SuccessStatus,
+};
 use crate::retry_after::RetryAfter;
 use sutler_osb::{ErrorBody, ErrorCode, LastOperationResponse, OperationKind, OperationState};
 
 /// What else must be known to understand an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct ReplyContext {
     /// Whether the same was sent before.
     pub sending: Sending,
     /// Whether `accepts_incomplete=true` was sent.
@@ -33,7 +39,7 @@ pub enum Sending {
     AfterUnknown,
 }
 
-impl Default for Circumstances {
+impl Default for ReplyContext {
     fn default() -> Self {
         Self {
             sending: Sending::First,
@@ -63,23 +69,23 @@ fn family(kind: OperationKind) -> Family {
 /// Says what was heard of an operation means for the platform.
 ///
 /// # Guarantees
-/// Total: there is a meaning for everything. `Aftermath::Mitigate` only ever comes of a provision or
+/// Total: there is a meaning for everything. `CleanupDuty::Mitigate` only ever comes of a provision or
 /// a bind, and a create that may have been done is never called rejected.
 pub fn classify<B>(
     kind: OperationKind,
-    heard: Heard<B>,
-    circumstances: &Circumstances,
+    event: OperationEvent<B>,
+    context: &ReplyContext,
 ) -> Meaning<B> {
-    let meaning = match heard {
-        Heard::Reply(Reply::Answer {
+    let meaning = match event {
+        OperationEvent::Reply(Reply::Answer {
             answer,
             retry_after,
-        }) => answered(kind, answer, retry_after, circumstances),
-        Heard::Reply(Reply::Silence(silence)) => unanswered(kind, &silence, circumstances),
-        Heard::Poll(reply) => return polled(kind, reply, circumstances),
-        Heard::Overdue => return overdue(kind),
+        }) => answered(kind, answer, retry_after, context),
+        OperationEvent::Reply(Reply::NoAnswer(error)) => unanswered(kind, &error, context),
+        OperationEvent::Poll(reply) => return polled(kind, reply, context),
+        OperationEvent::Overdue => return overdue(kind),
     };
-    match (family(kind), circumstances.sending) {
+    match (family(kind), context.sending) {
         (Family::Create, Sending::AfterUnknown) => doubted(meaning),
         (Family::Create, Sending::First) | (Family::Update | Family::Delete, _) => meaning,
     }
@@ -89,14 +95,14 @@ pub fn classify<B>(
 fn doubted<B>(meaning: Meaning<B>) -> Meaning<B> {
     match meaning {
         Meaning::Rejected {
-            why: Why::Conflict,
-            said,
+            reason: RejectionReason::Conflict,
+            message,
             ..
         } => Meaning::Unknown {
-            inquiry: Inquiry::LookFirst,
-            said,
+            question: NextQuestion::LookFirst,
+            message,
         },
-        Meaning::Rejected { said, .. } => failed(Aftermath::Mitigate, said),
+        Meaning::Rejected { message, .. } => failed(CleanupDuty::Mitigate, message),
         Meaning::Succeeded(_)
         | Meaning::Polling { .. }
         | Meaning::Retry { .. }
@@ -109,43 +115,48 @@ fn answered<B>(
     kind: OperationKind,
     answer: Answer<B>,
     after: Option<RetryAfter>,
-    circumstances: &Circumstances,
+    context: &ReplyContext,
 ) -> Meaning<B> {
     match answer {
         Answer::Done(done, body) => succeeded(kind, done, body),
         Answer::Accepted(accepted) => Meaning::Polling {
-            news: News::Accepted(accepted),
+            update: PollUpdate::Accepted(accepted),
             after,
         },
         Answer::Malformed(expected, fault) => malformed(kind, expected, &fault),
-        Answer::Other(status, body) => other(kind, status, body, after, circumstances),
+        Answer::Other(status, body) => other(kind, status, body, after, context),
     }
 }
 
-fn succeeded<B>(kind: OperationKind, done: Done, body: B) -> Meaning<B> {
+fn succeeded<B>(kind: OperationKind, done: SuccessStatus, body: B) -> Meaning<B> {
     match (family(kind), done) {
-        (Family::Create, Done::Ok | Done::Created) | (Family::Update, Done::Ok) => {
-            Meaning::Succeeded(Success::Now(body))
-        }
-        (Family::Delete, Done::Ok) => Meaning::Succeeded(Success::Gone),
-        (Family::Update | Family::Delete, Done::Created) => {
-            let fault = BodyFault("nothing can be created by this request".to_owned());
-            malformed(kind, Expected::Created, &fault)
+        (Family::Create, SuccessStatus::Ok | SuccessStatus::Created)
+        | (Family::Update, SuccessStatus::Ok) => Meaning::Succeeded(Success::Now(body)),
+        (Family::Delete, SuccessStatus::Ok) => Meaning::Succeeded(Success::Gone),
+        (Family::Update | Family::Delete, SuccessStatus::Created) => {
+            let fault = ReplyBodyError("nothing can be created by this request".to_owned());
+            malformed(kind, ExpectedStatus::Created, &fault)
         }
     }
 }
 
 /// A success that says nothing: what it was about may have been done.
-fn malformed<B>(kind: OperationKind, expected: Expected, fault: &BodyFault) -> Meaning<B> {
-    let said = Said::malformed(expected.status(), fault);
+fn malformed<B>(
+    kind: OperationKind,
+    expected: ExpectedStatus,
+    fault: &ReplyBodyError,
+) -> Meaning<B> {
+    let message = BrokerMessage::malformed(expected.status(), fault);
     match (family(kind), expected) {
-        (Family::Create, Expected::Ok) => failed(Aftermath::DeleteBeforeForgetting, said),
-        (Family::Create, Expected::Created | Expected::Accepted) => {
-            failed(Aftermath::Mitigate, said)
+        (Family::Create, ExpectedStatus::Ok) => {
+            failed(CleanupDuty::DeleteBeforeForgetting, message)
         }
-        (Family::Update, Expected::Ok) | (Family::Delete, _) => unknown(said),
-        (Family::Update, Expected::Created | Expected::Accepted) => {
-            failed(Aftermath::Uncertain, said)
+        (Family::Create, ExpectedStatus::Created | ExpectedStatus::Accepted) => {
+            failed(CleanupDuty::Mitigate, message)
+        }
+        (Family::Update, ExpectedStatus::Ok) | (Family::Delete, _) => unknown(message),
+        (Family::Update, ExpectedStatus::Created | ExpectedStatus::Accepted) => {
+            failed(CleanupDuty::Uncertain, message)
         }
     }
 }
@@ -155,141 +166,148 @@ fn other<B>(
     status: OtherStatus,
     body: ErrorBody,
     after: Option<RetryAfter>,
-    circumstances: &Circumstances,
+    context: &ReplyContext,
 ) -> Meaning<B> {
     let update_repeatable = body
         .clone()
         .scoped_to(Some(kind))
         .leaves_update_repeatable();
-    let said = Said::error(status, body, Some(kind));
-    let rejected = |why, said| Meaning::Rejected {
-        why,
-        said,
+    let message = BrokerMessage::error(status, body, Some(kind));
+    let rejected = |reason, message| Meaning::Rejected {
+        reason,
+        message,
         update_repeatable,
     };
-    let retry = |cause, said| Meaning::Retry { cause, after, said };
+    let retry = |cause, message| Meaning::Retry {
+        cause,
+        after,
+        message,
+    };
     match (status.class(), status.get()) {
-        (Class::Success, _) => strange_success(kind, said),
-        (Class::Redirection, _) => rejected(Why::Redirected, said),
-        (Class::Refusal, 401) => retry(Cause::Unauthorized, said),
-        (Class::Refusal, 408 | 429) => retry(Cause::Overloaded, said),
-        (Class::Refusal, 409) => rejected(Why::Conflict, said),
-        (Class::Refusal, 404) if is_gone(kind, circumstances) => Meaning::Succeeded(Success::Gone),
-        (Class::Refusal, 410) if family(kind) == Family::Delete => {
+        (StatusClass::Success, _) => strange_success(kind, message),
+        (StatusClass::Redirection, _) => rejected(RejectionReason::Redirected, message),
+        (StatusClass::Refusal, 401) => retry(RetryCause::Unauthorized, message),
+        (StatusClass::Refusal, 408 | 429) => retry(RetryCause::Overloaded, message),
+        (StatusClass::Refusal, 409) => rejected(RejectionReason::Conflict, message),
+        (StatusClass::Refusal, 404) if is_gone(kind, context) => Meaning::Succeeded(Success::Gone),
+        (StatusClass::Refusal, 410) if family(kind) == Family::Delete => {
             Meaning::Succeeded(Success::Gone)
         }
-        (Class::Refusal, 422) => match unprocessable(kind, said.error.as_ref(), circumstances) {
-            Unprocessable::Rejected(why) => rejected(why, said),
-            Unprocessable::Retry(cause) => retry(cause, said),
+        (StatusClass::Refusal, 422) => match unprocessable(kind, message.error.as_ref(), context) {
+            Unprocessable::Rejected(reason) => rejected(reason, message),
+            Unprocessable::Retry(cause) => retry(cause, message),
         },
-        (Class::Refusal, _) => rejected(Why::Refused, said),
-        (Class::Failure, 503) if after.is_some() => retry(Cause::Overloaded, said),
-        (Class::Failure, _) => match family(kind) {
-            Family::Create => failed(Aftermath::Mitigate, said),
-            Family::Update if !update_repeatable => rejected(Why::NotApplied, said),
-            Family::Update | Family::Delete => retry(Cause::BrokerError, said),
+        (StatusClass::Refusal, _) => rejected(RejectionReason::Refused, message),
+        (StatusClass::Failure, 503) if after.is_some() => retry(RetryCause::Overloaded, message),
+        (StatusClass::Failure, _) => match family(kind) {
+            Family::Create => failed(CleanupDuty::Mitigate, message),
+            Family::Update if !update_repeatable => rejected(RejectionReason::NotApplied, message),
+            Family::Update | Family::Delete => retry(RetryCause::BrokerError, message),
         },
     }
 }
 
 /// A 2xx that the verb does not know.
-fn strange_success<B>(kind: OperationKind, said: Said) -> Meaning<B> {
+fn strange_success<B>(kind: OperationKind, message: BrokerMessage) -> Meaning<B> {
     match family(kind) {
-        Family::Create => failed(Aftermath::Mitigate, said),
-        Family::Update => failed(Aftermath::Uncertain, said),
-        Family::Delete => unknown(said),
+        Family::Create => failed(CleanupDuty::Mitigate, message),
+        Family::Update => failed(CleanupDuty::Uncertain, message),
+        Family::Delete => unknown(message),
     }
 }
 
 enum Unprocessable {
-    Rejected(Why),
-    Retry(Cause),
+    Rejected(RejectionReason),
+    Retry(RetryCause),
 }
 
 /// The four words of the specification, where they have a meaning.
 fn unprocessable(
     kind: OperationKind,
     error: Option<&ErrorCode>,
-    circumstances: &Circumstances,
+    context: &ReplyContext,
 ) -> Unprocessable {
     use Unprocessable::{Rejected, Retry};
     let of_instance = matches!(kind, OperationKind::Provision | OperationKind::Update);
     match error {
-        Some(ErrorCode::ConcurrencyError) => Retry(Cause::Busy),
-        Some(ErrorCode::AsyncRequired) => match circumstances.incomplete {
-            Incomplete::Accepted => Rejected(Why::AsyncRequired),
+        Some(ErrorCode::ConcurrencyError) => Retry(RetryCause::Busy),
+        Some(ErrorCode::AsyncRequired) => match context.incomplete {
+            Incomplete::Accepted => Rejected(RejectionReason::AsyncRequired),
             // What a bind made asynchronously could never be fetched.
             Incomplete::Unwanted
-                if kind == OperationKind::Bind && !circumstances.bindings_retrievable =>
+                if kind == OperationKind::Bind && !context.bindings_retrievable =>
             {
-                Rejected(Why::AsyncRequired)
+                Rejected(RejectionReason::AsyncRequired)
             }
-            Incomplete::Unwanted => Retry(Cause::AcceptIncomplete),
+            Incomplete::Unwanted => Retry(RetryCause::AcceptIncomplete),
         },
         Some(ErrorCode::MaintenanceInfoConflict) if of_instance => {
-            Rejected(Why::MaintenanceInfoConflict)
+            Rejected(RejectionReason::MaintenanceInfoConflict)
         }
-        Some(ErrorCode::RequiresApp) if kind == OperationKind::Bind => Rejected(Why::RequiresApp),
+        Some(ErrorCode::RequiresApp) if kind == OperationKind::Bind => {
+            Rejected(RejectionReason::RequiresApp)
+        }
         Some(ErrorCode::MaintenanceInfoConflict | ErrorCode::RequiresApp | ErrorCode::Other(_))
-        | None => Rejected(Why::Refused),
+        | None => Rejected(RejectionReason::Refused),
     }
 }
 
-fn is_gone(kind: OperationKind, circumstances: &Circumstances) -> bool {
-    family(kind) == Family::Delete && circumstances.missing_is_gone
+fn is_gone(kind: OperationKind, context: &ReplyContext) -> bool {
+    family(kind) == Family::Delete && context.missing_is_gone
 }
 
-fn unanswered<B>(
-    kind: OperationKind,
-    silence: &Silence,
-    circumstances: &Circumstances,
-) -> Meaning<B> {
-    let said = Said::silence(silence);
-    match (silence, family(kind), circumstances.sending) {
-        (Silence::NotSent(_), _, _) => Meaning::Retry {
-            cause: Cause::NotSent,
+fn unanswered<B>(kind: OperationKind, error: &NoReplyError, context: &ReplyContext) -> Meaning<B> {
+    let message = BrokerMessage::no_reply(error);
+    match (error, family(kind), context.sending) {
+        (NoReplyError::NotSent(_), _, _) => Meaning::Retry {
+            cause: RetryCause::NotSent,
             after: None,
-            said,
+            message,
         },
-        (Silence::TimedOut(_) | Silence::Broken(_), Family::Create, Sending::AfterUnknown) => {
-            failed(Aftermath::Mitigate, said)
-        }
-        (Silence::TimedOut(_) | Silence::Broken(_), _, _) => unknown(said),
+        (
+            NoReplyError::TimedOut(_) | NoReplyError::Broken(_),
+            Family::Create,
+            Sending::AfterUnknown,
+        ) => failed(CleanupDuty::Mitigate, message),
+        (NoReplyError::TimedOut(_) | NoReplyError::Broken(_), _, _) => unknown(message),
     }
 }
 
 fn polled<B>(
     kind: OperationKind,
     reply: Reply<LastOperationResponse>,
-    circumstances: &Circumstances,
+    context: &ReplyContext,
 ) -> Meaning<B> {
     let (answer, after) = match reply {
         Reply::Answer {
             answer,
             retry_after,
         } => (answer, retry_after),
-        Reply::Silence(silence) => return go_on(Said::silence(&silence), None),
+        Reply::NoAnswer(error) => return go_on(BrokerMessage::no_reply(&error), None),
     };
     match answer {
         Answer::Done(_, poll) => match poll.state {
             OperationState::InProgress => Meaning::Polling {
-                news: News::InProgress(poll.description.map(bounded)),
+                update: PollUpdate::InProgress(poll.description.map(bounded)),
                 after,
             },
             OperationState::Succeeded => Meaning::Succeeded(polled_success(kind)),
             OperationState::Failed => poll_failed(kind, poll, after),
         },
         Answer::Malformed(expected, fault) => {
-            go_on(Said::malformed(expected.status(), &fault), after)
+            go_on(BrokerMessage::malformed(expected.status(), &fault), after)
         }
         Answer::Accepted(_) => {
-            let fault = BodyFault("a poll cannot be accepted".to_owned());
-            go_on(Said::malformed(Expected::Accepted.status(), &fault), after)
+            let fault = ReplyBodyError("a poll cannot be accepted".to_owned());
+            go_on(
+                BrokerMessage::malformed(ExpectedStatus::Accepted.status(), &fault),
+                after,
+            )
         }
         Answer::Other(status, body) => match status.get() {
             410 if family(kind) == Family::Delete => Meaning::Succeeded(Success::Gone),
-            404 if is_gone(kind, circumstances) => Meaning::Succeeded(Success::Gone),
-            _ => go_on(Said::error(status, body, None), after),
+            404 if is_gone(kind, context) => Meaning::Succeeded(Success::Gone),
+            _ => go_on(BrokerMessage::error(status, body, None), after),
         },
     }
 }
@@ -309,46 +327,47 @@ fn poll_failed<B>(
 ) -> Meaning<B> {
     let poll = poll.scoped_to(kind);
     let update_repeatable = poll.update_repeatable.unwrap_or(true);
-    let said = Said::failed(poll);
+    let message = BrokerMessage::failed(poll);
     match family(kind) {
-        Family::Create => failed(Aftermath::Mitigate, said),
+        Family::Create => failed(CleanupDuty::Mitigate, message),
         Family::Update => Meaning::Rejected {
-            why: Why::NotApplied,
-            said,
+            reason: RejectionReason::NotApplied,
+            message,
             update_repeatable,
         },
-        Family::Delete if said.usable => failed(Aftermath::StillThere, said),
+        Family::Delete if message.usable => failed(CleanupDuty::StillThere, message),
         Family::Delete => Meaning::Retry {
-            cause: Cause::HalfDeleted,
+            cause: RetryCause::HalfDeleted,
             after,
-            said,
+            message,
         },
     }
 }
 
 fn overdue<B>(kind: OperationKind) -> Meaning<B> {
-    let said = Said::sentence("it was polled for as long as it may take, and did not end".into());
+    let message =
+        BrokerMessage::sentence("it was polled for as long as it may take, and did not end".into());
     match family(kind) {
-        Family::Create => failed(Aftermath::Mitigate, said),
-        Family::Update => failed(Aftermath::Uncertain, said),
-        Family::Delete => failed(Aftermath::StillThere, said),
+        Family::Create => failed(CleanupDuty::Mitigate, message),
+        Family::Update => failed(CleanupDuty::Uncertain, message),
+        Family::Delete => failed(CleanupDuty::StillThere, message),
     }
 }
 
-fn go_on<B>(said: Said, after: Option<RetryAfter>) -> Meaning<B> {
+fn go_on<B>(message: BrokerMessage, after: Option<RetryAfter>) -> Meaning<B> {
     Meaning::Polling {
-        news: News::Nothing(said),
+        update: PollUpdate::Nothing(message),
         after,
     }
 }
 
-fn failed<B>(aftermath: Aftermath, said: Said) -> Meaning<B> {
-    Meaning::Failed { aftermath, said }
+fn failed<B>(cleanup: CleanupDuty, message: BrokerMessage) -> Meaning<B> {
+    Meaning::Failed { cleanup, message }
 }
 
-fn unknown<B>(said: Said) -> Meaning<B> {
+fn unknown<B>(message: BrokerMessage) -> Meaning<B> {
     Meaning::Unknown {
-        inquiry: Inquiry::SendAgain,
-        said,
+        question: NextQuestion::SendAgain,
+        message,
     }
 }

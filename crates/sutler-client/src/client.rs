@@ -5,10 +5,10 @@
 //! originating identity.
 
 use crate::call::{Call, Incomplete};
-use crate::hear;
-use crate::operation::{Offered, Operation, resource};
+use crate::decode;
+use crate::operation::{Operation, PlanIds, resource};
 use crate::reply::Reply;
-use crate::wire::{Connection, Method, Request, Unanswered};
+use crate::wire::{Connection, Method, Request, TransportError};
 use serde::Serialize;
 use sutler_osb::{
     BindBody, BindResponse, BindingId, Catalog, DeleteResponse, FetchBindingResponse,
@@ -36,7 +36,7 @@ impl Client {
     /// `GET /v2/catalog`.
     pub async fn catalog(&self, call: &Call) -> Reply<Catalog> {
         let request = Request::new(Method::Get, &["v2", "catalog"]);
-        hear::catalog(self.send(request, call).await)
+        decode::catalog(self.send(request, call).await)
     }
 
     /// `PUT /v2/service_instances/{instance}`: provisions.
@@ -47,18 +47,18 @@ impl Client {
         call: &Call,
     ) -> Reply<ProvisionResponse> {
         let request = resource(Method::Put, instance, None);
-        hear::provision(self.send_body(request, body, call).await)
+        decode::provision(self.send_body(request, body, call).await)
     }
 
     /// `GET /v2/service_instances/{instance}`: fetches; `offered` is a hint.
     pub async fn fetch_instance(
         &self,
         instance: &InstanceId,
-        offered: &Offered,
+        offered: &PlanIds,
         call: &Call,
     ) -> Reply<FetchInstanceResponse> {
         let request = offered.query(resource(Method::Get, instance, None));
-        hear::fetched_instance(self.send(request, call).await)
+        decode::fetched_instance(self.send(request, call).await)
     }
 
     /// `PATCH /v2/service_instances/{instance}`: updates.
@@ -69,18 +69,18 @@ impl Client {
         call: &Call,
     ) -> Reply<UpdateResponse> {
         let request = resource(Method::Patch, instance, None);
-        hear::update(self.send_body(request, body, call).await)
+        decode::update(self.send_body(request, body, call).await)
     }
 
     /// `DELETE /v2/service_instances/{instance}`: deprovisions.
     pub async fn deprovision(
         &self,
         instance: &InstanceId,
-        offered: &Offered,
+        offered: &PlanIds,
         call: &Call,
     ) -> Reply<DeleteResponse> {
         let request = offered.query(resource(Method::Delete, instance, None));
-        hear::delete(self.send(incomplete(request, call), call).await)
+        decode::delete(self.send(incomplete(request, call), call).await)
     }
 
     /// `PUT …/service_bindings/{binding}`: binds or, with a predecessor in the body, rotates.
@@ -92,7 +92,7 @@ impl Client {
         call: &Call,
     ) -> Reply<BindResponse> {
         let request = resource(Method::Put, instance, Some(binding));
-        hear::bind(self.send_body(request, body, call).await)
+        decode::bind(self.send_body(request, body, call).await)
     }
 
     /// `GET …/service_bindings/{binding}`: fetches; `offered` is a hint.
@@ -100,11 +100,11 @@ impl Client {
         &self,
         instance: &InstanceId,
         binding: &BindingId,
-        offered: &Offered,
+        offered: &PlanIds,
         call: &Call,
     ) -> Reply<FetchBindingResponse> {
         let request = offered.query(resource(Method::Get, instance, Some(binding)));
-        hear::fetched_binding(self.send(request, call).await)
+        decode::fetched_binding(self.send(request, call).await)
     }
 
     /// `DELETE …/service_bindings/{binding}`: unbinds.
@@ -112,16 +112,16 @@ impl Client {
         &self,
         instance: &InstanceId,
         binding: &BindingId,
-        offered: &Offered,
+        offered: &PlanIds,
         call: &Call,
     ) -> Reply<DeleteResponse> {
         let request = offered.query(resource(Method::Delete, instance, Some(binding)));
-        hear::delete(self.send(incomplete(request, call), call).await)
+        decode::delete(self.send(incomplete(request, call), call).await)
     }
 
     /// `GET …/last_operation`, of an instance or of a binding: polls once.
     pub async fn poll(&self, operation: &Operation, call: &Call) -> Reply<LastOperationResponse> {
-        hear::poll(self.send(operation.request(), call).await)
+        decode::poll(self.send(operation.request(), call).await)
     }
 
     async fn send_body<B: Serialize>(
@@ -129,20 +129,20 @@ impl Client {
         request: Request,
         body: &B,
         call: &Call,
-    ) -> hear::Outcome {
+    ) -> decode::WireResult {
         match serde_json::to_vec(body) {
             Ok(bytes) => {
                 let request = incomplete(request, call).body(bytes);
                 self.send(request, call).await
             }
-            Err(error) => Err(Unanswered::NotSent(format!(
+            Err(error) => Err(TransportError::NotSent(format!(
                 "the body cannot be written as JSON ({error}); change it"
             ))),
         }
     }
 
-    async fn send(&self, request: Request, call: &Call) -> hear::Outcome {
-        self.connection.send(&call.dress(request)).await
+    async fn send(&self, request: Request, call: &Call) -> decode::WireResult {
+        self.connection.send(&call.with_headers(request)).await
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Three layers, each of use without those above it. [`wire`] carries raw requests and answers,
 //! bounded in time and size, and knows nothing of the protocol's bodies: `sutler-check` judges brokers
-//! through it. [`Client`] speaks all ten endpoints in the types of `sutler-osb`; [`hear`] is how raw
+//! through it. [`Client`] speaks all ten endpoints in the types of `sutler-osb`; [`decode`] is how raw
 //! answers become typed ones. [`classify`] is the one place that says what an answer means for the
 //! platform; it is pure, and held to the tables in `tests/meanings/`.
 //!
@@ -45,22 +45,28 @@
 mod call;
 mod classify;
 mod client;
-mod follow;
-pub mod hear;
+pub mod decode;
 mod meaning;
 mod operation;
-mod pace;
+mod poll_loop;
+mod poll_schedule;
 mod reading;
 mod reply;
 mod retry_after;
 pub mod wire;
 
 pub use call::{Call, Incomplete};
-pub use classify::{Circumstances, Sending, classify};
+pub use classify::{ReplyContext, Sending, classify};
 pub use client::Client;
-pub use meaning::{Aftermath, BrokerEvent, Cause, Inquiry, Meaning, News, Said, Success, Why};
-pub use operation::{Offered, Operation};
-pub use pace::{Next, Pace};
+pub use meaning::{
+    BrokerEvent, BrokerMessage, CleanupDuty, Meaning, NextQuestion, PollUpdate, RejectionReason,
+    RetryCause, Success,
+};
+pub use operation::{Operation, PlanIds};
+pub use poll_schedule::{NextPoll, PollSchedule};
 pub use reading::{Reading, classify_read};
-pub use reply::{Accepted, Answer, BodyFault, Done, Expected, Heard, OtherStatus, Reply, Silence};
+pub use reply::{
+    AcceptedOperation, Answer, ExpectedStatus, NoReplyError, OperationEvent, OtherStatus, Reply,
+    ReplyBodyError, SuccessStatus,
+};
 pub use retry_after::RetryAfter;

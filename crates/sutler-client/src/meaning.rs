@@ -3,7 +3,7 @@
 //! Types only; `classify.rs` chooses. None of them can hold what does not go together: only what
 //! failed has an aftermath, only what was rejected says whether it may be repeated.
 
-use crate::reply::{Accepted, BodyFault, OtherStatus, Silence};
+use crate::reply::{AcceptedOperation, NoReplyError, OtherStatus, ReplyBodyError};
 use crate::retry_after::RetryAfter;
 use sutler_osb::{ErrorBody, ErrorCode, LastOperationResponse, OperationKind};
 
@@ -18,41 +18,41 @@ pub enum Meaning<B> {
     /// It is under way: poll, or go on polling.
     Polling {
         /// What was learned.
-        news: News,
+        update: PollUpdate,
         /// When the broker wants to be asked.
         after: Option<RetryAfter>,
     },
     /// The broker will not do it, and nothing has changed.
     Rejected {
         /// On what ground.
-        why: Why,
+        reason: RejectionReason,
         /// What the broker said.
-        said: Said,
+        message: BrokerMessage,
         /// Whether the same update may be sent again (P-097).
         update_repeatable: bool,
     },
     /// It was not done this time: send the same again later.
     Retry {
         /// What is in the way.
-        cause: Cause,
+        cause: RetryCause,
         /// When the broker wants to be asked.
         after: Option<RetryAfter>,
         /// What the broker said.
-        said: Said,
+        message: BrokerMessage,
     },
     /// Nobody knows whether it was done.
     Unknown {
         /// How to find out.
-        inquiry: Inquiry,
+        question: NextQuestion,
         /// What is known.
-        said: Said,
+        message: BrokerMessage,
     },
     /// It is over, without success and not simply undone.
     Failed {
         /// What is left behind.
-        aftermath: Aftermath,
+        cleanup: CleanupDuty,
         /// What the broker said.
-        said: Said,
+        message: BrokerMessage,
     },
 }
 
@@ -71,18 +71,18 @@ pub enum Success<B> {
 
 /// What is learned of an operation that goes on.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum PollUpdate {
     /// It has begun: what to poll with.
-    Accepted(Accepted),
+    Accepted(AcceptedOperation),
     /// It goes on, and this is how far it is.
     InProgress(Option<String>),
     /// The poll told nothing of it (P-056).
-    Nothing(Said),
+    Nothing(BrokerMessage),
 }
 
 /// On what ground something is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum RejectionReason {
     /// The request, or whoever sent it, is not to the broker's liking.
     Refused,
     /// There is something else under this id.
@@ -101,7 +101,7 @@ pub enum Why {
 
 /// Why the same is sent again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum RetryCause {
     /// Another operation is in the way (P-060).
     Busy,
     /// The broker has no time now: 408, 429, or 503 that says when.
@@ -120,7 +120,7 @@ pub enum Cause {
 
 /// How to find out what became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inquiry {
+pub enum NextQuestion {
     /// Send the same again, byte for byte: whoever did it says so.
     SendAgain,
     /// Something is there: poll `last_operation` or fetch it, to see whether it is ours.
@@ -129,7 +129,7 @@ pub enum Inquiry {
 
 /// What a failure leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aftermath {
+pub enum CleanupDuty {
     /// Something may have been made: delete it until the broker says it is gone (2.14).
     Mitigate,
     /// Something may have been made, and need not be deleted now: but who forgets it must delete
@@ -157,7 +157,7 @@ pub enum BrokerEvent {
 
 /// What the broker said, bounded and without secrets of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct BrokerMessage {
     /// The status; none if there was no answer, or if it was a poll's state.
     pub status: Option<u16>,
     /// The word for programs.
@@ -172,20 +172,20 @@ impl<B> Meaning<B> {
     /// What the platform should learn about the broker from it, if anything.
     pub fn event(&self) -> Option<BrokerEvent> {
         match self {
-            Self::Rejected { why, .. } => match why {
-                Why::AsyncRequired => Some(BrokerEvent::AsyncRequired),
-                Why::MaintenanceInfoConflict => Some(BrokerEvent::RelistCatalog),
-                Why::Refused
-                | Why::Conflict
-                | Why::RequiresApp
-                | Why::Redirected
-                | Why::NotApplied => None,
+            Self::Rejected { reason, .. } => match reason {
+                RejectionReason::AsyncRequired => Some(BrokerEvent::AsyncRequired),
+                RejectionReason::MaintenanceInfoConflict => Some(BrokerEvent::RelistCatalog),
+                RejectionReason::Refused
+                | RejectionReason::Conflict
+                | RejectionReason::RequiresApp
+                | RejectionReason::Redirected
+                | RejectionReason::NotApplied => None,
             },
             Self::Retry { cause, .. } => cause.event(),
             Self::Polling {
-                news: News::Nothing(said),
+                update: PollUpdate::Nothing(message),
                 ..
-            } => (said.status == Some(401)).then_some(BrokerEvent::Unauthorized),
+            } => (message.status == Some(401)).then_some(BrokerEvent::Unauthorized),
             Self::Succeeded(_)
             | Self::Polling { .. }
             | Self::Unknown { .. }
@@ -198,7 +198,7 @@ impl<B> Meaning<B> {
         matches!(
             self,
             Self::Failed {
-                aftermath: Aftermath::Mitigate,
+                cleanup: CleanupDuty::Mitigate,
                 ..
             }
         )
@@ -208,19 +208,19 @@ impl<B> Meaning<B> {
     pub fn leaves_usable(&self) -> bool {
         match self {
             Self::Succeeded(_) => true,
-            Self::Polling { news, .. } => match news {
-                News::Accepted(_) | News::InProgress(_) => true,
-                News::Nothing(said) => said.usable,
+            Self::Polling { update, .. } => match update {
+                PollUpdate::Accepted(_) | PollUpdate::InProgress(_) => true,
+                PollUpdate::Nothing(message) => message.usable,
             },
-            Self::Rejected { said, .. }
-            | Self::Retry { said, .. }
-            | Self::Unknown { said, .. }
-            | Self::Failed { said, .. } => said.usable,
+            Self::Rejected { message, .. }
+            | Self::Retry { message, .. }
+            | Self::Unknown { message, .. }
+            | Self::Failed { message, .. } => message.usable,
         }
     }
 }
 
-impl Cause {
+impl RetryCause {
     pub(crate) fn event(self) -> Option<BrokerEvent> {
         match self {
             Self::Unauthorized => Some(BrokerEvent::Unauthorized),
@@ -234,7 +234,7 @@ impl Cause {
     }
 }
 
-impl Said {
+impl BrokerMessage {
     /// An answer that is no success; `kind` says what its flags count for (B-033, B-034).
     pub(crate) fn error(status: OtherStatus, body: ErrorBody, kind: Option<OperationKind>) -> Self {
         let body = body.scoped_to(kind);
@@ -247,7 +247,7 @@ impl Said {
     }
 
     /// A success whose body cannot be read.
-    pub(crate) fn malformed(status: u16, fault: &BodyFault) -> Self {
+    pub(crate) fn malformed(status: u16, fault: &ReplyBodyError) -> Self {
         Self {
             status: Some(status),
             ..Self::sentence(fault.to_string())
@@ -255,8 +255,8 @@ impl Said {
     }
 
     /// No answer.
-    pub(crate) fn silence(silence: &Silence) -> Self {
-        Self::sentence(silence.to_string())
+    pub(crate) fn no_reply(error: &NoReplyError) -> Self {
+        Self::sentence(error.to_string())
     }
 
     /// An operation that a poll calls failed.

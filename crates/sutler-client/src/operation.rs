@@ -5,14 +5,14 @@ use sutler_osb::{BindingId, InstanceId, OperationKind, OperationToken, PlanId, S
 
 /// The service offering and the plan that a resource belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Offered {
+pub struct PlanIds {
     /// The service offering.
     pub service_id: ServiceId,
     /// Its plan.
     pub plan_id: PlanId,
 }
 
-impl Offered {
+impl PlanIds {
     /// Puts both ids into a query.
     pub(crate) fn query(&self, request: Request) -> Request {
         request
@@ -36,7 +36,7 @@ enum Resource {
 pub struct Operation {
     kind: OperationKind,
     resource: Resource,
-    offered: Offered,
+    offered: PlanIds,
     token: Option<OperationToken>,
 }
 
@@ -44,21 +44,21 @@ impl Operation {
     /// A provision under way.
     pub fn provision(
         instance: InstanceId,
-        offered: Offered,
+        offered: PlanIds,
         token: Option<OperationToken>,
     ) -> Self {
         Self::of_instance(OperationKind::Provision, instance, offered, token)
     }
 
     /// An update under way; `before` is what the instance had when it was sent.
-    pub fn update(instance: InstanceId, before: Offered, token: Option<OperationToken>) -> Self {
+    pub fn update(instance: InstanceId, before: PlanIds, token: Option<OperationToken>) -> Self {
         Self::of_instance(OperationKind::Update, instance, before, token)
     }
 
     /// A deprovision under way.
     pub fn deprovision(
         instance: InstanceId,
-        offered: Offered,
+        offered: PlanIds,
         token: Option<OperationToken>,
     ) -> Self {
         Self::of_instance(OperationKind::Deprovision, instance, offered, token)
@@ -68,7 +68,7 @@ impl Operation {
     pub fn bind(
         instance: InstanceId,
         binding: BindingId,
-        offered: Offered,
+        offered: PlanIds,
         token: Option<OperationToken>,
     ) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Operation {
     pub fn unbind(
         instance: InstanceId,
         binding: BindingId,
-        offered: Offered,
+        offered: PlanIds,
         token: Option<OperationToken>,
     ) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Operation {
     fn of_instance(
         kind: OperationKind,
         instance: InstanceId,
-        offered: Offered,
+        offered: PlanIds,
         token: Option<OperationToken>,
     ) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Operation {
     }
 
     /// The service and plan that polls name.
-    pub fn offered(&self) -> &Offered {
+    pub fn offered(&self) -> &PlanIds {
         &self.offered
     }
 
@@ -156,10 +156,10 @@ pub(crate) fn resource(
 
 #[cfg(test)]
 mod tests {
-    use super::{Offered, Operation};
+    use super::{Operation, PlanIds};
 
-    fn offered(plan: &str) -> Offered {
-        Offered {
+    fn offered(plan: &str) -> PlanIds {
+        PlanIds {
             service_id: "s".try_into().expect("an id"),
             plan_id: plan.try_into().expect("an id"),
         }

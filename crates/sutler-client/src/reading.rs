@@ -4,8 +4,8 @@
 //! read is read again, or is said to be unreadable, and the platform keeps what it knows (P-081,
 //! P-124). Answers to what changes something are in `classify.rs`.
 
-use crate::meaning::{BrokerEvent, Cause, Said};
-use crate::reply::{Answer, Class, Reply, Silence};
+use crate::meaning::{BrokerEvent, BrokerMessage, RetryCause};
+use crate::reply::{Answer, NoReplyError, Reply, StatusClass};
 use crate::retry_after::RetryAfter;
 use sutler_osb::ErrorCode;
 
@@ -19,14 +19,14 @@ pub enum Reading<B> {
     /// Not now: ask again later.
     Retry {
         /// What is in the way.
-        cause: Cause,
+        cause: RetryCause,
         /// When the broker wants to be asked.
         after: Option<RetryAfter>,
         /// What the broker said.
-        said: Said,
+        message: BrokerMessage,
     },
     /// The answer is of no use; what the platform knows stays as it is.
-    Failed(Said),
+    Failed(BrokerMessage),
 }
 
 impl<B> Reading<B> {
@@ -46,58 +46,66 @@ pub fn classify_read<B>(reply: Reply<B>) -> Reading<B> {
             answer,
             retry_after,
         } => (answer, retry_after),
-        Reply::Silence(silence) => {
-            let cause = match silence {
-                Silence::NotSent(_) => Cause::NotSent,
-                Silence::TimedOut(_) | Silence::Broken(_) => Cause::BrokerError,
+        Reply::NoAnswer(error) => {
+            let cause = match error {
+                NoReplyError::NotSent(_) => RetryCause::NotSent,
+                NoReplyError::TimedOut(_) | NoReplyError::Broken(_) => RetryCause::BrokerError,
             };
-            let said = Said::silence(&silence);
+            let message = BrokerMessage::no_reply(&error);
             return Reading::Retry {
                 cause,
                 after: None,
-                said,
+                message,
             };
         }
     };
     let (status, body) = match answer {
         Answer::Done(_, body) => return Reading::Read(body),
         Answer::Malformed(expected, fault) => {
-            return Reading::Failed(Said::malformed(expected.status(), &fault));
+            return Reading::Failed(BrokerMessage::malformed(expected.status(), &fault));
         }
         Answer::Accepted(_) => {
-            return Reading::Failed(Said::sentence("a read cannot be accepted".to_owned()));
+            return Reading::Failed(BrokerMessage::sentence(
+                "a read cannot be accepted".to_owned(),
+            ));
         }
         Answer::Other(status, body) => (status, body),
     };
-    let said = Said::error(status, body, None);
+    let message = BrokerMessage::error(status, body, None);
     let cause = match (status.class(), status.get()) {
-        (Class::Refusal, 404) => return Reading::Absent,
-        (Class::Refusal, 401) => Cause::Unauthorized,
-        (Class::Refusal, 408 | 429) => Cause::Overloaded,
-        (Class::Refusal, 422) if said.error == Some(ErrorCode::ConcurrencyError) => Cause::Busy,
-        (Class::Failure, 503) if after.is_some() => Cause::Overloaded,
-        (Class::Failure, _) => Cause::BrokerError,
-        (Class::Success | Class::Redirection | Class::Refusal, _) => {
-            return Reading::Failed(said);
+        (StatusClass::Refusal, 404) => return Reading::Absent,
+        (StatusClass::Refusal, 401) => RetryCause::Unauthorized,
+        (StatusClass::Refusal, 408 | 429) => RetryCause::Overloaded,
+        (StatusClass::Refusal, 422) if message.error == Some(ErrorCode::ConcurrencyError) => {
+            RetryCause::Busy
+        }
+        (StatusClass::Failure, 503) if after.is_some() => RetryCause::Overloaded,
+        (StatusClass::Failure, _) => RetryCause::BrokerError,
+        (StatusClass::Success | StatusClass::Redirection | StatusClass::Refusal, _) => {
+            return Reading::Failed(message);
         }
     };
-    Reading::Retry { cause, after, said }
+    Reading::Retry {
+        cause,
+        after,
+        message,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Reading, classify_read};
-    use crate::hear;
-    use crate::meaning::{BrokerEvent, Cause};
-    use crate::wire::{Answer, Unanswered};
+    use crate::decode;
+    use crate::meaning::{BrokerEvent, RetryCause};
+    use crate::wire::{Answer, TransportError};
     use std::time::Duration;
 
     fn read(status: u16, body: &str) -> String {
         words(Ok(Answer::new(status, &[], body.to_owned())))
     }
 
-    fn words(outcome: hear::Outcome) -> String {
-        match classify_read(hear::fetched_instance(outcome)) {
+    fn words(outcome: decode::WireResult) -> String {
+        match classify_read(decode::fetched_instance(outcome)) {
             Reading::Read(_) => "read".to_owned(),
             Reading::Absent => "absent".to_owned(),
             Reading::Retry { cause, .. } => format!("retry, {cause:?}"),
@@ -130,20 +138,20 @@ mod tests {
 
     #[test]
     fn silence_is_asked_again() {
-        let timed_out = Unanswered::TimedOut(Duration::from_secs(1));
+        let timed_out = TransportError::TimedOut(Duration::from_secs(1));
         assert_eq!(words(Err(timed_out)), "retry, BrokerError");
-        let refused = Unanswered::NotSent("refused".to_owned());
+        let refused = TransportError::NotSent("refused".to_owned());
         assert_eq!(words(Err(refused)), "retry, NotSent");
     }
 
     #[test]
     fn wrong_credentials_are_the_operators_matter() {
-        let reading = classify_read(hear::catalog(Ok(Answer::new(401, &[], "{}"))));
+        let reading = classify_read(decode::catalog(Ok(Answer::new(401, &[], "{}"))));
         assert_eq!(reading.event(), Some(BrokerEvent::Unauthorized));
         assert!(matches!(
             reading,
             Reading::Retry {
-                cause: Cause::Unauthorized,
+                cause: RetryCause::Unauthorized,
                 ..
             }
         ));

@@ -1,7 +1,7 @@
 //! What came of one request, read as far as its verb allows.
 //!
 //! Types only: status and body cannot contradict each other here. How bytes become a reply is
-//! `hear.rs`; what it means for the platform is `classify.rs`.
+//! `decode.rs`; what it means for the platform is `classify.rs`.
 
 use crate::retry_after::RetryAfter;
 use std::time::Duration;
@@ -21,25 +21,25 @@ pub enum Reply<B> {
         retry_after: Option<RetryAfter>,
     },
     /// No whole answer.
-    Silence(Silence),
+    NoAnswer(NoReplyError),
 }
 
 /// Status and body of a whole answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer<B> {
     /// 200, or 201 where that has a meaning, with a well-formed body.
-    Done(Done, B),
+    Done(SuccessStatus, B),
     /// 202 to something that may be asynchronous, with a well-formed body.
-    Accepted(Accepted),
+    Accepted(AcceptedOperation),
     /// A status as above, with a body that is not what it must be.
-    Malformed(Expected, BodyFault),
+    Malformed(ExpectedStatus, ReplyBodyError),
     /// Any other status.
     Other(OtherStatus, ErrorBody),
 }
 
 /// Which of the two statuses of an end with success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum SuccessStatus {
     /// 200.
     Ok,
     /// 201; only of a provision or a bind.
@@ -48,7 +48,7 @@ pub enum Done {
 
 /// A status that promises a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedStatus {
     /// 200.
     Ok,
     /// 201; only of a provision or a bind.
@@ -57,7 +57,7 @@ pub enum Expected {
     Accepted,
 }
 
-impl Expected {
+impl ExpectedStatus {
     /// The number.
     pub fn status(self) -> u16 {
         match self {
@@ -71,15 +71,15 @@ impl Expected {
 /// What is wrong with a body, in a sentence without its values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BodyFault(pub(crate) String);
+pub struct ReplyBodyError(pub(crate) String);
 
-/// A status that has no success to tell of: everything but those of [`Expected`].
+/// A status that has no success to tell of: everything but those of [`ExpectedStatus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherStatus(u16);
 
 /// Statuses by their first digit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum StatusClass {
     /// A success that the verb does not know.
     Success,
     /// It points elsewhere.
@@ -102,19 +102,19 @@ impl OtherStatus {
     }
 
     /// What its first digit says; what is none of HTTP's counts as a failure (RFC 9110, 15).
-    pub(crate) fn class(self) -> Class {
+    pub(crate) fn class(self) -> StatusClass {
         match self.0 {
-            200..=299 => Class::Success,
-            300..=399 => Class::Redirection,
-            400..=499 => Class::Refusal,
-            _ => Class::Failure,
+            200..=299 => StatusClass::Success,
+            300..=399 => StatusClass::Redirection,
+            400..=499 => StatusClass::Refusal,
+            _ => StatusClass::Failure,
         }
     }
 }
 
 /// What a 202 tells, whatever was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedOperation {
     /// What to poll with.
     pub operation: Option<OperationToken>,
     /// Of an instance: where the user manages it.
@@ -123,7 +123,7 @@ pub struct Accepted {
     pub metadata: Option<InstanceMetadata>,
 }
 
-impl From<ProvisionResponse> for Accepted {
+impl From<ProvisionResponse> for AcceptedOperation {
     fn from(body: ProvisionResponse) -> Self {
         Self {
             operation: body.operation,
@@ -133,7 +133,7 @@ impl From<ProvisionResponse> for Accepted {
     }
 }
 
-impl From<UpdateResponse> for Accepted {
+impl From<UpdateResponse> for AcceptedOperation {
     fn from(body: UpdateResponse) -> Self {
         Self {
             operation: body.operation,
@@ -143,7 +143,7 @@ impl From<UpdateResponse> for Accepted {
     }
 }
 
-impl From<AsyncBindResponse> for Accepted {
+impl From<AsyncBindResponse> for AcceptedOperation {
     fn from(body: AsyncBindResponse) -> Self {
         Self {
             operation: body.operation,
@@ -152,7 +152,7 @@ impl From<AsyncBindResponse> for Accepted {
     }
 }
 
-impl From<DeleteResponse> for Accepted {
+impl From<DeleteResponse> for AcceptedOperation {
     fn from(body: DeleteResponse) -> Self {
         Self {
             operation: body.operation,
@@ -163,7 +163,7 @@ impl From<DeleteResponse> for Accepted {
 
 /// Why there was no whole answer, by what may have become of the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Silence {
+pub enum NoReplyError {
     /// The broker has seen nothing of it.
     #[error("nothing was sent: {0}")]
     NotSent(String),
@@ -177,7 +177,7 @@ pub enum Silence {
 
 /// What is heard of an operation of a broker: of its request, or of a poll.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard<B> {
+pub enum OperationEvent<B> {
     /// What came of the request itself.
     Reply(Reply<B>),
     /// What came of a poll after a 202.

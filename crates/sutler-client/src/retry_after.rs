@@ -1,6 +1,6 @@
 //! The `Retry-After` header: so many seconds, or a moment (B-107, P-057).
 //!
-//! Only read here; how long is waited in the end, and that it stays within bounds, is `pace.rs`.
+//! Only read here; how long is waited in the end, and that it stays within bounds, is `schedule.rs`.
 
 use jiff::civil::DateTime;
 use jiff::fmt::rfc2822;

@@ -1,12 +1,12 @@
 //! Raw requests and raw answers: what goes over the wire, bounded in time and size.
 //!
 //! No body is understood here and no status judged. Read on in `wire/connection.rs` (how a broker
-//! is reached), `wire/exchange.rs` (what is sent and what comes back) and `wire/silence.rs` (why nothing
+//! is reached), `wire/exchange.rs` (what is sent and what comes back) and `wire/transport_error.rs` (why nothing
 //! came back).
 
 mod connection;
 mod exchange;
-mod silence;
+mod transport_error;
 
-pub use connection::{Connection, ConnectionBuilder, Unusable};
-pub use exchange::{Answer, Method, Proof, Request, Unanswered};
+pub use connection::{Connection, ConnectionBuilder, InvalidConnectionError};
+pub use exchange::{Answer, Method, Proof, Request, TransportError};

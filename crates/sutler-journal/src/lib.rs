@@ -8,6 +8,7 @@
 mod clock;
 mod commit;
 mod commit_retry;
+#[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod copy;
 mod document;

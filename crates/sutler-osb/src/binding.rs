@@ -6,10 +6,10 @@
 use crate::body::BodyError;
 use crate::endpoint::Endpoint;
 use crate::ids::{BindingId, OperationToken, PlanId, ServiceId};
-use crate::object;
-use crate::text::NonEmptyText;
+use crate::json_objects::{Context, Credentials, Parameters};
+use crate::non_empty_text::NonEmptyText;
+use crate::serde_optional;
 use crate::time::BindingMetadata;
-use crate::values::{Context, Credentials, Parameters};
 use crate::volume::VolumeMount;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -34,7 +34,7 @@ pub struct BindBody {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub bind_resource: Option<BindResource>,
     /// What the user asked for.
@@ -100,7 +100,7 @@ pub struct BindResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub metadata: Option<BindingMetadata>,
     /// What the application needs.
@@ -127,7 +127,7 @@ pub struct AsyncBindResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub operation: Option<OperationToken>,
 }
@@ -139,7 +139,7 @@ pub struct FetchBindingResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub metadata: Option<BindingMetadata>,
     /// What the application needs.

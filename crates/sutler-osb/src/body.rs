@@ -111,7 +111,7 @@ fn field_error(path: &str, error: &serde_json::Error) -> BodyError {
             reason: "must not appear more than once".to_owned(),
         };
     }
-    // A message that begins by naming its field (see `InvalidId`) would name it twice.
+    // A message that begins by naming its field (see `IdError`) would name it twice.
     let reason = match reason
         .strip_prefix('`')
         .and_then(|rest| rest.split_once("` "))

@@ -2,7 +2,7 @@
 //!
 //! Checks the form of ports; whether a host exists is nobody's business here.
 
-use crate::text::NonEmptyText;
+use crate::non_empty_text::NonEmptyText;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -45,10 +45,10 @@ impl Ports {
 }
 
 impl TryFrom<Vec<PortRange>> for Ports {
-    type Error = InvalidPorts;
-    fn try_from(ports: Vec<PortRange>) -> Result<Self, InvalidPorts> {
+    type Error = PortsError;
+    fn try_from(ports: Vec<PortRange>) -> Result<Self, PortsError> {
         if ports.is_empty() {
-            Err(InvalidPorts::Empty)
+            Err(PortsError::Empty)
         } else {
             Ok(Self(ports))
         }
@@ -71,7 +71,7 @@ pub struct PortRange {
 
 /// Why a text is no port range, or a list no list of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidPorts {
+pub enum PortsError {
     /// The list is empty.
     #[error("must have at least one port")]
     Empty,
@@ -85,10 +85,10 @@ pub enum InvalidPorts {
 
 impl PortRange {
     /// A range; for one port, give it twice.
-    pub fn new(first: u16, last: u16) -> Result<Self, InvalidPorts> {
+    pub fn new(first: u16, last: u16) -> Result<Self, PortsError> {
         match (first, last) {
-            (0, _) => Err(InvalidPorts::NoPort),
-            (first, last) if last < first => Err(InvalidPorts::Backwards),
+            (0, _) => Err(PortsError::NoPort),
+            (first, last) if last < first => Err(PortsError::Backwards),
             (first, last) => Ok(Self { first, last }),
         }
     }
@@ -105,8 +105,8 @@ impl PortRange {
 }
 
 impl FromStr for PortRange {
-    type Err = InvalidPorts;
-    fn from_str(text: &str) -> Result<Self, InvalidPorts> {
+    type Err = PortsError;
+    fn from_str(text: &str) -> Result<Self, PortsError> {
         match text.split_once('-') {
             Some((first, last)) => Self::new(port(first)?, port(last)?),
             None => Self::new(port(text)?, port(text)?),
@@ -115,8 +115,8 @@ impl FromStr for PortRange {
 }
 
 impl TryFrom<String> for PortRange {
-    type Error = InvalidPorts;
-    fn try_from(text: String) -> Result<Self, InvalidPorts> {
+    type Error = PortsError;
+    fn try_from(text: String) -> Result<Self, PortsError> {
         text.parse()
     }
 }
@@ -137,10 +137,10 @@ impl fmt::Display for PortRange {
     }
 }
 
-fn port(text: &str) -> Result<u16, InvalidPorts> {
+fn port(text: &str) -> Result<u16, PortsError> {
     // `parse` alone would take a sign.
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(InvalidPorts::NoPort);
+        return Err(PortsError::NoPort);
     }
-    text.parse().map_err(|_| InvalidPorts::NoPort)
+    text.parse().map_err(|_| PortsError::NoPort)
 }

@@ -2,8 +2,8 @@
 //!
 //! Which status goes with it is decided where HTTP is known. What the fields mean: B-031 to B-034.
 
-use crate::object;
 use crate::operation::OperationKind;
+use crate::serde_optional;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -73,14 +73,14 @@ pub struct ErrorBody {
     #[serde(
         default,
         skip_serializing_if = "says_nothing",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub error: Option<ErrorCode>,
     /// A sentence for the user.
     #[serde(
         default,
-        skip_serializing_if = "object::is_empty_or_absent",
-        deserialize_with = "object::empty_is_absent"
+        skip_serializing_if = "serde_optional::is_empty_or_absent",
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub description: Option<String>,
     /// Whether the instance can still be used; only for update and deprovision (B-033).

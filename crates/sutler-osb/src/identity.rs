@@ -35,7 +35,7 @@ pub struct OriginatingIdentity {
 
 /// Why a header is no originating identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidOriginatingIdentity {
+pub enum OriginatingIdentityError {
     /// Longer than [`ORIGINATING_IDENTITY_BYTES_MAX`].
     #[error("the originating identity is longer than {ORIGINATING_IDENTITY_BYTES_MAX} bytes")]
     TooLong,
@@ -57,26 +57,26 @@ impl OriginatingIdentity {
     /// Reads the header: platform, one space, base64 of a JSON object.
     ///
     /// The base64 may be standard or URL-safe, padded or not: platforms send all of them.
-    pub fn parse(header: &str) -> Result<Self, InvalidOriginatingIdentity> {
+    pub fn parse(header: &str) -> Result<Self, OriginatingIdentityError> {
         if header.len() > ORIGINATING_IDENTITY_BYTES_MAX {
-            return Err(InvalidOriginatingIdentity::TooLong);
+            return Err(OriginatingIdentityError::TooLong);
         }
         let (platform, encoded) = header
             .split_once(' ')
-            .ok_or(InvalidOriginatingIdentity::NoPlatform)?;
+            .ok_or(OriginatingIdentityError::NoPlatform)?;
         if platform.is_empty() {
-            return Err(InvalidOriginatingIdentity::NoPlatform);
+            return Err(OriginatingIdentityError::NoPlatform);
         }
         let encoded = encoded.trim();
         let json = STANDARD_READER
             .decode(encoded)
             .or_else(|_| URL_SAFE_READER.decode(encoded))
-            .map_err(|_| InvalidOriginatingIdentity::NotBase64)?;
+            .map_err(|_| OriginatingIdentityError::NotBase64)?;
         if is_deep(&json) {
-            return Err(InvalidOriginatingIdentity::TooDeep);
+            return Err(OriginatingIdentityError::TooDeep);
         }
         let value =
-            serde_json::from_slice(&json).map_err(|_| InvalidOriginatingIdentity::NotAnObject)?;
+            serde_json::from_slice(&json).map_err(|_| OriginatingIdentityError::NotAnObject)?;
         Ok(Self {
             platform: platform.to_owned(),
             value,
@@ -103,7 +103,7 @@ pub struct RequestIdentity(String);
 
 /// Why a header is no request identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidRequestIdentity {
+pub enum RequestIdentityError {
     /// Nothing there.
     #[error("the request identity must not be empty")]
     Empty,
@@ -123,27 +123,27 @@ impl RequestIdentity {
 }
 
 impl TryFrom<String> for RequestIdentity {
-    type Error = InvalidRequestIdentity;
-    fn try_from(text: String) -> Result<Self, InvalidRequestIdentity> {
+    type Error = RequestIdentityError;
+    fn try_from(text: String) -> Result<Self, RequestIdentityError> {
         if text.trim().is_empty() {
-            return Err(InvalidRequestIdentity::Empty);
+            return Err(RequestIdentityError::Empty);
         }
         if text.len() > REQUEST_IDENTITY_BYTES_MAX {
-            return Err(InvalidRequestIdentity::TooLong);
+            return Err(RequestIdentityError::TooLong);
         }
         if !text
             .bytes()
             .all(|byte| byte == b' ' || byte.is_ascii_graphic())
         {
-            return Err(InvalidRequestIdentity::NotVisible);
+            return Err(RequestIdentityError::NotVisible);
         }
         Ok(Self(text))
     }
 }
 
 impl TryFrom<&str> for RequestIdentity {
-    type Error = InvalidRequestIdentity;
-    fn try_from(text: &str) -> Result<Self, InvalidRequestIdentity> {
+    type Error = RequestIdentityError;
+    fn try_from(text: &str) -> Result<Self, RequestIdentityError> {
         text.to_owned().try_into()
     }
 }

@@ -4,7 +4,7 @@
 //! compared byte by byte. What an id refers to is not known here (see `catalog.rs`), and how URLs
 //! are decoded is in `percent.rs`.
 
-use crate::percent::{self, DecodeFault, Plus};
+use crate::percent::{self, DecodeError, PlusSign};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,16 +16,16 @@ pub const OPERATION_CHARS_MAX: usize = 10_000;
 /// Why a text is no id. Its `Display` is a sentence that names the spec's field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {fault}")]
-pub struct InvalidId {
+pub struct IdError {
     /// The field as the specification spells it, e.g. `service_id`.
     pub field: &'static str,
     /// What is wrong with the text.
-    pub fault: IdFault,
+    pub fault: IdFormatError,
 }
 
 /// What is wrong with a text that should be an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IdFault {
+pub enum IdFormatError {
     /// The text is empty.
     #[error("must not be empty")]
     Empty,
@@ -61,12 +61,12 @@ macro_rules! string_id {
                 &self.0
             }
             /// Decodes one segment of a URL path; `+` is itself there.
-            pub fn from_path_segment(segment: &str) -> Result<Self, InvalidId> {
-                decoded(segment, Plus::IsPlus, $field)?.try_into()
+            pub fn from_path_segment(segment: &str) -> Result<Self, IdError> {
+                decoded(segment, PlusSign::IsPlus, $field)?.try_into()
             }
             /// Decodes one value of a query string; `+` is a space there.
-            pub fn from_query_value(value: &str) -> Result<Self, InvalidId> {
-                decoded(value, Plus::IsSpace, $field)?.try_into()
+            pub fn from_query_value(value: &str) -> Result<Self, IdError> {
+                decoded(value, PlusSign::IsSpace, $field)?.try_into()
             }
             /// The percent-encoded form, fit for a path segment and for a query value.
             pub fn to_url(&self) -> String {
@@ -80,11 +80,11 @@ macro_rules! string_id {
 macro_rules! string_id_conversions {
     ($name:ident, $field:literal, $check:ident) => {
         impl TryFrom<String> for $name {
-            type Error = InvalidId;
-            fn try_from(text: String) -> Result<Self, InvalidId> {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
                 match $check(&text) {
                     Ok(()) => Ok(Self(text)),
-                    Err(fault) => Err(InvalidId {
+                    Err(fault) => Err(IdError {
                         field: $field,
                         fault,
                     }),
@@ -92,8 +92,8 @@ macro_rules! string_id_conversions {
             }
         }
         impl TryFrom<&str> for $name {
-            type Error = InvalidId;
-            fn try_from(text: &str) -> Result<Self, InvalidId> {
+            type Error = IdError;
+            fn try_from(text: &str) -> Result<Self, IdError> {
                 text.to_owned().try_into()
             }
         }
@@ -141,43 +141,43 @@ string_id!(
     check_chars
 );
 
-fn check_bytes(text: &str) -> Result<(), IdFault> {
+fn check_bytes(text: &str) -> Result<(), IdFormatError> {
     match text.len() {
-        0 => Err(IdFault::Empty),
-        length if length > ID_BYTES_MAX => Err(IdFault::TooManyBytes),
+        0 => Err(IdFormatError::Empty),
+        length if length > ID_BYTES_MAX => Err(IdFormatError::TooManyBytes),
         _ => check_nul(text),
     }
 }
 
-fn check_chars(text: &str) -> Result<(), IdFault> {
+fn check_chars(text: &str) -> Result<(), IdFormatError> {
     if text.is_empty() {
-        return Err(IdFault::Empty);
+        return Err(IdFormatError::Empty);
     }
     // Bytes are an upper bound of the characters, so short tokens are never counted.
     if text.len() > OPERATION_CHARS_MAX && text.chars().count() > OPERATION_CHARS_MAX {
-        return Err(IdFault::TooManyChars);
+        return Err(IdFormatError::TooManyChars);
     }
     check_nul(text)
 }
 
-fn check_nul(text: &str) -> Result<(), IdFault> {
+fn check_nul(text: &str) -> Result<(), IdFormatError> {
     if text.bytes().any(|byte| byte == 0) {
-        Err(IdFault::Nul)
+        Err(IdFormatError::Nul)
     } else {
         Ok(())
     }
 }
 
-fn decoded(text: &str, plus: Plus, field: &'static str) -> Result<String, InvalidId> {
+fn decoded(text: &str, plus: PlusSign, field: &'static str) -> Result<String, IdError> {
     match percent::decode(text, plus) {
         Ok(decoded) => Ok(decoded.into_owned()),
-        Err(DecodeFault::BrokenEscape) => Err(InvalidId {
+        Err(DecodeError::BrokenEscape) => Err(IdError {
             field,
-            fault: IdFault::BrokenEscape,
+            fault: IdFormatError::BrokenEscape,
         }),
-        Err(DecodeFault::NotUtf8) => Err(InvalidId {
+        Err(DecodeError::NotUtf8) => Err(IdError {
             field,
-            fault: IdFault::NotUtf8,
+            fault: IdFormatError::NotUtf8,
         }),
     }
 }

@@ -4,10 +4,10 @@
 //! is to be answered is decided in `sutler-broker`. Deletes and polls are in `operation.rs`.
 
 use crate::ids::{OperationToken, PlanId, ServiceId};
+use crate::json_objects::{Context, Parameters};
 use crate::maintenance::MaintenanceInfo;
-use crate::object;
-use crate::text::NonEmptyText;
-use crate::values::{Context, Parameters};
+use crate::non_empty_text::NonEmptyText;
+use crate::serde_optional;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -32,7 +32,7 @@ pub struct ProvisionBody {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub maintenance_info: Option<MaintenanceInfo>,
 }
@@ -62,14 +62,14 @@ pub struct UpdateBody {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub previous_values: Option<PreviousValues>,
     /// The maintenance version to go to.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub maintenance_info: Option<MaintenanceInfo>,
 }
@@ -97,14 +97,14 @@ pub struct PreviousValues {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub service_id: Option<ServiceId>,
     /// The plan before the update.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub plan_id: Option<PlanId>,
     /// Deprecated by `context`.
@@ -117,7 +117,7 @@ pub struct PreviousValues {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub maintenance_info: Option<MaintenanceInfo>,
 }
@@ -143,14 +143,14 @@ pub struct ProvisionResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub operation: Option<OperationToken>,
     /// Labels and attributes.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub metadata: Option<InstanceMetadata>,
 }
@@ -166,14 +166,14 @@ pub struct UpdateResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub operation: Option<OperationToken>,
     /// Labels and attributes.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub metadata: Option<InstanceMetadata>,
 }
@@ -185,14 +185,14 @@ pub struct FetchInstanceResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub service_id: Option<ServiceId>,
     /// Its plan.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub plan_id: Option<PlanId>,
     /// Where the user manages it.
@@ -205,14 +205,14 @@ pub struct FetchInstanceResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub maintenance_info: Option<MaintenanceInfo>,
     /// Labels and attributes.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::optional"
+        deserialize_with = "serde_optional::optional"
     )]
     pub metadata: Option<InstanceMetadata>,
 }

@@ -8,7 +8,7 @@
 mod percent;
 
 mod ids;
-mod text;
+mod non_empty_text;
 
 mod headers;
 mod identity;
@@ -17,9 +17,9 @@ mod version;
 
 mod body;
 mod error;
-mod object;
+mod json_objects;
 mod operation;
-mod values;
+mod serde_optional;
 
 mod binding;
 mod endpoint;
@@ -37,26 +37,26 @@ pub use catalog::{
     DashboardClientSpec, InstanceSchemas, OperationSchema, PinnedPlan, Plan, PlanRef, PlanSpec,
     Requires, SCHEMA_BYTES_MAX, Schemas, ServiceOffering, ServiceSpec,
 };
-pub use endpoint::{Endpoint, InvalidPorts, PortRange, Ports, Protocol};
+pub use endpoint::{Endpoint, PortRange, Ports, PortsError, Protocol};
 pub use error::{ErrorBody, ErrorCode};
 pub use headers::{API_VERSION_HEADER, ORIGINATING_IDENTITY_HEADER, REQUEST_IDENTITY_HEADER};
 pub use identity::{
-    InvalidOriginatingIdentity, InvalidRequestIdentity, ORIGINATING_IDENTITY_BYTES_MAX,
-    OriginatingIdentity, REQUEST_IDENTITY_BYTES_MAX, RequestIdentity,
+    ORIGINATING_IDENTITY_BYTES_MAX, OriginatingIdentity, OriginatingIdentityError,
+    REQUEST_IDENTITY_BYTES_MAX, RequestIdentity, RequestIdentityError,
 };
 pub use ids::{
-    BindingId, ID_BYTES_MAX, IdFault, InstanceId, InvalidId, OPERATION_CHARS_MAX, OperationToken,
-    PlanId, ServiceId,
+    BindingId, ID_BYTES_MAX, IdError, IdFormatError, InstanceId, OPERATION_CHARS_MAX,
+    OperationToken, PlanId, ServiceId,
 };
 pub use instance::{
     FetchInstanceResponse, InstanceMetadata, PreviousValues, ProvisionBody, ProvisionResponse,
     UpdateBody, UpdateResponse,
 };
+pub use json_objects::{Context, Credentials, Parameters};
 pub use maintenance::MaintenanceInfo;
+pub use non_empty_text::{EmptyTextError, NonEmptyText};
 pub use operation::{DeleteResponse, LastOperationResponse, OperationKind, OperationState};
 pub use query::{QUERY_BYTES_MAX, Query, QueryError};
-pub use text::{EmptyText, NonEmptyText};
-pub use time::{BindingMetadata, InvalidTime, RenewalAfterExpiry, UtcTime};
-pub use values::{Context, Credentials, Parameters};
-pub use version::{ApiVersion, InvalidVersion};
+pub use time::{BindingMetadata, RenewalAfterExpiryError, TimeError, UtcTime};
+pub use version::{ApiVersion, VersionError};
 pub use volume::{Device, DeviceType, VolumeMode, VolumeMount};

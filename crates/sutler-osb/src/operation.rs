@@ -3,7 +3,7 @@
 //! The life of an operation (lanes, leases, retries) is not here but in `sutler-journal`.
 
 use crate::ids::OperationToken;
-use crate::object;
+use crate::serde_optional;
 use serde::{Deserialize, Serialize};
 
 /// What an operation does.
@@ -87,8 +87,8 @@ pub struct LastOperationResponse {
     /// For the user; never written when empty.
     #[serde(
         default,
-        skip_serializing_if = "object::is_empty_or_absent",
-        deserialize_with = "object::empty_is_absent"
+        skip_serializing_if = "serde_optional::is_empty_or_absent",
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub description: Option<String>,
     /// Whether the instance can still be used; only after a failed update or deprovision.
@@ -133,7 +133,7 @@ pub struct DeleteResponse {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "object::empty_is_absent"
+        deserialize_with = "serde_optional::empty_is_absent"
     )]
     pub operation: Option<OperationToken>,
 }

@@ -16,7 +16,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// What a `+` stands for: a space in a query, itself in a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plus {
+pub(crate) enum PlusSign {
     /// In a query value.
     IsSpace,
     /// In a path segment.
@@ -25,7 +25,7 @@ pub(crate) enum Plus {
 
 /// Why a text cannot be percent-decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DecodeFault {
+pub(crate) enum DecodeError {
     /// A `%` without two hex digits behind it.
     BrokenEscape,
     /// The decoded bytes are not UTF-8.
@@ -33,8 +33,8 @@ pub(crate) enum DecodeFault {
 }
 
 /// Decodes; borrows when there is nothing to decode.
-pub(crate) fn decode(text: &str, plus: Plus) -> Result<Cow<'_, str>, DecodeFault> {
-    let is_special = |byte: u8| byte == b'%' || (byte == b'+' && plus == Plus::IsSpace);
+pub(crate) fn decode(text: &str, plus: PlusSign) -> Result<Cow<'_, str>, DecodeError> {
+    let is_special = |byte: u8| byte == b'%' || (byte == b'+' && plus == PlusSign::IsSpace);
     let Some(first) = text.bytes().position(is_special) else {
         return Ok(Cow::Borrowed(text));
     };
@@ -48,12 +48,12 @@ pub(crate) fn decode(text: &str, plus: Plus) -> Result<Cow<'_, str>, DecodeFault
                 let high = bytes.get(at + 1).copied().and_then(hex_digit);
                 let low = bytes.get(at + 2).copied().and_then(hex_digit);
                 let (Some(high), Some(low)) = (high, low) else {
-                    return Err(DecodeFault::BrokenEscape);
+                    return Err(DecodeError::BrokenEscape);
                 };
                 decoded.push(high * 16 + low);
                 at += 3;
             }
-            b'+' if plus == Plus::IsSpace => {
+            b'+' if plus == PlusSign::IsSpace => {
                 decoded.push(b' ');
                 at += 1;
             }
@@ -65,7 +65,7 @@ pub(crate) fn decode(text: &str, plus: Plus) -> Result<Cow<'_, str>, DecodeFault
     }
     String::from_utf8(decoded)
         .map(Cow::Owned)
-        .map_err(|_| DecodeFault::NotUtf8)
+        .map_err(|_| DecodeError::NotUtf8)
 }
 
 /// Encodes everything that is not unreserved; the result is fit for a path segment and for a

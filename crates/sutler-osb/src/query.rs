@@ -4,8 +4,8 @@
 //! the first one counts. Unknown keys are ignored whatever they hold. Which keys an endpoint needs
 //! is the endpoint's matter.
 
-use crate::ids::{InvalidId, OperationToken, PlanId, ServiceId};
-use crate::percent::{self, Plus};
+use crate::ids::{IdError, OperationToken, PlanId, ServiceId};
+use crate::percent::{self, PlusSign};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub enum QueryError {
     AcceptsIncomplete,
     /// An id in the query is none.
     #[error("query parameter {0}")]
-    Id(#[from] InvalidId),
+    Id(#[from] IdError),
 }
 
 impl Query {
@@ -50,7 +50,7 @@ impl Query {
         for pair in raw.split('&') {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             // A key that cannot be decoded is not one of ours.
-            let key = percent::decode(key, Plus::IsSpace).unwrap_or(Cow::Borrowed(""));
+            let key = percent::decode(key, PlusSign::IsSpace).unwrap_or(Cow::Borrowed(""));
             match key.as_ref() {
                 "accepts_incomplete" if accepts_incomplete.is_none() => {
                     accepts_incomplete = Some(truth(value)?);
@@ -95,7 +95,7 @@ impl fmt::Display for Query {
 }
 
 fn truth(value: &str) -> Result<bool, QueryError> {
-    match percent::decode(value, Plus::IsSpace).as_deref() {
+    match percent::decode(value, PlusSign::IsSpace).as_deref() {
         Ok("true") => Ok(true),
         Ok("false") => Ok(false),
         Ok(_) | Err(_) => Err(QueryError::AcceptsIncomplete),

@@ -2,19 +2,18 @@
 //!
 //! No clock and no time zones: a moment is checked, compared and written back as it was read.
 
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, date};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
-const SECONDS_PER_DAY: i64 = 86_400;
-/// Digits of a fraction that are read; nobody's clock has more.
+/// 1970-01-01T00:00:00, in UTC.
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
+/// Most digits of a fraction.
 const FRACTION_DIGITS_MAX: usize = 30;
 /// Digits of a fraction that are compared: nanoseconds.
 const FRACTION_DIGITS_COMPARED: usize = 9;
-/// The last second of the year 9999, which is the last with four digits.
-const LAST_SECOND: i64 = 253_402_300_799;
-/// The first second of the year 0000.
-const FIRST_SECOND: i64 = -62_167_219_200;
 
 /// A moment in UTC, written `yyyy-mm-ddThh:mm:ss.sZ` with any number of digits in the fraction.
 ///
@@ -29,7 +28,7 @@ pub struct UtcTime {
 
 /// Why a text or number is no [`UtcTime`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidTime {
+pub enum TimeError {
     /// Not the pattern.
     #[error("must be a UTC time such as 2030-01-31T23:59:59.0Z")]
     Pattern,
@@ -43,13 +42,14 @@ pub enum InvalidTime {
 
 impl UtcTime {
     /// The moment so many seconds after 1970-01-01T00:00:00Z, and microseconds after that.
-    pub fn from_epoch(seconds: i64, micros: u32) -> Result<Self, InvalidTime> {
-        if micros > 999_999 || !(FIRST_SECOND..=LAST_SECOND).contains(&seconds) {
-            return Err(InvalidTime::OutOfRange);
+    pub fn from_epoch(seconds: i64, micros: u32) -> Result<Self, TimeError> {
+        let time = EPOCH.checked_add(SignedDuration::from_secs(seconds));
+        let time = time.map_err(|_| TimeError::OutOfRange)?;
+        if micros > 999_999 || time.year() < 0 {
+            return Err(TimeError::OutOfRange);
         }
-        let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
-        let second = seconds.rem_euclid(SECONDS_PER_DAY);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let (year, month, day) = (time.year(), time.month(), time.day());
+        let (hour, minute, second) = (time.hour(), time.minute(), time.second());
         let text =
             format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z");
         Ok(Self {
@@ -71,14 +71,14 @@ impl UtcTime {
 }
 
 impl TryFrom<String> for UtcTime {
-    type Error = InvalidTime;
-    fn try_from(text: String) -> Result<Self, InvalidTime> {
-        let (date, rest) = text.split_at_checked(19).ok_or(InvalidTime::Pattern)?;
+    type Error = TimeError;
+    fn try_from(text: String) -> Result<Self, TimeError> {
+        let (date, rest) = text.split_at_checked(19).ok_or(TimeError::Pattern)?;
         let seconds = seconds_of(date.as_bytes())?;
         let fraction = rest
             .strip_prefix('.')
             .and_then(|rest| rest.strip_suffix('Z'));
-        let nanos = nanos_of(fraction.ok_or(InvalidTime::Pattern)?)?;
+        let nanos = nanos_of(fraction.ok_or(TimeError::Pattern)?)?;
         Ok(Self {
             text,
             seconds,
@@ -88,8 +88,8 @@ impl TryFrom<String> for UtcTime {
 }
 
 impl TryFrom<&str> for UtcTime {
-    type Error = InvalidTime;
-    fn try_from(text: &str) -> Result<Self, InvalidTime> {
+    type Error = TimeError;
+    fn try_from(text: &str) -> Result<Self, TimeError> {
         text.to_owned().try_into()
     }
 }
@@ -139,17 +139,17 @@ pub struct BindingMetadata {
 /// `renew_before` is later than `expires_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must not have a `renew_before` that is later than its `expires_at`")]
-pub struct RenewalAfterExpiry;
+pub struct RenewalAfterExpiryError;
 
 impl BindingMetadata {
     /// Both times are optional.
     pub fn new(
         expires_at: Option<UtcTime>,
         renew_before: Option<UtcTime>,
-    ) -> Result<Self, RenewalAfterExpiry> {
+    ) -> Result<Self, RenewalAfterExpiryError> {
         match (&expires_at, &renew_before) {
             (Some(expires_at), Some(renew_before)) if renew_before > expires_at => {
-                Err(RenewalAfterExpiry)
+                Err(RenewalAfterExpiryError)
             }
             (Some(_) | None, Some(_) | None) => Ok(Self {
                 expires_at,
@@ -176,92 +176,43 @@ struct UncheckedMetadata {
 }
 
 impl TryFrom<UncheckedMetadata> for BindingMetadata {
-    type Error = RenewalAfterExpiry;
-    fn try_from(unchecked: UncheckedMetadata) -> Result<Self, RenewalAfterExpiry> {
+    type Error = RenewalAfterExpiryError;
+    fn try_from(unchecked: UncheckedMetadata) -> Result<Self, RenewalAfterExpiryError> {
         Self::new(unchecked.expires_at, unchecked.renew_before)
     }
 }
 
 /// Reads the nineteen bytes of `yyyy-mm-ddThh:mm:ss`.
-fn seconds_of(text: &[u8]) -> Result<i64, InvalidTime> {
+fn seconds_of(text: &[u8]) -> Result<i64, TimeError> {
     let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     if separators
         .iter()
         .any(|&(at, separator)| text[at] != separator)
     {
-        return Err(InvalidTime::Pattern);
+        return Err(TimeError::Pattern);
     }
-    let number = |from: usize, to: usize| {
-        text[from..to]
-            .iter()
-            .try_fold(0i64, |number, byte| match byte {
-                b'0'..=b'9' => Ok(number * 10 + i64::from(byte - b'0')),
-                _ => Err(InvalidTime::Pattern),
-            })
+    let pair = |at: usize| match (text[at], text[at + 1]) {
+        (tens @ b'0'..=b'9', ones @ b'0'..=b'9') => {
+            i8::try_from((tens - b'0') * 10 + (ones - b'0')).map_err(|_| TimeError::Pattern)
+        }
+        _ => Err(TimeError::Pattern),
     };
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    let day_exists = (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day);
-    if !day_exists || hour > 23 || minute > 59 || second > 59 {
-        return Err(InvalidTime::NoSuchTime);
-    }
-    let days = days_from_civil(year, month, day);
-    Ok(days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second)
+    let year = i16::from(pair(0)?) * 100 + i16::from(pair(2)?);
+    let (month, day) = (pair(5)?, pair(8)?);
+    let (hour, minute, second) = (pair(11)?, pair(14)?, pair(17)?);
+    let time = DateTime::new(year, month, day, hour, minute, second, 0);
+    let time = time.map_err(|_| TimeError::NoSuchTime)?;
+    Ok(time.duration_since(EPOCH).as_secs())
 }
 
-fn nanos_of(fraction: &str) -> Result<u32, InvalidTime> {
+fn nanos_of(fraction: &str) -> Result<u32, TimeError> {
     let digits = fraction.as_bytes();
     let is_fraction = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     if !is_fraction || digits.len() > FRACTION_DIGITS_MAX {
-        return Err(InvalidTime::Pattern);
+        return Err(TimeError::Pattern);
     }
     let padded = digits.iter().copied().chain(std::iter::repeat(b'0'));
     Ok(padded
         .take(FRACTION_DIGITS_COMPARED)
         .fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0')))
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from the first day of the year 0000 to the first day of a year.
-fn days_before_year(year: i64) -> i64 {
-    let past = year - 1;
-    // The year 0000 is a leap year, and counts once the year is past it.
-    year * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) + 1
-}
-
-/// Days from 1970-01-01 to a day; negative before it.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let in_year: i64 = (1..month).map(|month| days_in(year, month)).sum();
-    days_before_year(year) - days_before_year(1970) + in_year + day - 1
-}
-
-/// The day so many days after 1970-01-01, for years from 0000 to 9999.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    // 400 years have 146,097 days: the guess is at most one year off.
-    let mut year = 1970 + (days * 400).div_euclid(146_097);
-    while days_from_civil(year, 1, 1) > days {
-        year -= 1;
-    }
-    while days_from_civil(year + 1, 1, 1) <= days {
-        year += 1;
-    }
-    let mut left = days - days_from_civil(year, 1, 1);
-    let mut month = 1;
-    while left >= days_in(year, month) {
-        left -= days_in(year, month);
-        month += 1;
-    }
-    (year, month, left + 1)
 }

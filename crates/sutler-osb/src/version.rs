@@ -18,7 +18,7 @@ pub struct ApiVersion {
 /// The header's text is no version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the API version must be two integers with a dot between them, such as 2.17")]
-pub struct InvalidVersion;
+pub struct VersionError;
 
 /// Digits a part of the version may have; more than any version will need, and it fits `u32`.
 const PART_DIGITS_MAX: usize = 9;
@@ -32,11 +32,11 @@ impl ApiVersion {
 }
 
 impl FromStr for ApiVersion {
-    type Err = InvalidVersion;
+    type Err = VersionError;
 
     /// Takes digits, one dot, digits; no sign, no space, no leading zero.
-    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
-        let (major, minor) = text.split_once('.').ok_or(InvalidVersion)?;
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        let (major, minor) = text.split_once('.').ok_or(VersionError)?;
         Ok(Self {
             major: part(major)?,
             minor: part(minor)?,
@@ -50,11 +50,11 @@ impl fmt::Display for ApiVersion {
     }
 }
 
-fn part(text: &str) -> Result<u32, InvalidVersion> {
+fn part(text: &str) -> Result<u32, VersionError> {
     let all_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = text.len() > 1 && text.starts_with('0');
     if !all_digits || leading_zero || text.len() > PART_DIGITS_MAX {
-        return Err(InvalidVersion);
+        return Err(VersionError);
     }
-    text.parse().map_err(|_| InvalidVersion)
+    text.parse().map_err(|_| VersionError)
 }

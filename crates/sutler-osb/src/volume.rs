@@ -2,8 +2,8 @@
 //!
 //! Shapes only; whether the offering `requires` volume mounts is checked by its broker.
 
-use crate::object;
-use crate::text::NonEmptyText;
+use crate::non_empty_text::NonEmptyText;
+use crate::serde_optional;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct VolumeMount {
     /// The kind of device; there is one.
     pub device_type: DeviceType,
     /// The device.
-    #[serde(deserialize_with = "object::required")]
+    #[serde(deserialize_with = "serde_optional::required")]
     pub device: Device,
 }
 

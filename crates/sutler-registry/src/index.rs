@@ -351,7 +351,7 @@ pub(crate) fn read(body: &[u8]) -> Result<IndexEntries, HttpError> {
         ))
     };
     let text = std::str::from_utf8(body).map_err(|_| garbled("it is no text in UTF-8"))?;
-    let mut bundles = match sutler_yaml::straight::<IndexFile>(text) {
+    let mut bundles = match sutler_yaml::parse_into::<IndexFile>(text) {
         Some(file) => file.bundles,
         None => by_tree(text).map_err(|why| garbled(&why))?.bundles,
     };

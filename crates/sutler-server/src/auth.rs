@@ -34,7 +34,7 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
-use tokens::Tokens;
+use tokens::TokenIssuers;
 
 /// The authenticated sender of a request.
 #[derive(Clone, PartialEq, Eq)]
@@ -126,29 +126,29 @@ pub struct AuthMethods {
 
 /// The credentials that requests must present. Clones share their settings: replacing them in one changes all.
 #[derive(Clone)]
-pub struct Auth(Arc<RwLock<Arc<Checks>>>);
+pub struct Auth(Arc<RwLock<Arc<AuthChecks>>>);
 
 /// Settings at one time.
 #[derive(Default)]
-struct Checks {
+struct AuthChecks {
     /// Set if no credentials are asked for.
     open: Option<Caller>,
     users: Option<Users>,
-    tokens: Option<Tokens>,
+    tokens: Option<TokenIssuers>,
     certificates: Option<Certificates>,
 }
 
 impl Auth {
-    fn of(checks: Checks) -> Self {
+    fn of(checks: AuthChecks) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(checks))))
     }
 
     /// Accepts every request. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn open() -> Self {
-        Self::of(Checks {
+        Self::of(AuthChecks {
             open: Some(Caller::anonymous()),
-            ..Checks::default()
+            ..AuthChecks::default()
         })
     }
 
@@ -162,10 +162,10 @@ impl Auth {
             issuers,
             certificates,
         } = proofs;
-        let checks = Checks {
+        let checks = AuthChecks {
             open: None,
             users: (!users.is_empty()).then_some(users),
-            tokens: Tokens::of(issuers)?,
+            tokens: TokenIssuers::of(issuers)?,
             certificates: (!certificates.is_empty()).then_some(certificates),
         };
         let challenges = checks.challenges();
@@ -211,7 +211,7 @@ impl Auth {
         self.checks().open.is_some()
     }
 
-    fn checks(&self) -> Arc<Checks> {
+    fn checks(&self) -> Arc<AuthChecks> {
         let checks = self.0.read().unwrap_or_else(PoisonError::into_inner);
         checks.clone()
     }
@@ -240,7 +240,7 @@ impl Auth {
     }
 }
 
-impl Checks {
+impl AuthChecks {
     /// Credentials in a header are decisive; without any, the client certificate is.
     async fn admit(
         &self,
@@ -307,7 +307,10 @@ impl fmt::Debug for Auth {
         f.debug_struct("Auth")
             .field("open", &checks.open.is_some())
             .field("users", &checks.users)
-            .field("issuers", &checks.tokens.as_ref().map(Tokens::issuers))
+            .field(
+                "issuers",
+                &checks.tokens.as_ref().map(TokenIssuers::issuers),
+            )
             .field("certificates", &checks.certificates)
             .finish()
     }

@@ -15,17 +15,17 @@ use std::time::Duration;
 
 /// A response that is not a success.
 #[derive(Debug)]
-pub struct ErrorResponse(Box<Parts>);
+pub struct ErrorResponse(Box<ErrorParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct ErrorParts {
     status: StatusCode,
     body: Vec<u8>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 #[derive(Serialize)]
-struct Description<'a> {
+struct DescriptionBody<'a> {
     description: &'a str,
 }
 
@@ -36,7 +36,7 @@ impl ErrorResponse {
     /// The body does not serialise.
     #[must_use]
     pub fn new(status: StatusCode, body: &impl Serialize) -> Self {
-        Self(Box::new(Parts {
+        Self(Box::new(ErrorParts {
             status,
             body: serde_json::to_vec(body).expect("our own bodies serialise"),
             headers: Vec::new(),
@@ -46,7 +46,7 @@ impl ErrorResponse {
     /// A response whose body is `{"description": …}`.
     #[must_use]
     pub fn described(status: StatusCode, description: &str) -> Self {
-        Self::new(status, &Description { description })
+        Self::new(status, &DescriptionBody { description })
     }
 
     /// Adds a header.

@@ -110,9 +110,9 @@ mod tests {
     use hyper::{Method, Request, StatusCode};
     use std::sync::Arc;
 
-    struct Fixed(bool);
+    struct FixedHealth(bool);
 
-    impl Health for Fixed {
+    impl Health for FixedHealth {
         fn alive(&self) -> &'static str {
             "alive\n"
         }
@@ -128,7 +128,7 @@ mod tests {
 
     fn status(ready: bool, method: &Method, path: &str) -> Option<StatusCode> {
         let probes = Probes {
-            health: Arc::new(Fixed(ready)),
+            health: Arc::new(FixedHealth(ready)),
             metrics: Some(Arc::new(String::new)),
             public_metrics: false,
         };

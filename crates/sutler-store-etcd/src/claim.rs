@@ -3,15 +3,15 @@
 //!
 //! A name that was used once is remembered beside it, so that a worker whose lease ran out learns of
 //! it. A claim is one transaction with one more inside for each operation: what somebody else took
-//! first does not spoil the rest. Not here: the fence of a commit (`plan.rs`).
+//! first does not spoil the rest. Not here: the fence of a commit (`transaction.rs`).
 
-use crate::client::Effect;
-use crate::plan::{give_back, hand_out};
+use crate::client::RequestEffect;
 use crate::read::operation_of;
-use crate::rows::{self, Job};
+use crate::rows::{self, StoredOperation};
 use crate::store::EtcdStore;
-use crate::view::{Lease, View};
-use crate::wire::{Compare, Step, Txn};
+use crate::transaction::{give_back, hand_out};
+use crate::view::{EtcdLease, View};
+use crate::wire::{Compare, RequestOp, Txn};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use sutler_journal::{
@@ -65,8 +65,8 @@ impl EtcdStore {
         let txn = Txn {
             compare: vec![Compare::absent(self.keys.name(worker))],
             success: vec![
-                Step::put(self.keys.name(worker), rows::time(now)),
-                self.lease_step(worker, Lease { id: lease, seconds }),
+                RequestOp::put(self.keys.name(worker), rows::time(now)),
+                self.lease_step(worker, EtcdLease { id: lease, seconds }),
                 self.head(),
             ],
             failure: Vec::new(),
@@ -75,12 +75,17 @@ impl EtcdStore {
     }
 
     /// Puts a worker's name under another lease, with another time.
-    async fn exchange(&self, worker: WorkerId, old: Lease, seconds: i64) -> Result<(), LeaseError> {
+    async fn exchange(
+        &self,
+        worker: WorkerId,
+        old: EtcdLease,
+        seconds: i64,
+    ) -> Result<(), LeaseError> {
         let lease = self.client.grant(seconds).await.map_err(store)?;
         let txn = Txn {
             compare: vec![Compare::present(self.keys.worker(worker))],
             success: vec![
-                self.lease_step(worker, Lease { id: lease, seconds }),
+                self.lease_step(worker, EtcdLease { id: lease, seconds }),
                 self.head(),
             ],
             failure: Vec::new(),
@@ -90,13 +95,13 @@ impl EtcdStore {
         Ok(())
     }
 
-    fn lease_step(&self, worker: WorkerId, lease: Lease) -> Step {
+    fn lease_step(&self, worker: WorkerId, lease: EtcdLease) -> RequestOp {
         let value = lease.seconds.to_be_bytes().to_vec();
-        Step::leased(self.keys.worker(worker), value, Some(lease.id))
+        RequestOp::leased(self.keys.worker(worker), value, Some(lease.id))
     }
 
     async fn take_lease(&self, txn: &Txn, lease: i64) -> Result<(), LeaseError> {
-        match self.client.txn(txn, Effect::Writes).await {
+        match self.client.txn(txn, RequestEffect::Writes).await {
             Ok(answer) if answer.succeeded => {
                 self.follower.reach(answer.header.revision.0).await?;
                 Ok(())
@@ -116,7 +121,7 @@ impl EtcdStore {
     ) -> Result<Vec<Operation>, LeaseError> {
         self.follower.catch_up().await?;
         let mut left: Vec<(Queue, usize)> = queues.to_vec();
-        let mut claimed: Vec<Job> = Vec::new();
+        let mut claimed: Vec<StoredOperation> = Vec::new();
         for _ in 0..TRIES_MAX {
             let picked = {
                 let view = self.follower.view()?;
@@ -148,7 +153,7 @@ impl EtcdStore {
     }
 
     /// Operations with their contents. One that was changed meanwhile is read as it is now.
-    async fn fill_in(&self, jobs: Vec<Job>) -> Result<Vec<Operation>, StoreError> {
+    async fn fill_in(&self, jobs: Vec<StoredOperation>) -> Result<Vec<Operation>, StoreError> {
         let parts: Vec<_> = jobs.iter().map(|job| job.parts.clone()).collect();
         let contents = self.contents(&parts, None).await?;
         let mut operations = Vec::with_capacity(jobs.len());
@@ -165,8 +170,8 @@ impl EtcdStore {
     async fn take(
         &self,
         worker: WorkerId,
-        picked: &[Pick],
-    ) -> Result<(Vec<Job>, bool), LeaseError> {
+        picked: &[ClaimCandidate],
+    ) -> Result<(Vec<StoredOperation>, bool), LeaseError> {
         let mut taken = Vec::with_capacity(picked.len());
         let mut steps = Vec::with_capacity(picked.len() + 1);
         for pick in picked {
@@ -178,8 +183,8 @@ impl EtcdStore {
             }
             let mut job = pick.job.clone();
             hand_out(&mut job, worker);
-            let success = vec![Step::put(place, rows::operation(&job))];
-            steps.push(Step::Txn(Txn {
+            let success = vec![RequestOp::put(place, rows::operation(&job))];
+            steps.push(RequestOp::Txn(Txn {
                 compare,
                 success,
                 failure: Vec::new(),
@@ -192,7 +197,11 @@ impl EtcdStore {
             success: steps,
             failure: Vec::new(),
         };
-        let answer = self.client.txn(&txn, Effect::Writes).await.map_err(store)?;
+        let answer = self
+            .client
+            .txn(&txn, RequestEffect::Writes)
+            .await
+            .map_err(store)?;
         if !answer.succeeded {
             return Err(LeaseError::Lost);
         }
@@ -212,7 +221,7 @@ impl EtcdStore {
                 let held = view.operations.held(worker);
                 let held = held.filter_map(|id| view.operations.get(id));
                 let held = held.filter_map(|entry| Some((entry.revision, entry.job()?)));
-                let mut held: Vec<(i64, Job)> = held.collect();
+                let mut held: Vec<(i64, StoredOperation)> = held.collect();
                 let all = held.len() <= BATCH;
                 held.truncate(BATCH);
                 (view.workers.get(&worker).copied(), held, all)
@@ -226,13 +235,15 @@ impl EtcdStore {
                 txn.compare
                     .push(Compare::unchanged(place.clone(), revision));
                 give_back(&mut job, now);
-                txn.success.push(Step::put(place, rows::operation(&job)));
+                txn.success
+                    .push(RequestOp::put(place, rows::operation(&job)));
             }
             if all {
-                txn.success.push(Step::delete(self.keys.worker(worker)));
+                txn.success
+                    .push(RequestOp::delete(self.keys.worker(worker)));
             }
             txn.success.push(self.head());
-            let answer = self.client.txn(&txn, Effect::Writes).await?;
+            let answer = self.client.txn(&txn, RequestEffect::Writes).await?;
             if !answer.succeeded {
                 self.follower.catch_up().await?;
                 continue;
@@ -254,13 +265,13 @@ impl EtcdStore {
 }
 
 /// Something to claim.
-struct Pick {
+struct ClaimCandidate {
     revision: i64,
-    job: Job,
+    job: StoredOperation,
 }
 
 /// What may be claimed: from each queue at most its number, the longest due first.
-fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<Pick> {
+fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<ClaimCandidate> {
     let orphans: Vec<_> = view.orphans().collect();
     let mut picked = Vec::new();
     let mut seen = BTreeSet::new();
@@ -276,7 +287,7 @@ fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<Pick> {
         picked.extend(due.into_iter().filter_map(|(_, id)| {
             // A queue may be named twice.
             let entry = view.operations.get(id).filter(|_| seen.insert(id))?;
-            Some(Pick {
+            Some(ClaimCandidate {
                 revision: entry.revision,
                 job: entry.job()?,
             })
@@ -285,7 +296,7 @@ fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<Pick> {
     picked
 }
 
-fn store(trouble: crate::client::Trouble) -> LeaseError {
+fn store(trouble: crate::client::EtcdError) -> LeaseError {
     LeaseError::Store(trouble.into())
 }
 

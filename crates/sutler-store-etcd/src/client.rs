@@ -1,12 +1,15 @@
 //! Speaks to etcd's JSON gateway: reads, transactions, leases; one member after the other.
 //!
 //! A request that only reads is tried at every member. One that writes is tried at the next only if
-//! it certainly did nothing: else [`Trouble::Unanswered`] tells that nobody knows. Passwords and
+//! it certainly did nothing: else [`EtcdError::Unanswered`] tells that nobody knows. Passwords and
 //! tokens go into headers and bodies, never into an error. Not here: watching (`watch.rs`).
 
 use crate::clock::ServerClock;
 use crate::settings::{EtcdSettings, Login, Tls};
-use crate::wire::{KeyValue, Leased, Line, Range, Ranged, Refusal, Step, Txn, Txned};
+use crate::wire::{
+    ErrorBody, KeyValue, LeaseGrantResponse, Range, RangeResponse, RequestOp, StreamLine, Txn,
+    TxnResponse,
+};
 use reqwest::header::{AUTHORIZATION, DATE};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -27,7 +30,7 @@ pub(crate) const STEPS_MAX: usize = 100;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum EtcdError {
     /// Nothing was done.
     NotDone(StoreError),
     /// Whether anything was done is not known.
@@ -36,11 +39,11 @@ pub(crate) enum Trouble {
     Compacted,
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<EtcdError> for StoreError {
+    fn from(trouble: EtcdError) -> Self {
         match trouble {
-            Trouble::NotDone(error) | Trouble::Unanswered(error) => error,
-            Trouble::Compacted => Self::new(
+            EtcdError::NotDone(error) | EtcdError::Unanswered(error) => error,
+            EtcdError::Compacted => Self::new(
                 "etcd forgot the revision that was being read; ask again, and compact less often if this returns",
             ),
         }
@@ -49,7 +52,7 @@ impl From<Trouble> for StoreError {
 
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum RequestEffect {
     /// Nothing: it can be repeated.
     Reads,
     /// Something, at most once.
@@ -99,12 +102,16 @@ impl Client {
     }
 
     /// Reads a range; as current as anything that was acknowledged before.
-    pub(crate) async fn range(&self, range: &Range) -> Result<Ranged, Trouble> {
-        self.call("/v3/kv/range", range, Effect::Reads).await
+    pub(crate) async fn range(&self, range: &Range) -> Result<RangeResponse, EtcdError> {
+        self.call("/v3/kv/range", range, RequestEffect::Reads).await
     }
 
     /// Does a transaction.
-    pub(crate) async fn txn(&self, txn: &Txn, effect: Effect) -> Result<Txned, Trouble> {
+    pub(crate) async fn txn(
+        &self,
+        txn: &Txn,
+        effect: RequestEffect,
+    ) -> Result<TxnResponse, EtcdError> {
         self.call("/v3/kv/txn", txn, effect).await
     }
 
@@ -113,15 +120,15 @@ impl Client {
         &self,
         keys: &[Vec<u8>],
         mut revision: Option<i64>,
-    ) -> Result<Vec<Option<KeyValue>>, Trouble> {
+    ) -> Result<Vec<Option<KeyValue>>, EtcdError> {
         let mut found = Vec::with_capacity(keys.len());
         for chunk in keys.chunks(STEPS_MAX) {
-            let read = |key: &Vec<u8>| Step::Range(Range::one(key.clone()).at(revision));
+            let read = |key: &Vec<u8>| RequestOp::Range(Range::one(key.clone()).at(revision));
             let txn = Txn {
                 success: chunk.iter().map(read).collect(),
                 ..Txn::default()
             };
-            let answer = self.txn(&txn, Effect::Reads).await?;
+            let answer = self.txn(&txn, RequestEffect::Reads).await?;
             found.extend(answer.ranges().map(|it| it.kvs.first().cloned()));
             revision = revision.or(Some(answer.header.revision.0));
         }
@@ -129,22 +136,24 @@ impl Client {
     }
 
     /// Makes a lease; its number.
-    pub(crate) async fn grant(&self, seconds: i64) -> Result<i64, Trouble> {
+    pub(crate) async fn grant(&self, seconds: i64) -> Result<i64, EtcdError> {
         let body = serde_json::json!({ "TTL": seconds });
-        let lease: Leased = self.call("/v3/lease/grant", &body, Effect::Writes).await?;
+        let lease: LeaseGrantResponse = self
+            .call("/v3/lease/grant", &body, RequestEffect::Writes)
+            .await?;
         Ok(lease.id.0)
     }
 
     /// Prolongs a lease; whether it is still there.
-    pub(crate) async fn keep_alive(&self, lease: i64) -> Result<bool, Trouble> {
+    pub(crate) async fn keep_alive(&self, lease: i64) -> Result<bool, EtcdError> {
         let body = serde_json::json!({ "ID": lease });
-        let line: Line<Leased> = self
-            .call("/v3/lease/keepalive", &body, Effect::Reads)
+        let line: StreamLine<LeaseGrantResponse> = self
+            .call("/v3/lease/keepalive", &body, RequestEffect::Reads)
             .await?;
         match (line.result, line.error) {
             (Some(lease), _) => Ok(lease.ttl.0 > 0),
-            (None, Some(refusal)) => Err(judge(&refusal)),
-            (None, None) => Err(Trouble::NotDone(StoreError::new(
+            (None, Some(refusal)) => Err(decide(&refusal)),
+            (None, None) => Err(EtcdError::NotDone(StoreError::new(
                 "etcd ended a renewal without a word; ask again",
             ))),
         }
@@ -153,8 +162,9 @@ impl Client {
     /// Ends a lease; one that is not there has ended.
     pub(crate) async fn revoke(&self, lease: i64) {
         let body = serde_json::json!({ "ID": lease });
-        let ended: Result<serde_json::Value, Trouble> =
-            self.call("/v3/lease/revoke", &body, Effect::Reads).await;
+        let ended: Result<serde_json::Value, EtcdError> = self
+            .call("/v3/lease/revoke", &body, RequestEffect::Reads)
+            .await;
         if ended.is_err() {
             tracing::debug!("a lease was not given back to etcd; it runs out by itself");
         }
@@ -165,10 +175,10 @@ impl Client {
         &self,
         path: &str,
         body: &(impl Serialize + Sync),
-        effect: Effect,
-    ) -> Result<A, Trouble> {
+        effect: RequestEffect,
+    ) -> Result<A, EtcdError> {
         let body = serde_json::to_vec(body).map_err(|cause| {
-            Trouble::NotDone(StoreError::caused("a request cannot be written", cause))
+            EtcdError::NotDone(StoreError::caused("a request cannot be written", cause))
         })?;
         let body = bytes::Bytes::from(body);
         let mut logins = 0;
@@ -178,15 +188,16 @@ impl Client {
             let token = self.token().await?;
             let (trouble, next) = match self.ask(member, path, body.clone(), token.as_ref()).await {
                 Ok(answer) => return Ok(answer),
-                Err(Asked::TokenRefused) if self.login.is_some() && logins == 0 => {
+                Err(MemberRefusal::TokenRefused) if self.login.is_some() && logins == 0 => {
                     logins += 1;
                     self.forget(token);
                     continue;
                 }
-                Err(Asked::TokenRefused) => return Err(Trouble::NotDone(not_allowed())),
-                Err(Asked::Refused(trouble)) => return Err(trouble),
-                Err(Asked::Elsewhere(trouble)) => {
-                    let safe = effect == Effect::Reads || matches!(trouble, Trouble::NotDone(_));
+                Err(MemberRefusal::TokenRefused) => return Err(EtcdError::NotDone(not_allowed())),
+                Err(MemberRefusal::Refused(trouble)) => return Err(trouble),
+                Err(MemberRefusal::Elsewhere(trouble)) => {
+                    let safe =
+                        effect == RequestEffect::Reads || matches!(trouble, EtcdError::NotDone(_));
                     (trouble, safe)
                 }
             };
@@ -212,7 +223,7 @@ impl Client {
         path: &str,
         body: bytes::Bytes,
         token: Option<&SecretString>,
-    ) -> Result<A, Asked> {
+    ) -> Result<A, MemberRefusal> {
         let sent = Instant::now();
         let request = self
             .request(member, path, body, token)
@@ -226,9 +237,11 @@ impl Client {
         let mut answer = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unanswered)? {
             if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(Asked::Refused(Trouble::Unanswered(StoreError::new(
-                    "etcd gave an answer of more than 512 MB: list in smaller pages",
-                ))));
+                return Err(MemberRefusal::Refused(EtcdError::Unanswered(
+                    StoreError::new(
+                        "etcd gave an answer of more than 512 MB: list in smaller pages",
+                    ),
+                )));
             }
             answer.extend_from_slice(&chunk);
         }
@@ -236,7 +249,7 @@ impl Client {
             return Err(refused(missing, &answer));
         }
         serde_json::from_slice(&answer).map_err(|cause| {
-            Asked::Refused(Trouble::Unanswered(StoreError::caused(
+            MemberRefusal::Refused(EtcdError::Unanswered(StoreError::caused(
                 "an answer of etcd cannot be read: is there something else at this address?",
                 cause,
             )))
@@ -260,20 +273,20 @@ impl Client {
     }
 
     /// The member to ask, and how to be let in.
-    pub(crate) async fn member(&self) -> Result<(usize, Option<SecretString>), Trouble> {
+    pub(crate) async fn member(&self) -> Result<(usize, Option<SecretString>), EtcdError> {
         let token = self.token().await?;
         Ok((self.current.load(Ordering::Relaxed), token))
     }
 
     /// The token to go with a request, if etcd wants one.
-    async fn token(&self) -> Result<Option<SecretString>, Trouble> {
+    async fn token(&self) -> Result<Option<SecretString>, EtcdError> {
         let Some(login) = &self.login else {
             return Ok(None);
         };
         if let Some(token) = self.known_token() {
             return Ok(Some(token));
         }
-        let mut trouble = Trouble::NotDone(not_allowed());
+        let mut trouble = EtcdError::NotDone(not_allowed());
         for _ in &self.addresses {
             let member = self.current.load(Ordering::Relaxed);
             match self.log_in(member, login).await {
@@ -281,16 +294,20 @@ impl Client {
                     *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token.clone();
                     return Ok(token);
                 }
-                Err(Asked::Elsewhere(other)) => trouble = not_done(other),
-                Err(Asked::TokenRefused) => return Err(Trouble::NotDone(not_allowed())),
-                Err(Asked::Refused(other)) => return Err(not_done(other)),
+                Err(MemberRefusal::Elsewhere(other)) => trouble = not_done(other),
+                Err(MemberRefusal::TokenRefused) => return Err(EtcdError::NotDone(not_allowed())),
+                Err(MemberRefusal::Refused(other)) => return Err(not_done(other)),
             }
             self.leave(member);
         }
         Err(trouble)
     }
 
-    async fn log_in(&self, member: usize, login: &Login) -> Result<Option<SecretString>, Asked> {
+    async fn log_in(
+        &self,
+        member: usize,
+        login: &Login,
+    ) -> Result<Option<SecretString>, MemberRefusal> {
         #[derive(serde::Deserialize)]
         struct Token {
             token: SecretString,
@@ -323,30 +340,30 @@ impl Client {
 }
 
 /// Nothing was done by a request that was never sent, whatever became of the login before it.
-fn not_done(trouble: Trouble) -> Trouble {
-    Trouble::NotDone(trouble.into())
+fn not_done(trouble: EtcdError) -> EtcdError {
+    EtcdError::NotDone(trouble.into())
 }
 
 /// How one member answered, if it did not do what was asked.
-enum Asked {
+enum MemberRefusal {
     /// The token is old.
     TokenRefused,
     /// Every member would say this.
-    Refused(Trouble),
+    Refused(EtcdError),
     /// Another member may do better.
-    Elsewhere(Trouble),
+    Elsewhere(EtcdError),
 }
 
-fn unanswered(cause: reqwest::Error) -> Asked {
+fn unanswered(cause: reqwest::Error) -> MemberRefusal {
     let unsent = cause.is_connect() || cause.is_builder();
     let error = StoreError::caused(
         "etcd does not answer: check that it runs, and that its address is right",
         cause.without_url(),
     );
-    Asked::Elsewhere(if unsent {
-        Trouble::NotDone(error)
+    MemberRefusal::Elsewhere(if unsent {
+        EtcdError::NotDone(error)
     } else {
-        Trouble::Unanswered(error)
+        EtcdError::Unanswered(error)
     })
 }
 
@@ -359,42 +376,42 @@ const FAILED_PRECONDITION: i64 = 9;
 const OUT_OF_RANGE: i64 = 11;
 const UNAUTHENTICATED: i64 = 16;
 
-fn refused(missing: bool, answer: &[u8]) -> Asked {
-    let refusal = serde_json::from_slice::<Refusal>(answer);
+fn refused(missing: bool, answer: &[u8]) -> MemberRefusal {
+    let refusal = serde_json::from_slice::<ErrorBody>(answer);
     if missing && refusal.is_err() {
-        return Asked::Elsewhere(Trouble::NotDone(StoreError::new(
+        return MemberRefusal::Elsewhere(EtcdError::NotDone(StoreError::new(
             "there is no gateway of etcd 3.4 or later at this address: upgrade etcd, or name another",
         )));
     }
     let refusal = refusal.unwrap_or_default();
     if refusal.code == UNAUTHENTICATED {
-        return Asked::TokenRefused;
+        return MemberRefusal::TokenRefused;
     }
-    let trouble = judge(&refusal);
+    let trouble = decide(&refusal);
     match refusal.code {
         INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | RESOURCE_EXHAUSTED
-        | FAILED_PRECONDITION | OUT_OF_RANGE => Asked::Refused(trouble),
-        _ => Asked::Elsewhere(trouble),
+        | FAILED_PRECONDITION | OUT_OF_RANGE => MemberRefusal::Refused(trouble),
+        _ => MemberRefusal::Elsewhere(trouble),
     }
 }
 
 /// What a refusal means for whatever was asked.
-pub(crate) fn judge(refusal: &Refusal) -> Trouble {
+pub(crate) fn decide(refusal: &ErrorBody) -> EtcdError {
     let said = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
     match refusal.code {
-        OUT_OF_RANGE if refusal.message.contains("compacted") => Trouble::Compacted,
-        RESOURCE_EXHAUSTED => Trouble::NotDone(said(
+        OUT_OF_RANGE if refusal.message.contains("compacted") => EtcdError::Compacted,
+        RESOURCE_EXHAUSTED => EtcdError::NotDone(said(
             "etcd is full or busy: give it more room, or compact and defragment it",
         )),
-        INVALID_ARGUMENT if refusal.message.contains("auth") => Trouble::NotDone(not_allowed()),
-        PERMISSION_DENIED | UNAUTHENTICATED => Trouble::NotDone(not_allowed()),
+        INVALID_ARGUMENT if refusal.message.contains("auth") => EtcdError::NotDone(not_allowed()),
+        PERMISSION_DENIED | UNAUTHENTICATED => EtcdError::NotDone(not_allowed()),
         INVALID_ARGUMENT | NOT_FOUND | FAILED_PRECONDITION | OUT_OF_RANGE => {
-            Trouble::NotDone(said("etcd refuses: check its version and its limits"))
+            EtcdError::NotDone(said("etcd refuses: check its version and its limits"))
         }
         _ if refusal.message.contains("no leader") => {
-            Trouble::NotDone(said("etcd has no leader: see that most of its members run"))
+            EtcdError::NotDone(said("etcd has no leader: see that most of its members run"))
         }
-        _ => Trouble::Unanswered(said("etcd did not say what became of a request")),
+        _ => EtcdError::Unanswered(said("etcd did not say what became of a request")),
     }
 }
 
@@ -436,11 +453,11 @@ fn unreadable(
 
 #[cfg(test)]
 mod tests {
-    use super::{Trouble, judge};
-    use crate::wire::Refusal;
+    use super::{EtcdError, decide};
+    use crate::wire::ErrorBody;
 
-    fn judged(code: i64, message: &str) -> Trouble {
-        judge(&Refusal {
+    fn judged(code: i64, message: &str) -> EtcdError {
+        decide(&ErrorBody {
             code,
             message: message.to_owned(),
         })
@@ -455,7 +472,7 @@ mod tests {
             (14, "etcdserver: no leader"),
         ] {
             let trouble = judged(code, message);
-            assert!(matches!(trouble, Trouble::NotDone(_)), "{message}");
+            assert!(matches!(trouble, EtcdError::NotDone(_)), "{message}");
         }
         for (code, message) in [
             (14, "etcdserver: request timed out"),
@@ -464,9 +481,9 @@ mod tests {
             (0, ""),
         ] {
             let trouble = judged(code, message);
-            assert!(matches!(trouble, Trouble::Unanswered(_)), "{message}");
+            assert!(matches!(trouble, EtcdError::Unanswered(_)), "{message}");
         }
         let forgotten = judged(11, "etcdserver: mvcc: required revision has been compacted");
-        assert!(matches!(forgotten, Trouble::Compacted));
+        assert!(matches!(forgotten, EtcdError::Compacted));
     }
 }

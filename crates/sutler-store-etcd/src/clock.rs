@@ -24,18 +24,18 @@ pub(crate) struct ServerClock {
 
 #[derive(Debug, Default)]
 struct State {
-    bound: Option<Bound>,
+    bound: Option<ClockBound>,
     last: StoreTime,
 }
 
 /// What the best answer told: at this moment after the origin it was at least this late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bound {
+struct ClockBound {
     heard: Duration,
     time: StoreTime,
 }
 
-impl Bound {
+impl ClockBound {
     /// What it tells about a later moment.
     fn at(self, moment: Duration) -> StoreTime {
         self.time.plus(moment.saturating_sub(self.heard))
@@ -64,7 +64,7 @@ impl ServerClock {
         let heard = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.bound.is_none_or(|bound| bound.at(heard) < time) {
-            state.bound = Some(Bound { heard, time });
+            state.bound = Some(ClockBound { heard, time });
         }
     }
 
@@ -82,8 +82,13 @@ impl ServerClock {
 }
 
 /// The better of two bounds; what was known is dropped if this answer contradicts it.
-fn better(known: Option<Bound>, sent: Duration, heard: Duration, date: StoreTime) -> Bound {
-    let new = Bound { heard, time: date };
+fn better(
+    known: Option<ClockBound>,
+    sent: Duration,
+    heard: Duration,
+    date: StoreTime,
+) -> ClockBound {
+    let new = ClockBound { heard, time: date };
     let Some(known) = known else { return new };
     let age = heard.saturating_sub(known.heard);
     let doubt = age * DRIFT_PER_MILLION / 1_000_000;
@@ -104,7 +109,7 @@ fn read_date(text: &str) -> Option<StoreTime> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, ServerClock, better, read_date};
+    use super::{ClockBound, ServerClock, better, read_date};
     use std::time::Duration;
     use sutler_journal::StoreTime;
 
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_server_whose_clock_went_back_is_believed() {
-        let known = Bound {
+        let known = ClockBound {
             heard: ms(0),
             time: seconds(100),
         };

@@ -19,9 +19,9 @@ pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Reads a value from its beginning to its end. What cannot be read is `None`.
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct ByteReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -81,7 +81,7 @@ pub(crate) fn damaged(what: &str) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reader, put_bytes, put_number};
+    use super::{ByteReader, put_bytes, put_number};
 
     #[test]
     fn numbers_and_bytes_come_back_as_they_were_put() {
@@ -92,7 +92,7 @@ mod tests {
         }
         put_bytes(&mut encoded, b"");
         put_bytes(&mut encoded, &[7; 300]);
-        let mut reader = Reader(&encoded);
+        let mut reader = ByteReader(&encoded);
         for number in numbers {
             assert_eq!(reader.number(), Some(number));
         }
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn what_is_cut_short_is_not_read() {
-        assert_eq!(Reader(&[5, 1, 2]).bytes(), None);
-        assert_eq!(Reader(&[0x80]).number(), None);
-        assert_eq!(Reader(&[0; 15]).uuid(), None);
+        assert_eq!(ByteReader(&[5, 1, 2]).bytes(), None);
+        assert_eq!(ByteReader(&[0x80]).number(), None);
+        assert_eq!(ByteReader(&[0; 15]).uuid(), None);
     }
 }

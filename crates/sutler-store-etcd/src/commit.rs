@@ -2,13 +2,13 @@
 //!
 //! A transaction whose conditions do not hold tells in the same answer how far behind the view is; the
 //! commit is judged again once the view has caught up. `Stale` is only said by a view that was seen
-//! to be current after the commit was asked for. Not here: what a commit means (`plan.rs`).
+//! to be current after the commit was asked for. Not here: what a commit means (`transaction.rs`).
 
-use crate::client::{Effect, Trouble};
-use crate::plan::{Case, Fetched, Plan, Verdict, judge};
+use crate::client::{EtcdError, RequestEffect};
 use crate::rows::read_operation;
 use crate::store::EtcdStore;
-use crate::wire::{Range, Step, Txn, Txned};
+use crate::transaction::{CommitContext, CommitDecision, FetchedOperation, Transaction, decide};
+use crate::wire::{Range, RequestOp, Txn, TxnResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{Commit, CommitError, CommitId, OperationId, StoreError, WorkerId};
 
@@ -18,9 +18,9 @@ const TRIES_MAX: usize = 200;
 
 /// What became known about a commit while trying.
 #[derive(Default)]
-struct Known {
+struct CommitKnowledge {
     dead: BTreeSet<WorkerId>,
-    fetched: BTreeMap<OperationId, Fetched>,
+    fetched: BTreeMap<OperationId, FetchedOperation>,
     /// The view has everything from before the commit was asked for.
     current: bool,
     /// When earlier tries were declared void.
@@ -32,35 +32,35 @@ impl EtcdStore {
         commit.check().map_err(|reason| {
             CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
         })?;
-        let mut known = Known {
-            void: self.doubts.void(commit.id()),
-            ..Known::default()
+        let mut known = CommitKnowledge {
+            void: self.unknown_commits.void(commit.id()),
+            ..CommitKnowledge::default()
         };
         for _ in 0..TRIES_MAX {
             match self
-                .judge(commit, &known)
+                .decide(commit, &known)
                 .map_err(CommitError::NotWritten)?
             {
-                Verdict::Applied => return Ok(()),
-                Verdict::Stale(which) if known.current => {
+                CommitDecision::Applied => return Ok(()),
+                CommitDecision::Stale(which) if known.current => {
                     return match self.rule_out(commit.id()).await? {
                         true => Ok(()),
                         false => Err(CommitError::Stale(which)),
                     };
                 }
-                Verdict::Stale(_) => {
+                CommitDecision::Stale(_) => {
                     let txn = Txn {
                         success: self.look(commit.id(), &[]),
                         ..Txn::default()
                     };
-                    let answer = self.client.txn(&txn, Effect::Reads).await;
+                    let answer = self.client.txn(&txn, RequestEffect::Reads).await;
                     let answer = answer.map_err(|it| CommitError::NotWritten(it.into()))?;
                     if self.learn(&answer, &[], &mut known).await? {
                         return Ok(());
                     }
                 }
-                Verdict::Fetch(ids) => self.fetch(&ids, &mut known).await?,
-                Verdict::Write(plan) => {
+                CommitDecision::Fetch(ids) => self.fetch(&ids, &mut known).await?,
+                CommitDecision::Write(plan) => {
                     if self.send(commit, plan, &mut known).await? {
                         return Ok(());
                     }
@@ -72,9 +72,13 @@ impl EtcdStore {
         )))
     }
 
-    fn judge(&self, commit: &Commit, known: &Known) -> Result<Verdict, StoreError> {
+    fn decide(
+        &self,
+        commit: &Commit,
+        known: &CommitKnowledge,
+    ) -> Result<CommitDecision, StoreError> {
         let view = self.follower.view()?;
-        Ok(judge(&Case {
+        Ok(decide(&CommitContext {
             view: &view,
             keys: &self.keys,
             commit,
@@ -89,8 +93,8 @@ impl EtcdStore {
     async fn send(
         &self,
         commit: &Commit,
-        plan: Plan,
-        known: &mut Known,
+        plan: Transaction,
+        known: &mut CommitKnowledge,
     ) -> Result<bool, CommitError> {
         let workers: Vec<WorkerId> = plan.workers.iter().copied().collect();
         let txn = Txn {
@@ -98,16 +102,16 @@ impl EtcdStore {
             success: plan.steps,
             failure: self.look(commit.id(), &workers),
         };
-        let answer = match self.client.txn(&txn, Effect::Writes).await {
+        let answer = match self.client.txn(&txn, RequestEffect::Writes).await {
             Ok(answer) => answer,
-            Err(Trouble::Unanswered(error)) => {
-                self.doubts.add(commit.id());
+            Err(EtcdError::Unanswered(error)) => {
+                self.unknown_commits.add(commit.id());
                 return Err(CommitError::Unknown(error));
             }
             Err(other) => return Err(CommitError::NotWritten(other.into())),
         };
         if answer.succeeded {
-            self.doubts.clear(commit.id());
+            self.unknown_commits.clear(commit.id());
             // What this process asks next rests on this. Late or not, the commit is durable.
             let _ = self.follower.reach(answer.header.revision.0).await;
             return Ok(true);
@@ -116,20 +120,20 @@ impl EtcdStore {
     }
 
     /// The steps that tell how far the store is, whether a commit is in it, and who lives.
-    fn look(&self, commit: CommitId, workers: &[WorkerId]) -> Vec<Step> {
+    fn look(&self, commit: CommitId, workers: &[WorkerId]) -> Vec<RequestOp> {
         let void = self.keys.void(commit);
         let fixed = [self.keys.head(), self.keys.commit(commit), void];
         let workers = workers.iter().map(|worker| self.keys.worker(*worker));
         let keys = fixed.into_iter().chain(workers);
-        keys.map(|key| Step::Range(Range::one(key))).collect()
+        keys.map(|key| RequestOp::Range(Range::one(key))).collect()
     }
 
     /// Takes in what [`EtcdStore::look`] found; whether the commit was applied before.
     async fn learn(
         &self,
-        answer: &Txned,
+        answer: &TxnResponse,
         workers: &[WorkerId],
-        known: &mut Known,
+        known: &mut CommitKnowledge,
     ) -> Result<bool, CommitError> {
         let mut found = answer.ranges().map(|range| range.kvs.first());
         let head = found.next().flatten().map_or(0, |kv| kv.mod_revision.0);
@@ -147,7 +151,11 @@ impl EtcdStore {
     }
 
     /// Reads operations that the view does not hold whole.
-    async fn fetch(&self, ids: &[OperationId], known: &mut Known) -> Result<(), CommitError> {
+    async fn fetch(
+        &self,
+        ids: &[OperationId],
+        known: &mut CommitKnowledge,
+    ) -> Result<(), CommitError> {
         let fetch = async {
             let keys: Vec<Vec<u8>> = ids.iter().map(|id| self.keys.operation(*id)).collect();
             let rows = self.client.get_all(&keys, None).await?;
@@ -161,7 +169,7 @@ impl EtcdStore {
             let contents = self.contents(&jobs, None).await?;
             for ((revision, job), contents) in fetched.into_iter().zip(contents) {
                 let Some(contents) = contents else { continue };
-                let operation = Fetched {
+                let operation = FetchedOperation {
                     revision,
                     detail: contents.detail,
                     progress: contents.progress,

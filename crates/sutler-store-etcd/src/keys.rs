@@ -16,7 +16,7 @@
 //! | `l` | operation id, number | a chunk of the log |
 //! | `v` | commit id | that every try of a commit so far is void |
 //!
-//! Capital letters are followed by every replica (`follow.rs`), small ones are read when needed.
+//! Capital letters are followed by every replica (`watch_view.rs`), small ones are read when needed.
 //! Names are raw bytes: etcd sorts them as the journal does. A prefix has no NUL byte, so no store
 //! lies inside another.
 
@@ -38,7 +38,7 @@ const VOID: u8 = b'v';
 
 /// What a followed key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum KeyTarget<'a> {
     Commit(CommitId),
     Document(&'a [u8]),
     Head,
@@ -159,18 +159,18 @@ impl Keys {
     }
 
     /// What a key names; `None` if it is none of this store's.
-    pub(crate) fn place<'a>(&self, key: &'a [u8]) -> Option<Place<'a>> {
+    pub(crate) fn place<'a>(&self, key: &'a [u8]) -> Option<KeyTarget<'a>> {
         let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
         Some(match *letter {
-            COMMIT => Place::Commit(CommitId(Uuid::from_slice(name).ok()?)),
-            DOCUMENT => Place::Document(name),
-            HEAD => Place::Head,
-            CLEANED => Place::Cleaned,
-            NAME => Place::Name(WorkerId(Uuid::from_slice(name).ok()?)),
-            OPERATION => Place::Operation(OperationId(Uuid::from_slice(name).ok()?)),
-            TRIMMED => Place::Trimmed,
-            WORKER => Place::Worker(WorkerId(Uuid::from_slice(name).ok()?)),
-            _ => Place::Other,
+            COMMIT => KeyTarget::Commit(CommitId(Uuid::from_slice(name).ok()?)),
+            DOCUMENT => KeyTarget::Document(name),
+            HEAD => KeyTarget::Head,
+            CLEANED => KeyTarget::Cleaned,
+            NAME => KeyTarget::Name(WorkerId(Uuid::from_slice(name).ok()?)),
+            OPERATION => KeyTarget::Operation(OperationId(Uuid::from_slice(name).ok()?)),
+            TRIMMED => KeyTarget::Trimmed,
+            WORKER => KeyTarget::Worker(WorkerId(Uuid::from_slice(name).ok()?)),
+            _ => KeyTarget::Other,
         })
     }
 
@@ -190,7 +190,7 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keys, Place};
+    use super::{KeyTarget, Keys};
     use sutler_journal::{CommitId, Key, Kind, OperationId, Realm, WorkerId};
 
     #[test]
@@ -200,15 +200,15 @@ mod tests {
         let (commit, operation) = (CommitId(uuid::Uuid::max()), OperationId::fresh());
         let worker = WorkerId::fresh();
         for (made, place) in [
-            (keys.commit(commit), Place::Commit(commit)),
-            (keys.document(&key), Place::Document(key.as_bytes())),
-            (keys.head(), Place::Head),
-            (keys.cleaned(), Place::Cleaned),
-            (keys.name(worker), Place::Name(worker)),
-            (keys.operation(operation), Place::Operation(operation)),
-            (keys.trimmed(), Place::Trimmed),
-            (keys.worker(worker), Place::Worker(worker)),
-            (keys.format(), Place::Other),
+            (keys.commit(commit), KeyTarget::Commit(commit)),
+            (keys.document(&key), KeyTarget::Document(key.as_bytes())),
+            (keys.head(), KeyTarget::Head),
+            (keys.cleaned(), KeyTarget::Cleaned),
+            (keys.name(worker), KeyTarget::Name(worker)),
+            (keys.operation(operation), KeyTarget::Operation(operation)),
+            (keys.trimmed(), KeyTarget::Trimmed),
+            (keys.worker(worker), KeyTarget::Worker(worker)),
+            (keys.format(), KeyTarget::Other),
         ] {
             assert_eq!(keys.place(&made), Some(place));
             let (from, to) = keys.followed();

@@ -11,7 +11,7 @@
 //! A user of etcd needs a role with read and write access to the prefix, and nothing else.
 //!
 //! Reading order: `keys.rs` for what is where, `rows.rs` for what stands in it, `view.rs` for the
-//! indexes, `plan.rs` for what a commit becomes, `commit.rs` for how it is sent, `follow.rs` for how
+//! indexes, `transaction.rs` for what a commit becomes, `commit.rs` for how it is sent, `watch_view.rs` for how
 //! a replica keeps up, `claim.rs` for leases.
 
 mod settings;
@@ -21,19 +21,19 @@ mod client;
 mod clock;
 mod codec;
 mod commit;
-mod doubt;
-mod follow;
+mod info;
 mod keys;
 mod logs;
-mod plan;
 mod read;
 mod rows;
 mod store;
-mod survey;
 mod sweep;
+mod transaction;
+mod unknown_commits;
 mod view;
 mod watch;
+mod watch_view;
 mod wire;
 
-pub use settings::{EtcdSettings, InvalidUrl, Login, Tls};
-pub use store::{EtcdStore, OpenError};
+pub use settings::{EtcdSettings, InvalidUrlError, Login, Tls};
+pub use store::{EtcdOpenError, EtcdStore};

@@ -3,10 +3,10 @@
 //! Beside the chunks stands how many there are and how long they are together; every chunk demands
 //! that nobody wrote that meanwhile.
 
-use crate::client::Effect;
-use crate::codec::{Reader, damaged, put_number};
+use crate::client::RequestEffect;
+use crate::codec::{ByteReader, damaged, put_number};
 use crate::store::EtcdStore;
-use crate::wire::{Compare, Range, Step, Txn};
+use crate::wire::{Compare, Range, RequestOp, Txn};
 use bytes::Bytes;
 use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LogChunk, OperationId, StoreError};
 
@@ -29,8 +29,8 @@ impl EtcdStore {
             let place = self.keys.log_length(operation);
             let found = self.client.range(&Range::one(place.clone())).await?;
             let (length, revision) = match found.kvs.first() {
-                Some(kv) => (Length::read(&kv.value.0)?, kv.mod_revision.0),
-                None => (Length::default(), 0),
+                Some(kv) => (LogLength::read(&kv.value.0)?, kv.mod_revision.0),
+                None => (LogLength::default(), 0),
             };
             let Some(longer) = length.with(text.len()) else {
                 return Ok(());
@@ -44,12 +44,12 @@ impl EtcdStore {
                     Compare::unchanged(place.clone(), revision),
                 ],
                 success: vec![
-                    Step::put(chunk, text.to_vec()),
-                    Step::put(place, longer.write()),
+                    RequestOp::put(chunk, text.to_vec()),
+                    RequestOp::put(place, longer.write()),
                 ],
-                failure: vec![Step::Range(Range::one(exists))],
+                failure: vec![RequestOp::Range(Range::one(exists))],
             };
-            let answer = self.client.txn(&txn, Effect::Writes).await?;
+            let answer = self.client.txn(&txn, RequestEffect::Writes).await?;
             let gone = answer.ranges().any(|found| found.kvs.is_empty());
             if answer.succeeded || gone {
                 return Ok(());
@@ -86,12 +86,12 @@ impl EtcdStore {
 
 /// How long a log is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Length {
+struct LogLength {
     chunks: u32,
     bytes: usize,
 }
 
-impl Length {
+impl LogLength {
     /// With one more chunk; `None` if there is no room for it.
     fn with(self, bytes: usize) -> Option<Self> {
         let bytes = self.bytes + bytes;
@@ -107,7 +107,7 @@ impl Length {
     }
 
     fn read(value: &[u8]) -> Result<Self, StoreError> {
-        let mut reader = Reader(value);
+        let mut reader = ByteReader(value);
         let mut read = || {
             Some(Self {
                 chunks: u32::try_from(reader.number()?).ok()?,
@@ -120,15 +120,15 @@ impl Length {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOG_BYTES_MAX, Length};
+    use super::{LOG_BYTES_MAX, LogLength};
 
     #[test]
     fn a_log_grows_by_chunks_until_it_is_full() {
-        let length = Length::default().with(5).and_then(|it| it.with(70_000));
+        let length = LogLength::default().with(5).and_then(|it| it.with(70_000));
         let length = length.expect("there is room");
         assert_eq!((length.chunks, length.bytes), (2, 70_005));
-        assert_eq!(Length::read(&length.write()).expect("a length"), length);
+        assert_eq!(LogLength::read(&length.write()).expect("a length"), length);
         assert_eq!(length.with(LOG_BYTES_MAX), None);
-        assert!(Length::read(&[0x80]).is_err());
+        assert!(LogLength::read(&[0x80]).is_err());
     }
 }

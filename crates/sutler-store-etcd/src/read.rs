@@ -4,8 +4,10 @@
 //! the view is current, then reads what the index names as it was at the view's own revision: so a
 //! page is never half before and half after a commit.
 
-use crate::client::Trouble;
-use crate::rows::{Job, Part, Parts, read_document, read_operation, read_record};
+use crate::client::EtcdError;
+use crate::rows::{
+    OperationValue, OperationValues, StoredOperation, read_document, read_operation, read_record,
+};
 use crate::store::EtcdStore;
 use crate::view::View;
 use crate::wire::{KeyValue, Range};
@@ -22,7 +24,7 @@ pub(crate) const READS_MAX: usize = 5;
 const COMMITS_MAX: usize = 500;
 
 /// The contents of an operation.
-pub(crate) struct Contents {
+pub(crate) struct OperationContents {
     pub(crate) detail: Bytes,
     pub(crate) request: Bytes,
     pub(crate) progress: Bytes,
@@ -36,7 +38,7 @@ impl EtcdStore {
         found.map(|kv| document_of(key.clone(), kv)).transpose()
     }
 
-    async fn job(&self, id: OperationId) -> Result<Option<(Job, i64)>, StoreError> {
+    async fn job(&self, id: OperationId) -> Result<Option<(StoredOperation, i64)>, StoreError> {
         let range = Range::one(self.keys.operation(id));
         let answer = self.client.range(&range).await?;
         let Some(kv) = answer.kvs.first() else {
@@ -72,8 +74,8 @@ impl EtcdStore {
             if job.row.lane != *lane {
                 return Ok(None);
             }
-            let nothing = Part::Inline(Bytes::new());
-            let parts = Parts {
+            let nothing = OperationValue::Inline(Bytes::new());
+            let parts = OperationValues {
                 detail: job.parts.detail,
                 request: nothing.clone(),
                 progress: nothing,
@@ -94,33 +96,33 @@ impl EtcdStore {
     /// nothing stands on a sheet.
     pub(crate) async fn contents(
         &self,
-        parts: &[Parts],
+        parts: &[OperationValues],
         revision: Option<i64>,
-    ) -> Result<Vec<Option<Contents>>, StoreError> {
+    ) -> Result<Vec<Option<OperationContents>>, StoreError> {
         let mut sheets: BTreeMap<CommitId, Option<Bytes>> = BTreeMap::new();
-        let used = parts.iter().flat_map(Parts::sheets);
+        let used = parts.iter().flat_map(OperationValues::sheets);
         sheets.extend(used.map(|sheet| (sheet, None)));
         if !sheets.is_empty() {
             let keys: Vec<Vec<u8>> = sheets.keys().map(|it| self.keys.sheet(*it)).collect();
             let found = match self.client.get_all(&keys, revision).await {
                 // Whoever reads the present state instead finds out whether it is still the same.
-                Err(Trouble::Compacted) => self.client.get_all(&keys, None).await?,
+                Err(EtcdError::Compacted) => self.client.get_all(&keys, None).await?,
                 other => other?,
             };
             for (sheet, kv) in sheets.values_mut().zip(found) {
                 *sheet = kv.map(|kv| kv.value.0);
             }
         }
-        let read = |part: &Part| match part {
-            Part::Inline(bytes) => Some(bytes.clone()),
-            Part::Sheet { sheet, at, length } => {
+        let read = |part: &OperationValue| match part {
+            OperationValue::Inline(bytes) => Some(bytes.clone()),
+            OperationValue::Sheet { sheet, at, length } => {
                 let sheet = sheets.get(sheet)?.as_ref()?;
                 let fits = at.checked_add(*length)? <= sheet.len();
                 fits.then(|| sheet.slice(*at..at + length))
             }
         };
         let contents = parts.iter().map(|parts| {
-            Some(Contents {
+            Some(OperationContents {
                 detail: read(&parts.detail)?,
                 request: read(&parts.request)?,
                 progress: read(&parts.progress)?,
@@ -152,7 +154,7 @@ impl EtcdStore {
             let keys: Vec<Vec<u8>> = shown.iter().map(|it| self.keys.document(&it.1)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
                 Ok(found) => found,
-                Err(Trouble::Compacted) => continue,
+                Err(EtcdError::Compacted) => continue,
                 Err(other) => return Err(other.into()),
             };
             let mut documents = Vec::with_capacity(shown.len());
@@ -176,7 +178,7 @@ impl EtcdStore {
             let keys: Vec<Vec<u8>> = ids.iter().map(|id| self.keys.operation(*id)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
                 Ok(found) => found,
-                Err(Trouble::Compacted) => continue,
+                Err(EtcdError::Compacted) => continue,
                 Err(other) => return Err(other.into()),
             };
             let mut jobs = Vec::with_capacity(ids.len());
@@ -185,13 +187,13 @@ impl EtcdStore {
                     jobs.push(read_operation(*id, &kv.value.0)?);
                 }
             }
-            let nothing = || Part::Inline(Bytes::new());
-            let parts = jobs.iter().map(|job| Parts {
+            let nothing = || OperationValue::Inline(Bytes::new());
+            let parts = jobs.iter().map(|job| OperationValues {
                 detail: job.parts.detail.clone(),
                 request: nothing(),
                 progress: nothing(),
             });
-            let parts: Vec<Parts> = parts.collect();
+            let parts: Vec<OperationValues> = parts.collect();
             let contents = self.contents(&parts, Some(revision)).await?;
             let rows = jobs
                 .into_iter()
@@ -222,7 +224,7 @@ impl EtcdStore {
             reached = reached.max(trimmed);
             let keys: Vec<Vec<u8>> = commits.iter().map(|it| self.keys.commit(it.1)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
-                Err(Trouble::Compacted) if tries < READS_MAX => {
+                Err(EtcdError::Compacted) if tries < READS_MAX => {
                     tries += 1;
                     continue;
                 }
@@ -268,7 +270,7 @@ impl EtcdStore {
     }
 }
 
-pub(crate) fn operation_of(job: Job, contents: Contents) -> Operation {
+pub(crate) fn operation_of(job: StoredOperation, contents: OperationContents) -> Operation {
     Operation {
         row: OperationRow {
             detail: contents.detail,

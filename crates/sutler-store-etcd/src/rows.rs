@@ -5,7 +5,7 @@
 //! touches one key for each operation and one for all their contents, and moving an operation on
 //! never writes anew what did not change. Not here: where the values are kept (`keys.rs`).
 
-use crate::codec::{Reader, damaged, put_bytes, put_number};
+use crate::codec::{ByteReader, damaged, put_bytes, put_number};
 use bytes::Bytes;
 use std::borrow::Cow;
 use sutler_journal::{
@@ -18,7 +18,7 @@ use sutler_journal::{
 pub(crate) const INLINE_BYTES_MAX: usize = 1024;
 
 /// A document as it is kept.
-pub(crate) struct Filed {
+pub(crate) struct DocumentRow {
     pub(crate) version: Version,
     pub(crate) terms: Vec<(String, Vec<u8>)>,
     pub(crate) body: Bytes,
@@ -37,16 +37,16 @@ pub(crate) fn document(version: Version, terms: &[Term], body: &[u8]) -> Vec<u8>
 }
 
 /// Reads a document's value.
-pub(crate) fn read_document(value: &Bytes) -> Result<Filed, StoreError> {
+pub(crate) fn read_document(value: &Bytes) -> Result<DocumentRow, StoreError> {
     let read = || {
-        let mut reader = Reader(value);
+        let mut reader = ByteReader(value);
         let version = Version(CommitId(reader.uuid()?));
         let mut terms = Vec::new();
         for _ in 0..reader.number()? {
             terms.push((reader.text()?, reader.bytes()?.to_vec()));
         }
         let body = value.slice_ref(reader.rest());
-        Some(Filed {
+        Some(DocumentRow {
             version,
             terms,
             body,
@@ -57,7 +57,7 @@ pub(crate) fn read_document(value: &Bytes) -> Result<Filed, StoreError> {
 
 /// Some content of an operation: here, or on a sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum OperationValue {
     Inline(Bytes),
     Sheet {
         sheet: CommitId,
@@ -66,7 +66,7 @@ pub(crate) enum Part {
     },
 }
 
-impl Part {
+impl OperationValue {
     /// The sheet it stands on.
     pub(crate) fn sheet(&self) -> Option<CommitId> {
         match self {
@@ -78,26 +78,26 @@ impl Part {
 
 /// The contents of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
-    pub(crate) detail: Part,
-    pub(crate) request: Part,
-    pub(crate) progress: Part,
+pub(crate) struct OperationValues {
+    pub(crate) detail: OperationValue,
+    pub(crate) request: OperationValue,
+    pub(crate) progress: OperationValue,
 }
 
-impl Parts {
+impl OperationValues {
     /// The sheets they stand on, each as often as it is used.
     pub(crate) fn sheets(&self) -> impl Iterator<Item = CommitId> {
         let parts = [&self.detail, &self.request, &self.progress];
-        parts.map(Part::sheet).into_iter().flatten()
+        parts.map(OperationValue::sheet).into_iter().flatten()
     }
 }
 
 /// An operation as it is kept. The row's detail is empty: it is one of the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
+pub(crate) struct StoredOperation {
     pub(crate) row: OperationRow,
     pub(crate) worker: Option<WorkerId>,
-    pub(crate) parts: Parts,
+    pub(crate) parts: OperationValues,
 }
 
 const CANCEL: u8 = 1;
@@ -106,7 +106,7 @@ const FINISHED: u8 = 4;
 const HELD: u8 = 8;
 
 /// An operation's value.
-pub(crate) fn operation(job: &Job) -> Vec<u8> {
+pub(crate) fn operation(job: &StoredOperation) -> Vec<u8> {
     let row = &job.row;
     let mut value = Vec::with_capacity(256);
     value.push(state_number(row.state));
@@ -138,9 +138,12 @@ pub(crate) fn operation(job: &Job) -> Vec<u8> {
 }
 
 /// Reads an operation's value.
-pub(crate) fn read_operation(id: OperationId, value: &Bytes) -> Result<Job, StoreError> {
+pub(crate) fn read_operation(
+    id: OperationId,
+    value: &Bytes,
+) -> Result<StoredOperation, StoreError> {
     let read = || {
-        let mut reader = Reader(value);
+        let mut reader = ByteReader(value);
         let state = state_of(reader.byte()?)?;
         let flags = reader.byte()?;
         let (due, accepted) = (StoreTime(reader.time()?), StoreTime(reader.time()?));
@@ -171,13 +174,13 @@ pub(crate) fn read_operation(id: OperationId, value: &Bytes) -> Result<Job, Stor
             finished,
             detail: Bytes::new(),
         };
-        let parts = Parts {
+        let parts = OperationValues {
             detail: part(&mut reader)?,
             request: part(&mut reader)?,
             progress: part(&mut reader)?,
         };
         let whole = reader.is_empty();
-        whole.then_some(Job { row, worker, parts })
+        whole.then_some(StoredOperation { row, worker, parts })
     };
     read().ok_or_else(|| damaged("an operation"))
 }
@@ -185,13 +188,13 @@ pub(crate) fn read_operation(id: OperationId, value: &Bytes) -> Result<Job, Stor
 const INLINE: u8 = 0;
 const ON_SHEET: u8 = 1;
 
-fn put_part(to: &mut Vec<u8>, part: &Part) {
+fn put_part(to: &mut Vec<u8>, part: &OperationValue) {
     match part {
-        Part::Inline(bytes) => {
+        OperationValue::Inline(bytes) => {
             to.push(INLINE);
             put_bytes(to, bytes);
         }
-        Part::Sheet { sheet, at, length } => {
+        OperationValue::Sheet { sheet, at, length } => {
             to.push(ON_SHEET);
             to.extend_from_slice(sheet.0.as_bytes());
             put_number(to, *at as u64);
@@ -200,10 +203,10 @@ fn put_part(to: &mut Vec<u8>, part: &Part) {
     }
 }
 
-fn part(reader: &mut Reader<'_>) -> Option<Part> {
+fn part(reader: &mut ByteReader<'_>) -> Option<OperationValue> {
     Some(match reader.byte()? {
-        INLINE => Part::Inline(Bytes::copy_from_slice(reader.bytes()?)),
-        ON_SHEET => Part::Sheet {
+        INLINE => OperationValue::Inline(Bytes::copy_from_slice(reader.bytes()?)),
+        ON_SHEET => OperationValue::Sheet {
             sheet: CommitId(reader.uuid()?),
             at: usize::try_from(reader.number()?).ok()?,
             length: usize::try_from(reader.number()?).ok()?,
@@ -237,7 +240,7 @@ fn state_of(number: u8) -> Option<State> {
 
 /// What is remembered of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct CommitRecord {
     pub(crate) at: StoreTime,
     pub(crate) subjects: Vec<Subject>,
 }
@@ -247,7 +250,7 @@ const REMOVED: u8 = 1;
 const OPERATION: u8 = 2;
 
 /// A commit's value.
-pub(crate) fn record(record: &Record) -> Vec<u8> {
+pub(crate) fn record(record: &CommitRecord) -> Vec<u8> {
     let mut value = record.at.0.to_be_bytes().to_vec();
     for subject in &record.subjects {
         match subject {
@@ -269,9 +272,9 @@ pub(crate) fn record(record: &Record) -> Vec<u8> {
 }
 
 /// Reads a commit's value.
-pub(crate) fn read_record(value: &[u8]) -> Result<Record, StoreError> {
+pub(crate) fn read_record(value: &[u8]) -> Result<CommitRecord, StoreError> {
     let read = || {
-        let mut reader = Reader(value);
+        let mut reader = ByteReader(value);
         let at = StoreTime(reader.time()?);
         let mut subjects = Vec::new();
         while !reader.is_empty() {
@@ -282,7 +285,7 @@ pub(crate) fn read_record(value: &[u8]) -> Result<Record, StoreError> {
                 _ => return None,
             });
         }
-        Some(Record { at, subjects })
+        Some(CommitRecord { at, subjects })
     };
     read().ok_or_else(|| damaged("a commit"))
 }
@@ -294,23 +297,23 @@ pub(crate) fn time(time: StoreTime) -> Vec<u8> {
 
 /// The moment at the beginning of a value.
 pub(crate) fn read_time(value: &[u8]) -> Result<StoreTime, StoreError> {
-    let time = Reader(value).time().map(StoreTime);
+    let time = ByteReader(value).time().map(StoreTime);
     time.ok_or_else(|| damaged("a time"))
 }
 
 /// Collects what does not stand in the operations' own values.
 #[derive(Default)]
-pub(crate) struct Sheet(pub(crate) Vec<u8>);
+pub(crate) struct OverflowValue(pub(crate) Vec<u8>);
 
-impl Sheet {
+impl OverflowValue {
     /// Finds a place for some content of an operation.
-    pub(crate) fn place(&mut self, commit: CommitId, content: &Bytes) -> Part {
+    pub(crate) fn place(&mut self, commit: CommitId, content: &Bytes) -> OperationValue {
         if content.len() <= INLINE_BYTES_MAX {
-            return Part::Inline(content.clone());
+            return OperationValue::Inline(content.clone());
         }
         let at = self.0.len();
         self.0.extend_from_slice(content);
-        Part::Sheet {
+        OperationValue::Sheet {
             sheet: commit,
             at,
             length: content.len(),
@@ -321,8 +324,8 @@ impl Sheet {
 #[cfg(test)]
 mod tests {
     use super::{
-        INLINE_BYTES_MAX, Job, Part, Parts, Record, Sheet, document, operation, read_document,
-        read_operation, read_record, record,
+        CommitRecord, INLINE_BYTES_MAX, OperationValue, OperationValues, OverflowValue,
+        StoredOperation, document, operation, read_document, read_operation, read_record, record,
     };
     use bytes::Bytes;
     use sutler_journal::{
@@ -335,7 +338,7 @@ mod tests {
         Key::new(&Realm::new("r").unwrap(), Kind::new("k"), &[id]).unwrap()
     }
 
-    fn job(state: State, worker: Option<WorkerId>, finished: Option<StoreTime>) -> Job {
+    fn job(state: State, worker: Option<WorkerId>, finished: Option<StoreTime>) -> StoredOperation {
         let row = OperationRow {
             id: OperationId::fresh(),
             lane: key("ä b"),
@@ -352,16 +355,16 @@ mod tests {
             finished,
             detail: Bytes::new(),
         };
-        let parts = Parts {
-            detail: Part::Inline(Bytes::from_static(b"detail")),
-            request: Part::Sheet {
+        let parts = OperationValues {
+            detail: OperationValue::Inline(Bytes::from_static(b"detail")),
+            request: OperationValue::Sheet {
                 sheet: CommitId(Uuid::from_u128(7)),
                 at: 5,
                 length: 70_000,
             },
-            progress: Part::Inline(Bytes::new()),
+            progress: OperationValue::Inline(Bytes::new()),
         };
-        Job { row, worker, parts }
+        StoredOperation { row, worker, parts }
     }
 
     #[test]
@@ -394,7 +397,7 @@ mod tests {
         ];
         assert_eq!(filed.terms, expected);
 
-        let written = Record {
+        let written = CommitRecord {
             at: StoreTime(12),
             subjects: vec![
                 Subject::Put(key("a")),
@@ -408,12 +411,15 @@ mod tests {
 
     #[test]
     fn only_what_is_large_stands_on_a_sheet() {
-        let (commit, mut sheet) = (CommitId(Uuid::from_u128(1)), Sheet::default());
+        let (commit, mut sheet) = (CommitId(Uuid::from_u128(1)), OverflowValue::default());
         let small = Bytes::from(vec![1; INLINE_BYTES_MAX]);
-        assert_eq!(sheet.place(commit, &small), Part::Inline(small.clone()));
+        assert_eq!(
+            sheet.place(commit, &small),
+            OperationValue::Inline(small.clone())
+        );
         for at in [0, INLINE_BYTES_MAX + 1] {
             let large = Bytes::from(vec![2; INLINE_BYTES_MAX + 1]);
-            let placed = Part::Sheet {
+            let placed = OperationValue::Sheet {
                 sheet: commit,
                 at,
                 length: large.len(),

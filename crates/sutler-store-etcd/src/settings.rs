@@ -55,7 +55,7 @@ pub struct Tls {
 /// Why a URL is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the URL of an etcd store {0}")]
-pub struct InvalidUrl(&'static str);
+pub struct InvalidUrlError(&'static str);
 
 impl EtcdSettings {
     /// Settings for these endpoints, with everything else as it is without being told.
@@ -74,10 +74,10 @@ impl EtcdSettings {
     ///
     /// # Errors
     /// Says what is missing or not understood, without repeating the URL.
-    pub fn from_url(url: &str) -> Result<Self, InvalidUrl> {
+    pub fn from_url(url: &str) -> Result<Self, InvalidUrlError> {
         let rest = url
             .strip_prefix(SCHEME)
-            .ok_or(InvalidUrl("begins with etcd://"))?;
+            .ok_or(InvalidUrlError("begins with etcd://"))?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, hosts) = match authority.rsplit_once('@') {
@@ -91,19 +91,19 @@ impl EtcdSettings {
         Ok(settings)
     }
 
-    fn read_query(&mut self, query: &str) -> Result<(), InvalidUrl> {
+    fn read_query(&mut self, query: &str) -> Result<(), InvalidUrlError> {
         let (mut tls, mut ca, mut cert, mut key) = (None, None, None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair
                 .split_once('=')
-                .ok_or(InvalidUrl("has parameters of the form name=value"))?;
+                .ok_or(InvalidUrlError("has parameters of the form name=value"))?;
             let value = decode(value)?;
             match name {
                 "tls" => {
                     tls = Some(match value.as_str() {
                         "true" => true,
                         "false" => false,
-                        _ => return Err(InvalidUrl("has tls=true or tls=false")),
+                        _ => return Err(InvalidUrlError("has tls=true or tls=false")),
                     });
                 }
                 "ca" => ca = Some(PathBuf::from(value)),
@@ -112,7 +112,7 @@ impl EtcdSettings {
                 "timeout" => self.request_timeout = read_seconds(&value)?,
                 "connect_timeout" => self.connect_timeout = read_seconds(&value)?,
                 _ => {
-                    return Err(InvalidUrl(
+                    return Err(InvalidUrlError(
                         "knows the parameters tls, ca, cert, key, timeout and connect_timeout only",
                     ));
                 }
@@ -121,11 +121,11 @@ impl EtcdSettings {
         let identity = match (cert, key) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
-            _ => return Err(InvalidUrl("has cert and key together, or neither")),
+            _ => return Err(InvalidUrlError("has cert and key together, or neither")),
         };
         let files = ca.is_some() || identity.is_some();
         self.tls = match tls {
-            Some(false) if files => return Err(InvalidUrl("has files for TLS and tls=false")),
+            Some(false) if files => return Err(InvalidUrlError("has files for TLS and tls=false")),
             Some(false) => None,
             None if !files => None,
             Some(true) | None => Some(Tls { ca, identity }),
@@ -141,19 +141,20 @@ impl EtcdSettings {
     }
 }
 
-fn decode(text: &str) -> Result<String, InvalidUrl> {
+fn decode(text: &str) -> Result<String, InvalidUrlError> {
     let decoded = percent_decode_str(text).decode_utf8();
-    let decoded = decoded.map_err(|_| InvalidUrl("has text in UTF-8 behind its percent signs"))?;
+    let decoded =
+        decoded.map_err(|_| InvalidUrlError("has text in UTF-8 behind its percent signs"))?;
     Ok(decoded.into_owned())
 }
 
-fn read_login(text: &str) -> Result<Login, InvalidUrl> {
-    let (user, password) = text.split_once(':').ok_or(InvalidUrl(
+fn read_login(text: &str) -> Result<Login, InvalidUrlError> {
+    let (user, password) = text.split_once(':').ok_or(InvalidUrlError(
         "has a user and a password, with a colon between",
     ))?;
     let user = decode(user)?;
     if user.is_empty() {
-        return Err(InvalidUrl("has a user before the password"));
+        return Err(InvalidUrlError("has a user before the password"));
     }
     Ok(Login {
         user,
@@ -161,18 +162,18 @@ fn read_login(text: &str) -> Result<Login, InvalidUrl> {
     })
 }
 
-fn read_hosts(text: &str) -> Result<Vec<String>, InvalidUrl> {
+fn read_hosts(text: &str) -> Result<Vec<String>, InvalidUrlError> {
     let endpoints: Vec<String> = text.split(',').map(read_host).collect::<Result<_, _>>()?;
     if endpoints.len() > ENDPOINTS_MAX {
-        return Err(InvalidUrl("names at most 16 endpoints"));
+        return Err(InvalidUrlError("names at most 16 endpoints"));
     }
     Ok(endpoints)
 }
 
-fn read_host(host: &str) -> Result<String, InvalidUrl> {
+fn read_host(host: &str) -> Result<String, InvalidUrlError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
     if host.is_empty() || !host.chars().all(plain) {
-        return Err(InvalidUrl(
+        return Err(InvalidUrlError(
             "names hosts like etcd-1:2379,etcd-2:2379 behind etcd://",
         ));
     }
@@ -180,15 +181,15 @@ fn read_host(host: &str) -> Result<String, InvalidUrl> {
     let behind = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
     match behind.rsplit_once(':') {
         Some((_, port)) if port.parse::<u16>().is_ok() => Ok(host.to_owned()),
-        Some(_) => Err(InvalidUrl("has ports from 1 to 65535")),
+        Some(_) => Err(InvalidUrlError("has ports from 1 to 65535")),
         None => Ok(format!("{host}:{PORT}")),
     }
 }
 
-fn read_prefix(path: &str) -> Result<String, InvalidUrl> {
+fn read_prefix(path: &str) -> Result<String, InvalidUrlError> {
     let prefix = decode(path.trim_end_matches('/'))?;
     if prefix.contains('\0') || prefix.len() > PREFIX_BYTES_MAX {
-        return Err(InvalidUrl(
+        return Err(InvalidUrlError(
             "has a path of at most 128 bytes without NUL: the prefix of all keys",
         ));
     }
@@ -198,10 +199,10 @@ fn read_prefix(path: &str) -> Result<String, InvalidUrl> {
     }
 }
 
-fn read_seconds(text: &str) -> Result<Duration, InvalidUrl> {
+fn read_seconds(text: &str) -> Result<Duration, InvalidUrlError> {
     match text.parse::<u64>() {
         Ok(seconds @ 1..=60) => Ok(Duration::from_secs(seconds)),
-        Ok(_) | Err(_) => Err(InvalidUrl("has timeouts of 1 to 60 seconds")),
+        Ok(_) | Err(_) => Err(InvalidUrlError("has timeouts of 1 to 60 seconds")),
     }
 }
 

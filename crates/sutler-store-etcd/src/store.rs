@@ -1,12 +1,12 @@
 //! The way in: opening a store, and the journal's `Store` over it.
 
-use crate::client::{Client, Effect};
-use crate::doubt::Doubts;
-use crate::follow::Follower;
+use crate::client::{Client, RequestEffect};
 use crate::keys::Keys;
 use crate::rows;
-use crate::settings::{EtcdSettings, InvalidUrl};
-use crate::wire::{Compare, Range, Step, Txn};
+use crate::settings::{EtcdSettings, InvalidUrlError};
+use crate::unknown_commits::UnknownCommits;
+use crate::watch_view::WatchFollower;
+use crate::wire::{Compare, Range, RequestOp, Txn};
 use async_trait::async_trait;
 use bytes::Bytes;
 use secrecy::{ExposeSecret, SecretString};
@@ -26,10 +26,10 @@ const FORMAT: u64 = 1;
 
 /// Why a store was not opened. Names no secret.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum EtcdOpenError {
     /// The URL is none.
     #[error(transparent)]
-    Url(#[from] InvalidUrl),
+    Url(#[from] InvalidUrlError),
     /// etcd does not answer, or does not let this program in.
     #[error("the etcd store cannot be opened")]
     Unavailable(#[source] StoreError),
@@ -45,8 +45,8 @@ pub enum OpenError {
 pub struct EtcdStore {
     pub(crate) client: Arc<Client>,
     pub(crate) keys: Keys,
-    pub(crate) follower: Arc<Follower>,
-    pub(crate) doubts: Doubts,
+    pub(crate) follower: Arc<WatchFollower>,
+    pub(crate) unknown_commits: UnknownCommits,
     pub(crate) layout: Layout,
     following: JoinHandle<()>,
 }
@@ -55,27 +55,28 @@ impl EtcdStore {
     /// Opens the store that a URL names, or makes it. The form of the URL: see [`EtcdSettings`].
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub async fn open(url: &SecretString) -> Result<Self, OpenError> {
+    /// See [`EtcdOpenError`].
+    pub async fn open(url: &SecretString) -> Result<Self, EtcdOpenError> {
         Self::open_with(&EtcdSettings::from_url(url.expose_secret())?).await
     }
 
     /// Opens a store with settings of one's own.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub async fn open_with(settings: &EtcdSettings) -> Result<Self, OpenError> {
-        let client = Arc::new(Client::new(settings).map_err(OpenError::Unavailable)?);
+    /// See [`EtcdOpenError`].
+    pub async fn open_with(settings: &EtcdSettings) -> Result<Self, EtcdOpenError> {
+        let client = Arc::new(Client::new(settings).map_err(EtcdOpenError::Unavailable)?);
         let keys = Keys::below(&settings.prefix);
         let layout = agree_on_format(&client, &keys).await?;
-        let follower = Follower::load(Arc::clone(&client), keys.clone(), settings.request_timeout);
-        let follower = Arc::new(follower.await.map_err(OpenError::Unavailable)?);
+        let follower =
+            WatchFollower::load(Arc::clone(&client), keys.clone(), settings.request_timeout);
+        let follower = Arc::new(follower.await.map_err(EtcdOpenError::Unavailable)?);
         let following = tokio::spawn(Arc::clone(&follower).run());
         Ok(Self {
             client,
             keys,
             follower,
-            doubts: Doubts::default(),
+            unknown_commits: UnknownCommits::default(),
             layout,
             following,
         })
@@ -84,30 +85,30 @@ impl EtcdStore {
 
 impl EtcdStore {
     /// The step that every change has in common. It tells all replicas how late it is at least.
-    pub(crate) fn head(&self) -> Step {
-        Step::put(self.keys.head(), rows::time(self.client.clock.now()))
+    pub(crate) fn head(&self) -> RequestOp {
+        RequestOp::put(self.keys.head(), rows::time(self.client.clock.now()))
     }
 }
 
 /// Writes the number of the format if there is none, and refuses a newer one. However many replicas
 /// begin at once, one of them writes it. Says what was found.
-async fn agree_on_format(client: &Client, keys: &Keys) -> Result<Layout, OpenError> {
+async fn agree_on_format(client: &Client, keys: &Keys) -> Result<Layout, EtcdOpenError> {
     let layout = |found| Layout { found, now: FORMAT };
     let place = keys.format();
     // The first answer also tells how late it is for etcd, before anything is written.
     let found = client.range(&Range::one(place.clone())).await;
-    found.map_err(|it| OpenError::Unavailable(it.into()))?;
+    found.map_err(|it| EtcdOpenError::Unavailable(it.into()))?;
     let txn = Txn {
         compare: vec![Compare::absent(place.clone())],
         success: vec![
-            Step::put(place.clone(), FORMAT.to_string().into_bytes()),
-            Step::put(keys.head(), rows::time(client.clock.now())),
+            RequestOp::put(place.clone(), FORMAT.to_string().into_bytes()),
+            RequestOp::put(keys.head(), rows::time(client.clock.now())),
         ],
-        failure: vec![Step::Range(Range::one(place))],
+        failure: vec![RequestOp::Range(Range::one(place))],
     };
     // It can be repeated: what was written once is not written again.
-    let answer = client.txn(&txn, Effect::Reads).await;
-    let answer = answer.map_err(|it| OpenError::Unavailable(it.into()))?;
+    let answer = client.txn(&txn, RequestEffect::Reads).await;
+    let answer = answer.map_err(|it| EtcdOpenError::Unavailable(it.into()))?;
     let mut found = answer.ranges().filter_map(|it| it.kvs.first());
     let Some(kv) = found.next() else {
         return Ok(layout(0));
@@ -115,8 +116,10 @@ async fn agree_on_format(client: &Client, keys: &Keys) -> Result<Layout, OpenErr
     let number = std::str::from_utf8(&kv.value.0).unwrap_or_default().parse();
     match number {
         Ok(number) if number <= FORMAT => Ok(layout(number)),
-        Ok(number) => Err(OpenError::Newer(number)),
-        Err(_) => Err(OpenError::Unavailable(crate::codec::damaged("the format"))),
+        Ok(number) => Err(EtcdOpenError::Newer(number)),
+        Err(_) => Err(EtcdOpenError::Unavailable(crate::codec::damaged(
+            "the format",
+        ))),
     }
 }
 
@@ -208,7 +211,7 @@ impl Store for EtcdStore {
     }
 
     async fn info(&self) -> Result<StoreInfo, StoreError> {
-        self.look_over().await
+        self.read_info().await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -3,10 +3,10 @@
 //! Each batch is one transaction that demands that the counter it writes was not written meanwhile:
 //! so two replicas that sweep at once never count anything twice.
 
-use crate::client::Effect;
+use crate::client::RequestEffect;
 use crate::store::EtcdStore;
 use crate::view::{Counter, View};
-use crate::wire::{Compare, Step, Txn};
+use crate::wire::{Compare, RequestOp, Txn};
 use sutler_journal::{
     CommitId, OperationId, Outcome, State, StoreError, StoreTime, Sweep, WorkerId,
 };
@@ -17,7 +17,7 @@ const BATCH: usize = 50;
 const TRIES_MAX: usize = 100;
 
 /// Which operations may go.
-struct Wanted<'a> {
+struct SweepFilter<'a> {
     lanes: &'a [u8],
     outcome: Option<Outcome>,
     finished_before: StoreTime,
@@ -33,7 +33,7 @@ impl EtcdStore {
                 finished_before,
                 limit,
             } => {
-                let wanted = Wanted {
+                let wanted = SweepFilter {
                     lanes,
                     outcome: *outcome,
                     finished_before: *finished_before,
@@ -48,7 +48,11 @@ impl EtcdStore {
         }
     }
 
-    async fn sweep_operations(&self, wanted: &Wanted<'_>, limit: usize) -> Result<u64, StoreError> {
+    async fn sweep_operations(
+        &self,
+        wanted: &SweepFilter<'_>,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
         let mut swept: usize = 0;
         let mut tries = 0;
         while swept < limit && tries < TRIES_MAX {
@@ -68,12 +72,13 @@ impl EtcdStore {
                 let place = self.keys.operation(*id);
                 let same = Compare::unchanged(place.clone(), *revision);
                 txn.compare.push(same);
-                txn.success.push(Step::delete(place));
-                txn.success.push(Step::delete_between(self.keys.log(*id)));
+                txn.success.push(RequestOp::delete(place));
+                txn.success
+                    .push(RequestOp::delete_between(self.keys.log(*id)));
             }
             let count = i64::try_from(old.len()).unwrap_or_default();
             let value = (cleaned.value + count).to_be_bytes().to_vec();
-            txn.success.push(Step::put(self.keys.cleaned(), value));
+            txn.success.push(RequestOp::put(self.keys.cleaned(), value));
             match self.change(txn).await {
                 Ok(true) => swept += old.len(),
                 Ok(false) => tries += 1,
@@ -99,11 +104,11 @@ impl EtcdStore {
             let Some((last, _)) = old.last().copied() else {
                 break;
             };
-            let mut success: Vec<Step> = Vec::with_capacity(old.len() + 2);
+            let mut success: Vec<RequestOp> = Vec::with_capacity(old.len() + 2);
             let records = old.iter().map(|(_, id)| self.keys.commit(*id));
-            success.extend(records.map(Step::delete));
+            success.extend(records.map(RequestOp::delete));
             let value = last.to_be_bytes().to_vec();
-            success.push(Step::put(self.keys.trimmed(), value));
+            success.push(RequestOp::put(self.keys.trimmed(), value));
             let Counter { revision, .. } = trimmed;
             let txn = Txn {
                 compare: vec![Compare::unchanged(self.keys.trimmed(), revision)],
@@ -136,7 +141,7 @@ impl EtcdStore {
             let names = batch.iter().map(|worker| self.keys.name(*worker));
             let txn = Txn {
                 compare: gone.map(Compare::absent).collect(),
-                success: names.map(Step::delete).collect(),
+                success: names.map(RequestOp::delete).collect(),
                 failure: Vec::new(),
             };
             self.change(txn).await?;
@@ -150,10 +155,10 @@ impl EtcdStore {
         for batch in sheets.chunks(BATCH) {
             let places = batch.iter().map(|sheet| self.keys.sheet(*sheet));
             let txn = Txn {
-                success: places.map(Step::delete).collect(),
+                success: places.map(RequestOp::delete).collect(),
                 ..Txn::default()
             };
-            self.client.txn(&txn, Effect::Reads).await?;
+            self.client.txn(&txn, RequestEffect::Reads).await?;
             self.follower.amend(|view| {
                 for sheet in batch {
                     view.operations.forget_sheet(*sheet);
@@ -166,7 +171,7 @@ impl EtcdStore {
     /// Does a transaction that changes what is followed; whether its conditions held.
     async fn change(&self, mut txn: Txn) -> Result<bool, StoreError> {
         txn.success.push(self.head());
-        let answer = self.client.txn(&txn, Effect::Writes).await?;
+        let answer = self.client.txn(&txn, RequestEffect::Writes).await?;
         if answer.succeeded {
             // Late or not, it is done; whatever rests on it finds out.
             let _ = self.follower.reach(answer.header.revision.0).await;
@@ -177,7 +182,7 @@ impl EtcdStore {
     }
 }
 
-fn sweepable(view: &View, wanted: &Wanted<'_>, limit: usize) -> Vec<(OperationId, i64)> {
+fn sweepable(view: &View, wanted: &SweepFilter<'_>, limit: usize) -> Vec<(OperationId, i64)> {
     let old = view.operations.sweepable();
     let old = old.take_while(|(finished, _)| *finished < wanted.finished_before);
     let entries = old.filter_map(|(_, id)| Some((id, view.operations.get(id)?)));

@@ -4,14 +4,14 @@
 //! as many keys as there are terms. So indexes are not in etcd at all: each replica reads the rows
 //! once, then follows the watch, and so holds the same maps as every other replica at the same
 //! revision. Bodies are not kept here; contents of operations are, while they may be written again.
-//! Read `view/operations.rs` for those, `follow.rs` for who calls [`View::apply`].
+//! Read `view/operations.rs` for those, `watch_view.rs` for who calls [`View::apply`].
 
 mod operations;
 
-use crate::keys::{Keys, Place};
+use crate::keys::{KeyTarget, Keys};
 use crate::rows::{self, read_document, read_record, read_time};
 use crate::wire::{Event, EventKind, KeyValue};
-pub(crate) use operations::{Entry, Operations};
+pub(crate) use operations::{Operations, ViewOperation};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use sutler_journal::{
 /// Realm, kind and name of a term, with NUL bytes between.
 type Scope = Arc<[u8]>;
 /// A term's value, and the key of a document that has it. Both are kept once and shared.
-type Spot = (Arc<[u8]>, Arc<[u8]>);
+type TermEntry = (Arc<[u8]>, Arc<[u8]>);
 
 /// A document without its body.
-pub(crate) struct Sketch {
+pub(crate) struct DocumentSummary {
     pub(crate) revision: i64,
     pub(crate) version: Version,
     terms: Vec<(Scope, Arc<[u8]>)>,
@@ -33,7 +33,7 @@ pub(crate) struct Sketch {
 
 /// A live lease of etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lease {
+pub(crate) struct EtcdLease {
     pub(crate) id: i64,
     pub(crate) seconds: i64,
 }
@@ -52,10 +52,10 @@ pub(crate) struct View {
     pub(crate) revision: i64,
     /// When the store was last changed by a replica, as opposed to the end of a lease.
     pub(crate) head: i64,
-    documents: BTreeMap<Arc<[u8]>, Sketch>,
-    terms: BTreeMap<Scope, BTreeSet<Spot>>,
+    documents: BTreeMap<Arc<[u8]>, DocumentSummary>,
+    terms: BTreeMap<Scope, BTreeSet<TermEntry>>,
     pub(crate) operations: Operations,
-    pub(crate) workers: BTreeMap<WorkerId, Lease>,
+    pub(crate) workers: BTreeMap<WorkerId, EtcdLease>,
     /// Names of workers, and when they were first used.
     pub(crate) names: BTreeMap<WorkerId, StoreTime>,
     commits: HashMap<CommitId, i64>,
@@ -67,7 +67,7 @@ pub(crate) struct View {
 
 /// What a change may mean to whoever waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum ViewChange {
     /// Something may have become claimable.
     Claimable,
     /// Nothing of that sort.
@@ -75,7 +75,7 @@ pub(crate) enum News {
 }
 
 impl View {
-    pub(crate) fn document(&self, key: &Key) -> Option<&Sketch> {
+    pub(crate) fn document(&self, key: &Key) -> Option<&DocumentSummary> {
         self.documents.get(key.as_bytes())
     }
 
@@ -89,11 +89,11 @@ impl View {
         keys: &Keys,
         event: &Event,
         now: StoreTime,
-    ) -> Result<News, StoreError> {
+    ) -> Result<ViewChange, StoreError> {
         let kv = &event.kv;
         self.revision = self.revision.max(kv.mod_revision.0);
         let Some(place) = keys.place(&kv.key.0) else {
-            return Ok(News::Other);
+            return Ok(ViewChange::Other);
         };
         match event.kind {
             EventKind::Put => self.put(place, kv, now),
@@ -101,59 +101,64 @@ impl View {
         }
     }
 
-    fn put(&mut self, place: Place<'_>, kv: &KeyValue, now: StoreTime) -> Result<News, StoreError> {
+    fn put(
+        &mut self,
+        place: KeyTarget<'_>,
+        kv: &KeyValue,
+        now: StoreTime,
+    ) -> Result<ViewChange, StoreError> {
         let (value, revision) = (&kv.value.0, kv.mod_revision.0);
         match place {
-            Place::Commit(id) => {
+            KeyTarget::Commit(id) => {
                 let at = read_record(value)?.at;
                 self.commits.insert(id, revision);
                 self.feed.insert(revision, (id, at));
             }
-            Place::Document(key) => self.file(key, read_document(value)?, revision),
-            Place::Head => self.head = revision,
-            Place::Cleaned => self.cleaned = counter(value, revision)?,
-            Place::Trimmed => self.trimmed = counter(value, revision)?,
-            Place::Name(worker) => {
+            KeyTarget::Document(key) => self.file(key, read_document(value)?, revision),
+            KeyTarget::Head => self.head = revision,
+            KeyTarget::Cleaned => self.cleaned = counter(value, revision)?,
+            KeyTarget::Trimmed => self.trimmed = counter(value, revision)?,
+            KeyTarget::Name(worker) => {
                 self.names.insert(worker, read_time(value)?);
             }
-            Place::Worker(worker) => {
+            KeyTarget::Worker(worker) => {
                 let seconds = read_time(value)?.0;
                 let id = kv.lease.0;
-                self.workers.insert(worker, Lease { id, seconds });
+                self.workers.insert(worker, EtcdLease { id, seconds });
             }
-            Place::Operation(id) => {
+            KeyTarget::Operation(id) => {
                 let job = rows::read_operation(id, value)?;
                 return Ok(self.operations.put(job, revision, now));
             }
-            Place::Other => {}
+            KeyTarget::Other => {}
         }
-        Ok(News::Other)
+        Ok(ViewChange::Other)
     }
 
-    fn remove(&mut self, place: Place<'_>) -> News {
+    fn remove(&mut self, place: KeyTarget<'_>) -> ViewChange {
         match place {
-            Place::Commit(id) => {
+            KeyTarget::Commit(id) => {
                 if let Some(revision) = self.commits.remove(&id) {
                     self.feed.remove(&revision);
                 }
             }
-            Place::Document(key) => self.discard(key),
-            Place::Name(worker) => {
+            KeyTarget::Document(key) => self.discard(key),
+            KeyTarget::Name(worker) => {
                 self.names.remove(&worker);
             }
-            Place::Worker(worker) => {
+            KeyTarget::Worker(worker) => {
                 self.workers.remove(&worker);
                 if self.operations.held(worker).next().is_some() {
-                    return News::Claimable;
+                    return ViewChange::Claimable;
                 }
             }
-            Place::Operation(id) => self.operations.remove(id),
-            Place::Head | Place::Cleaned | Place::Trimmed | Place::Other => {}
+            KeyTarget::Operation(id) => self.operations.remove(id),
+            KeyTarget::Head | KeyTarget::Cleaned | KeyTarget::Trimmed | KeyTarget::Other => {}
         }
-        News::Other
+        ViewChange::Other
     }
 
-    fn file(&mut self, key: &[u8], filed: rows::Filed, revision: i64) {
+    fn file(&mut self, key: &[u8], filed: rows::DocumentRow, revision: i64) {
         self.discard(key);
         let key: Arc<[u8]> = key.into();
         let mut terms = Vec::with_capacity(filed.terms.len());
@@ -164,7 +169,7 @@ impl View {
             index.insert((Arc::clone(&value), Arc::clone(&key)));
             terms.push((scope, value));
         }
-        let sketch = Sketch {
+        let sketch = DocumentSummary {
             revision,
             version: filed.version,
             terms,
@@ -192,7 +197,12 @@ impl View {
     }
 
     /// The first places of a list behind a position; at most `limit`, and one more if there is one.
-    pub(crate) fn list(&self, list: &List, after: Option<&Position>, limit: usize) -> Vec<Spot> {
+    pub(crate) fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Vec<TermEntry> {
         let most = limit.saturating_add(1);
         match list {
             List::Prefix(prefix) => self.list_by_key(prefix, after, most),
@@ -223,7 +233,7 @@ impl View {
         keys.map(|(key, _)| Arc::clone(key)).collect()
     }
 
-    fn list_by_key(&self, prefix: &[u8], after: Option<&Position>, most: usize) -> Vec<Spot> {
+    fn list_by_key(&self, prefix: &[u8], after: Option<&Position>, most: usize) -> Vec<TermEntry> {
         let start = match after {
             Some(after) if after.key.as_bytes() >= prefix => Bound::Excluded(after.key.as_bytes()),
             Some(_) | None => Bound::Included(prefix),
@@ -240,7 +250,7 @@ impl View {
     }
 
     /// Running operations whose workers hold no lease any more.
-    pub(crate) fn orphans(&self) -> impl Iterator<Item = (OperationId, &Entry)> {
+    pub(crate) fn orphans(&self) -> impl Iterator<Item = (OperationId, &ViewOperation)> {
         self.operations
             .holders()
             .filter(|worker| !self.is_alive(*worker))
@@ -250,18 +260,18 @@ impl View {
 }
 
 fn list_by_term(
-    index: &BTreeSet<Spot>,
+    index: &BTreeSet<TermEntry>,
     (from, to): (&[u8], &[u8]),
     after: Option<&Position>,
     most: usize,
-) -> Vec<Spot> {
+) -> Vec<TermEntry> {
     let start = match after {
         Some(after) if after.value.as_slice() >= from => {
             Bound::Excluded((after.value.as_slice().into(), after.key.as_bytes().into()))
         }
         Some(_) | None => Bound::Included((from.into(), Arc::from([]))),
     };
-    let found = index.range::<Spot, _>((start, Bound::Unbounded));
+    let found = index.range::<TermEntry, _>((start, Bound::Unbounded));
     let found = found.take_while(|(value, _)| &value[..] <= to).take(most);
     found.cloned().collect()
 }

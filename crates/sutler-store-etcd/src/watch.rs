@@ -2,10 +2,10 @@
 //!
 //! etcd never splits what was written in one transaction over two messages unless asked to, so after
 //! each message everything up to its last revision is known. Not here: what becomes of it
-//! (`follow.rs`).
+//! (`watch_view.rs`).
 
-use crate::client::{Client, Trouble, judge};
-use crate::wire::{Base64, Event, Line, Watched};
+use crate::client::{Client, EtcdError, decide};
+use crate::wire::{Base64, Event, StreamLine, WatchResponse};
 use serde::Serialize;
 use sutler_journal::StoreError;
 
@@ -13,12 +13,12 @@ use sutler_journal::StoreError;
 const LINE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 #[derive(Serialize)]
-struct Create {
-    create_request: Request,
+struct WatchCreate {
+    create_request: WatchRequest,
 }
 
 #[derive(Serialize)]
-struct Request {
+struct WatchRequest {
     key: Base64,
     range_end: Base64,
     start_revision: i64,
@@ -38,9 +38,9 @@ impl Watch {
         client: &Client,
         (key, range_end): (Vec<u8>, Vec<u8>),
         start_revision: i64,
-    ) -> Result<Self, Trouble> {
-        let create = Create {
-            create_request: Request {
+    ) -> Result<Self, EtcdError> {
+        let create = WatchCreate {
+            create_request: WatchRequest {
                 key: key.into(),
                 range_end: range_end.into(),
                 start_revision,
@@ -70,19 +70,20 @@ impl Watch {
     }
 
     /// The next changes; what was done at one revision comes together.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Event>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<Event>, EtcdError> {
         loop {
             let line = self.line().await?;
-            let line: Line<Watched> = serde_json::from_slice(&line).map_err(|cause| {
-                Trouble::NotDone(StoreError::caused("a watch cannot be read", cause))
-            })?;
+            let line: StreamLine<WatchResponse> =
+                serde_json::from_slice(&line).map_err(|cause| {
+                    EtcdError::NotDone(StoreError::caused("a watch cannot be read", cause))
+                })?;
             let watched = match (line.result, line.error) {
                 (Some(watched), _) => watched,
-                (None, Some(refusal)) => return Err(judge(&refusal)),
+                (None, Some(refusal)) => return Err(decide(&refusal)),
                 (None, None) => return Err(ended()),
             };
             if watched.compact_revision.0 > 0 {
-                return Err(Trouble::Compacted);
+                return Err(EtcdError::Compacted);
             }
             if watched.canceled {
                 return Err(ended());
@@ -93,7 +94,7 @@ impl Watch {
         }
     }
 
-    async fn line(&mut self) -> Result<Vec<u8>, Trouble> {
+    async fn line(&mut self) -> Result<Vec<u8>, EtcdError> {
         loop {
             let unseen = self.read.get(self.searched..).unwrap_or_default();
             if let Some(end) = unseen.iter().position(|byte| *byte == b'\n') {
@@ -112,11 +113,11 @@ impl Watch {
     }
 }
 
-fn ended() -> Trouble {
-    Trouble::NotDone(StoreError::new("etcd ended a watch; it is opened again"))
+fn ended() -> EtcdError {
+    EtcdError::NotDone(StoreError::new("etcd ended a watch; it is opened again"))
 }
 
-fn broken(cause: reqwest::Error) -> Trouble {
+fn broken(cause: reqwest::Error) -> EtcdError {
     let sentence = "a watch broke off; it is opened again";
-    Trouble::NotDone(StoreError::caused(sentence, cause.without_url()))
+    EtcdError::NotDone(StoreError::caused(sentence, cause.without_url()))
 }

@@ -187,7 +187,7 @@ pub(crate) struct DeleteRange {
 
 /// One step of a transaction.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) enum Step {
+pub(crate) enum RequestOp {
     #[serde(rename = "request_range")]
     Range(Range),
     #[serde(rename = "request_put")]
@@ -198,7 +198,7 @@ pub(crate) enum Step {
     Txn(Txn),
 }
 
-impl Step {
+impl RequestOp {
     pub(crate) fn put(key: Vec<u8>, value: Vec<u8>) -> Self {
         Self::leased(key, value, None)
     }
@@ -232,9 +232,9 @@ pub(crate) struct Txn {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) compare: Vec<Compare>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) success: Vec<Step>,
+    pub(crate) success: Vec<RequestOp>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) failure: Vec<Step>,
+    pub(crate) failure: Vec<RequestOp>,
 }
 
 /// What every answer begins with.
@@ -257,34 +257,34 @@ pub(crate) struct KeyValue {
 /// The answer to a [`Range`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Ranged {
+pub(crate) struct RangeResponse {
     pub(crate) header: Header,
     pub(crate) kvs: Vec<KeyValue>,
     pub(crate) more: bool,
 }
 
-/// The answer to one [`Step`].
+/// The answer to one [`RequestOp`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Stepped {
+pub(crate) struct OpResponse {
     #[serde(rename = "response_range")]
-    pub(crate) range: Option<Ranged>,
+    pub(crate) range: Option<RangeResponse>,
     #[serde(rename = "response_txn")]
-    pub(crate) txn: Option<Box<Txned>>,
+    pub(crate) txn: Option<Box<TxnResponse>>,
 }
 
 /// The answer to a [`Txn`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Txned {
+pub(crate) struct TxnResponse {
     pub(crate) header: Header,
     pub(crate) succeeded: bool,
-    pub(crate) responses: Vec<Stepped>,
+    pub(crate) responses: Vec<OpResponse>,
 }
 
-impl Txned {
+impl TxnResponse {
     /// What the ranges among the steps found, in their order.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = &Ranged> {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = &RangeResponse> {
         self.responses.iter().filter_map(|it| it.range.as_ref())
     }
 }
@@ -292,7 +292,7 @@ impl Txned {
 /// A lease, as granted or prolonged; one that is not there has no time to live.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Leased {
+pub(crate) struct LeaseGrantResponse {
     #[serde(rename = "ID")]
     pub(crate) id: Int,
     #[serde(rename = "TTL")]
@@ -302,15 +302,15 @@ pub(crate) struct Leased {
 /// One line of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Line<T> {
+pub(crate) struct StreamLine<T> {
     pub(crate) result: Option<T>,
-    pub(crate) error: Option<Refusal>,
+    pub(crate) error: Option<ErrorBody>,
 }
 
 /// One message of a watch.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Watched {
+pub(crate) struct WatchResponse {
     pub(crate) events: Vec<Event>,
     pub(crate) canceled: bool,
     pub(crate) compact_revision: Int,
@@ -338,7 +338,7 @@ pub(crate) enum EventKind {
 /// Why etcd does not do what it was asked; in its own words, which hold no content.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Refusal {
+pub(crate) struct ErrorBody {
     #[serde(alias = "grpc_code")]
     pub(crate) code: i64,
     pub(crate) message: String,
@@ -346,7 +346,9 @@ pub(crate) struct Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compare, EventKind, Line, Range, Step, Txn, Txned, Watched};
+    use super::{
+        Compare, EventKind, Range, RequestOp, StreamLine, Txn, TxnResponse, WatchResponse,
+    };
 
     #[test]
     fn a_transaction_is_written_as_the_gateway_reads_it() {
@@ -357,11 +359,11 @@ mod tests {
                 Compare::unchanged(b"a".to_vec(), 7),
             ],
             success: vec![
-                Step::leased(b"a".to_vec(), b"v".to_vec(), Some(5)),
-                Step::delete(b"a".to_vec()),
-                Step::Txn(Txn::default()),
+                RequestOp::leased(b"a".to_vec(), b"v".to_vec(), Some(5)),
+                RequestOp::delete(b"a".to_vec()),
+                RequestOp::Txn(Txn::default()),
             ],
-            failure: vec![Step::Range(Range::one(b"a".to_vec()).limit(1))],
+            failure: vec![RequestOp::Range(Range::one(b"a".to_vec()).limit(1))],
         };
         let expected = serde_json::json!({
             "compare": [
@@ -385,7 +387,7 @@ mod tests {
             {"response_range":{"header":{"revision":"2"},"kvs":[{"key":"YQ==","mod_revision":"2"}]}},
             {"response_put":{"header":{"revision":"3"}}},
             {"response_txn":{"header":{},"succeeded":true}}]}"#;
-        let answer: Txned = serde_json::from_str(text).unwrap();
+        let answer: TxnResponse = serde_json::from_str(text).unwrap();
         assert!(!answer.succeeded);
         assert_eq!(answer.header.revision.0, 3);
         let found: Vec<_> = answer.ranges().collect();
@@ -399,7 +401,7 @@ mod tests {
         let text = r#"{"result":{"header":{},"events":[
             {"kv":{"key":"YQ==","mod_revision":"2","value":"dg=="}},
             {"type":"DELETE","kv":{"key":"YQ==","mod_revision":"3"}}]}}"#;
-        let line: Line<Watched> = serde_json::from_str(text).unwrap();
+        let line: StreamLine<WatchResponse> = serde_json::from_str(text).unwrap();
         let kinds: Vec<EventKind> = line.result.unwrap().events.iter().map(|e| e.kind).collect();
         assert_eq!(kinds, [EventKind::Put, EventKind::Delete]);
     }

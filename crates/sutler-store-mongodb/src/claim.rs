@@ -3,15 +3,15 @@
 //! A worker's lease is one document; it lives before the moment `until`, by the server's clock. What can
 //! be claimed carries `o`: whatever is ready, and what dead workers ran, which whoever claims next marks
 //! when it meets their lease. A lease that ended stays `open` to this for two minutes, because a commit
-//! that began in its time may end later; then it is settled. Not here: the fence of a commit (`plan.rs`).
+//! that began in its time may end later; then it is settled. Not here: the fence of a commit (`commit_steps.rs`).
 
 use crate::commit::{is_worth_another_try, jittered};
-use crate::plan::{Found, update};
+use crate::commit_steps::{StepResult, update};
+use crate::error::MongoError;
 use crate::read::union;
 use crate::rows::{self, Collection, READY, RUNNING, now, uuid};
 use crate::store::MongoStore;
-use crate::transact::{Gate, Look, Outcome};
-use crate::trouble::Trouble;
+use crate::transaction::{CommitInspection, SendGate, TransactionResult};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::{FindOptions, ReturnDocument};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ const LOOKS: usize = 4;
 /// How long a commit may end after the lease under which it began, in microseconds: longer than a
 /// transaction may last.
 const LATE: i64 = 120_000_000;
-/// How often the work of a worker that died lately is looked for.
+/// How often the work of a worker that died lately is claim_memory for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long an operation is left that an open transaction holds.
 const LEAVE_FOR: Duration = Duration::from_secs(2);
@@ -38,15 +38,15 @@ const TRIES: usize = 20;
 /// What claims remember. Whoever claims holds it: within a process claims come one after the other, so
 /// that they do not race for the same operations.
 #[derive(Default)]
-pub(crate) struct Looked {
-    /// When the work of dead workers was last looked for.
+pub(crate) struct ClaimMemory {
+    /// When the work of dead workers was last claim_memory for.
     dead: HashMap<Uuid, Instant>,
     /// Operations that an open transaction holds, and when that was seen: they are left for a while, so
     /// that they do not take the place of others.
     stuck: HashMap<Uuid, Instant>,
 }
 
-impl Looked {
+impl ClaimMemory {
     /// Whether it is time to look for a worker's work.
     fn is_due(&mut self, worker: Uuid) -> bool {
         let last = self.dead.get(&worker);
@@ -68,7 +68,7 @@ impl Looked {
 }
 
 /// What one look found: leases that are not settled, and what can be claimed.
-struct Seen {
+struct ClaimView {
     lives: bool,
     dead: Vec<DeadLease>,
     claimable: Vec<Bsons>,
@@ -96,7 +96,7 @@ impl MongoStore {
             } },
         ];
         let leases = self
-            .caller
+            .commands
             .database
             .collection::<Bsons>(Collection::Leases.name());
         let renewed = leases
@@ -104,21 +104,21 @@ impl MongoStore {
             .upsert(true)
             .return_document(ReturnDocument::After)
             .into_future();
-        let renewed = self.caller.bounded(renewed).await;
+        let renewed = self.commands.bounded(renewed).await;
         let renewed = renewed.map_err(StoreError::from)?;
         match renewed.as_ref().map(|it| it.get_bool("lives")) {
             Some(Ok(true)) => Ok(self.held(worker).await.map_err(StoreError::from)?),
             Some(Ok(false)) => Err(LeaseError::Lost),
-            _ => Err(StoreError::from(Trouble::odd("a lease")).into()),
+            _ => Err(StoreError::from(MongoError::odd("a lease")).into()),
         }
     }
 
-    async fn held(&self, worker: WorkerId) -> Result<Renewal, Trouble> {
+    async fn held(&self, worker: WorkerId) -> Result<Renewal, MongoError> {
         let filter = doc! { "w": uuid(worker.0), "s": RUNNING };
         let mut options = FindOptions::default();
         options.projection = Some(doc! { "x": 1, "f": 1 });
         let found = self
-            .caller
+            .commands
             .find(Collection::Operations, filter, options)
             .await?;
         let mut renewal = Renewal::default();
@@ -138,20 +138,24 @@ impl MongoStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        let mut looked = self.looked.lock().await;
+        let mut claim_memory = self.claim_memory.lock().await;
         let mut claimed: Vec<Operation> = Vec::new();
         let mut wanted: Vec<(Queue, usize)> = queues.to_vec();
         for _ in 0..LOOKS {
-            let seen = self.look_around(worker, &wanted, looked.stuck()).await;
+            let seen = self
+                .look_around(worker, &wanted, claim_memory.stuck())
+                .await;
             let seen = seen.map_err(StoreError::from)?;
             if !seen.lives {
                 return Err(LeaseError::Lost);
             }
-            let offered = self.offer_work_of_the_dead(&seen.dead, &mut looked).await;
+            let offered = self
+                .offer_work_of_the_dead(&seen.dead, &mut claim_memory)
+                .await;
             if offered.map_err(StoreError::from)? {
                 continue;
             }
-            let taken = self.take(worker, &seen.claimable, &mut looked).await;
+            let taken = self.take(worker, &seen.claimable, &mut claim_memory).await;
             let taken = taken.map_err(StoreError::from)?;
             let all = taken.len() == seen.claimable.len();
             for operation in &taken {
@@ -173,7 +177,7 @@ impl MongoStore {
         worker: WorkerId,
         wanted: &[(Queue, usize)],
         left: Vec<Bson>,
-    ) -> Result<Seen, Trouble> {
+    ) -> Result<ClaimView, MongoError> {
         let mut pipeline = vec![
             doc! { "$match": { "open": true } },
             doc! { "$project": {
@@ -195,7 +199,10 @@ impl MongoStore {
             ];
             pipeline.push(union(Collection::Operations, stages));
         }
-        let found = self.caller.aggregate(Collection::Leases, pipeline).await?;
+        let found = self
+            .commands
+            .aggregate(Collection::Leases, pipeline)
+            .await?;
         read_seen(worker, found)
     }
 
@@ -203,9 +210,9 @@ impl MongoStore {
     async fn offer_work_of_the_dead(
         &self,
         dead: &[DeadLease],
-        looked: &mut Looked,
-    ) -> Result<bool, Trouble> {
-        let dead = dead.iter().filter(|it| looked.is_due(it.worker));
+        claim_memory: &mut ClaimMemory,
+    ) -> Result<bool, MongoError> {
+        let dead = dead.iter().filter(|it| claim_memory.is_due(it.worker));
         let dead: Vec<&DeadLease> = dead.collect();
         if dead.is_empty() {
             return Ok(false);
@@ -215,7 +222,7 @@ impl MongoStore {
         let mut options = FindOptions::default();
         options.projection = Some(doc! { "_id": 1 });
         let found = self
-            .caller
+            .commands
             .find(Collection::Operations, theirs.clone(), options)
             .await?;
         let mut offered = Vec::new();
@@ -226,7 +233,7 @@ impl MongoStore {
                 one.insert("_id", row.get("_id"));
                 update(Collection::Operations, one, offer.clone())
             });
-            offered = self.caller.write_free(steps.collect()).await?;
+            offered = self.commands.write_free(steps.collect()).await?;
         }
         // Only now: whoever dies between the two leaves a lease that is still open.
         let settled = dead.iter().filter(|it| it.settled);
@@ -236,9 +243,11 @@ impl MongoStore {
             let close = doc! { "$set": { "open": false } };
             let mut close = update(Collection::Leases, them, close);
             close.insert("multi", true);
-            self.caller.write_each(vec![close]).await?;
+            self.commands.write_each(vec![close]).await?;
         }
-        Ok(offered.iter().any(|it| matches!(it, Some(Found::Count(_)))))
+        Ok(offered
+            .iter()
+            .any(|it| matches!(it, Some(StepResult::Count(_)))))
     }
 
     /// Takes what is still as it was seen.
@@ -246,8 +255,8 @@ impl MongoStore {
         &self,
         worker: WorkerId,
         seen: &[Bsons],
-        looked: &mut Looked,
-    ) -> Result<Vec<Operation>, Trouble> {
+        claim_memory: &mut ClaimMemory,
+    ) -> Result<Vec<Operation>, MongoError> {
         if seen.is_empty() {
             return Ok(Vec::new());
         }
@@ -268,13 +277,15 @@ impl MongoStore {
             steps.push(update(Collection::Operations, as_seen, change));
             operations.push(operation);
         }
-        let found = self.caller.write_free(steps).await?;
+        let found = self.commands.write_free(steps).await?;
         for (operation, found) in operations.iter().zip(&found) {
             if found.is_none() {
-                looked.stuck.insert(operation.row.id.0, Instant::now());
+                claim_memory
+                    .stuck
+                    .insert(operation.row.id.0, Instant::now());
             }
         }
-        let is_taken = |it: &Option<Found>| matches!(it, Some(Found::Count(1..)));
+        let is_taken = |it: &Option<StepResult>| matches!(it, Some(StepResult::Count(1..)));
         if !found.iter().all(is_taken) {
             operations = self.really_taken(worker, operations).await?;
         }
@@ -290,13 +301,13 @@ impl MongoStore {
         &self,
         worker: WorkerId,
         mut operations: Vec<Operation>,
-    ) -> Result<Vec<Operation>, Trouble> {
+    ) -> Result<Vec<Operation>, MongoError> {
         let ids: Vec<Bson> = operations.iter().map(|it| uuid(it.row.id.0)).collect();
         let mine = doc! { "_id": { "$in": ids }, "w": uuid(worker.0) };
         let mut options = FindOptions::default();
         options.projection = Some(doc! { "f": 1 });
         let found = self
-            .caller
+            .commands
             .find(Collection::Operations, mine, options)
             .await?;
         let mut fences = HashMap::new();
@@ -307,7 +318,7 @@ impl MongoStore {
         Ok(operations)
     }
 
-    pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), Trouble> {
+    pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), MongoError> {
         let end = doc! { "$set": { "until": { "$min": ["$until", now()] } } };
         let back = doc! { "$set": {
             "s": READY, "due": now(), "o": true, "r": { "$add": ["$r", 1_i64] },
@@ -323,20 +334,20 @@ impl MongoStore {
         let steps = vec![update(Collection::Leases, lease, vec![end]), back];
         let mut pause = Duration::from_millis(2);
         for n in 1..=TRIES {
-            let look = |_: &[Found]| Look::<()>::Commit(None);
-            let gate = Gate::default();
-            match self.caller.transact(steps.clone(), &gate, look).await {
-                Outcome::Committed | Outcome::Declined(()) => {
+            let look = |_: &[StepResult]| CommitInspection::<()>::Commit(None);
+            let gate = SendGate::default();
+            match self.commands.transact(steps.clone(), &gate, look).await {
+                TransactionResult::Committed | TransactionResult::Declined(()) => {
                     self.hints.give();
                     return Ok(());
                 }
-                Outcome::Failed(it) | Outcome::Unknown(it)
+                TransactionResult::Failed(it) | TransactionResult::Unknown(it)
                     if n == TRIES || !is_worth_another_try(&it) =>
                 {
                     return Err(it);
                 }
                 // Releasing twice is releasing once.
-                Outcome::Failed(_) | Outcome::Unknown(_) => {}
+                TransactionResult::Failed(_) | TransactionResult::Unknown(_) => {}
             }
             tokio::time::sleep(jittered(pause)).await;
             pause = (pause * 2).min(Duration::from_millis(100));
@@ -345,8 +356,8 @@ impl MongoStore {
     }
 }
 
-fn read_seen(worker: WorkerId, found: Vec<Bsons>) -> Result<Seen, Trouble> {
-    let mut seen = Seen {
+fn read_seen(worker: WorkerId, found: Vec<Bsons>) -> Result<ClaimView, MongoError> {
+    let mut seen = ClaimView {
         lives: false,
         dead: Vec::new(),
         claimable: Vec::new(),
@@ -357,7 +368,7 @@ fn read_seen(worker: WorkerId, found: Vec<Bsons>) -> Result<Seen, Trouble> {
             continue;
         }
         let id = rows::read_uuid(&row, "_id")?;
-        let is = |name| row.get_bool(name).map_err(|_| Trouble::odd("a lease"));
+        let is = |name| row.get_bool(name).map_err(|_| MongoError::odd("a lease"));
         match (is("lives")?, is("late")?) {
             (true, _) => seen.lives |= id == worker.0,
             (false, late) => seen.dead.push(DeadLease {

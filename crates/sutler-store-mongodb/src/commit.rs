@@ -3,13 +3,13 @@
 //! A try that MongoDB aborts because another transaction touched the same things is made again. One
 //! whose fate is unknown is left to its author to repeat: while the first try is open on the server,
 //! the repeat cannot make its record and gets nowhere; afterwards it finds the record, or nothing. So
-//! "stale" is never answered to a commit that is applied later. Not here: the steps (`plan.rs`).
+//! "stale" is never answered to a commit that is applied later. Not here: the steps (`commit_steps.rs`).
 
-use crate::plan::{self, Plan, Step, Verdict};
+use crate::commit_steps::{self, CommitStep, CommitSteps, StepsResult};
+use crate::error::MongoError;
 use crate::rows::{self, Collection, uuid};
 use crate::store::MongoStore;
-use crate::transact::{Gate, Look, Outcome};
-use crate::trouble::Trouble;
+use crate::transaction::{CommitInspection, SendGate, TransactionResult};
 use mongodb::bson::{Document as Bsons, doc};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,9 +29,9 @@ const REMEMBERED_MAX: usize = 100_000;
 /// Who made which claim, as far as this process knows. A claim is never made twice with the same number,
 /// so what is known stays true.
 #[derive(Default)]
-pub(crate) struct Claims(Mutex<HashMap<OperationId, (Fence, WorkerId)>>);
+pub(crate) struct ClaimCache(Mutex<HashMap<OperationId, (Fence, WorkerId)>>);
 
-impl Claims {
+impl ClaimCache {
     pub(crate) fn add(&self, id: OperationId, fence: Fence, worker: WorkerId) {
         let mut all = self.all();
         if all.len() >= REMEMBERED_MAX {
@@ -71,9 +71,9 @@ impl Claims {
 
 /// Commits whose fate is unknown: of those, "not written" is never said.
 #[derive(Default)]
-pub(crate) struct Doubts(Mutex<HashSet<CommitId>>);
+pub(crate) struct UnknownCommits(Mutex<HashSet<CommitId>>);
 
-impl Doubts {
+impl UnknownCommits {
     fn add(&self, commit: CommitId) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= REMEMBERED_MAX {
@@ -100,13 +100,13 @@ impl MongoStore {
         commit.check().map_err(|reason| {
             CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
         })?;
-        let (store, mine, gate) = (self.clone(), Arc::new(commit.clone()), Gate::default());
+        let (store, mine, gate) = (self.clone(), Arc::new(commit.clone()), SendGate::default());
         let (theirs, passage) = (Arc::clone(&mine), gate.clone());
         let tries = tokio::spawn(async move { store.tries(&theirs, &passage).await });
-        let limit = self.caller.settings.answer_timeout;
+        let limit = self.commands.settings.answer_timeout;
         let result = match tokio::time::timeout(limit, tries).await {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(unknown(Trouble::odd("a try of a commit"))),
+            Ok(Err(_)) => Err(unknown(MongoError::odd("a try of a commit"))),
             Err(_) if gate.give_up() => Err(CommitError::NotWritten(late().into())),
             Err(_) => Err(unknown(late())),
         };
@@ -120,30 +120,30 @@ impl MongoStore {
     ) -> Result<(), CommitError> {
         match result {
             Ok(()) => {
-                self.doubts.settle(commit.id());
+                self.unknown_commits.settle(commit.id());
                 self.claims.follow(commit);
-                if plan::is_worth_a_hint(commit) {
+                if commit_steps::is_worth_a_hint(commit) {
                     self.hints.give();
                 }
                 Ok(())
             }
             Err(CommitError::Unknown(error)) => {
-                self.doubts.add(commit.id());
+                self.unknown_commits.add(commit.id());
                 Err(CommitError::Unknown(error))
             }
             // This try was not written; an earlier one may have been.
-            Err(CommitError::NotWritten(error)) if self.doubts.has(commit.id()) => {
+            Err(CommitError::NotWritten(error)) if self.unknown_commits.has(commit.id()) => {
                 Err(CommitError::Unknown(error))
             }
             Err(CommitError::Stale(which)) => {
-                self.doubts.settle(commit.id());
+                self.unknown_commits.settle(commit.id());
                 Err(CommitError::Stale(which))
             }
             Err(error @ CommitError::NotWritten(_)) => Err(error),
         }
     }
 
-    async fn tries(&self, commit: &Commit, gate: &Gate) -> Result<(), CommitError> {
+    async fn tries(&self, commit: &Commit, gate: &SendGate) -> Result<(), CommitError> {
         let _held = self.locks.hold(commit).await;
         if gate.is_given_up() {
             return Err(CommitError::NotWritten(late().into()));
@@ -152,32 +152,34 @@ impl MongoStore {
         let holders = holders.map_err(|it| CommitError::NotWritten(it.into()))?;
         let nobody = WorkerId(Uuid::nil());
         let holder = |id, fence| holders.get(&(id, fence)).copied().unwrap_or(nobody);
-        let plan = Plan::of(commit, holder);
+        let plan = CommitSteps::of(commit, holder);
         let plan = plan.map_err(|it| CommitError::NotWritten(it.into()))?;
         let mut pause = FIRST_PAUSE;
         loop {
-            let steps: Vec<Bsons> = plan.steps.iter().map(Step::told).collect();
-            let look = |found: &[plan::Found]| match plan.judge(found) {
-                Verdict::Fits(correction) => Look::Commit(correction),
-                other => Look::Decline(other),
+            let steps: Vec<Bsons> = plan.steps.iter().map(CommitStep::told).collect();
+            let look = |found: &[commit_steps::StepResult]| match plan.evaluate(found) {
+                StepsResult::Fits(correction) => CommitInspection::Commit(correction),
+                other => CommitInspection::Decline(other),
             };
-            match self.caller.transact(steps, gate, look).await {
-                Outcome::Committed => return Ok(()),
-                Outcome::Declined(Verdict::Stale(which)) => return Err(CommitError::Stale(which)),
-                Outcome::Declined(Verdict::Repeated) => {
+            match self.commands.transact(steps, gate, look).await {
+                TransactionResult::Committed => return Ok(()),
+                TransactionResult::Declined(StepsResult::Stale(which)) => {
+                    return Err(CommitError::Stale(which));
+                }
+                TransactionResult::Declined(StepsResult::Repeated) => {
                     if self.is_durable(commit.id()).await? {
                         return Ok(());
                     }
                 }
-                Outcome::Declined(Verdict::Odd(trouble)) => {
+                TransactionResult::Declined(StepsResult::Odd(trouble)) => {
                     return Err(CommitError::NotWritten(trouble.into()));
                 }
-                Outcome::Declined(Verdict::Fits(_)) => {}
-                Outcome::Unknown(trouble) => return Err(unknown(trouble)),
-                Outcome::Failed(trouble) if !is_worth_another_try(&trouble) => {
+                TransactionResult::Declined(StepsResult::Fits(_)) => {}
+                TransactionResult::Unknown(trouble) => return Err(unknown(trouble)),
+                TransactionResult::Failed(trouble) if !is_worth_another_try(&trouble) => {
                     return Err(CommitError::NotWritten(trouble.into()));
                 }
-                Outcome::Failed(_) => {}
+                TransactionResult::Failed(_) => {}
             }
             tokio::time::sleep(jittered(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -196,14 +198,14 @@ impl MongoStore {
             "limit": 1,
             "singleBatch": true,
             "readConcern": { "level": "linearizable" },
-            "maxTimeMS": crate::call::millis(self.caller.settings.command_timeout),
+            "maxTimeMS": crate::commands::millis(self.commands.settings.command_timeout),
         };
-        let answer = self.caller.command(command).await.map_err(unknown)?;
+        let answer = self.commands.command(command).await.map_err(unknown)?;
         let cursor = answer.get_document("cursor");
         let found = cursor.and_then(|it| it.get_array("firstBatch"));
         match found {
             Ok(found) => Ok(!found.is_empty()),
-            Err(_) => Err(unknown(Trouble::odd("a record"))),
+            Err(_) => Err(unknown(MongoError::odd("a record"))),
         }
     }
 
@@ -211,7 +213,7 @@ impl MongoStore {
     async fn holders(
         &self,
         commit: &Commit,
-    ) -> Result<HashMap<(OperationId, Fence), WorkerId>, Trouble> {
+    ) -> Result<HashMap<(OperationId, Fence), WorkerId>, MongoError> {
         let mut holders = HashMap::new();
         for expect in commit.expects() {
             let Expect::Fence(id, fence) = expect else {
@@ -230,30 +232,30 @@ impl MongoStore {
         &self,
         id: OperationId,
         fence: Fence,
-    ) -> Result<Option<WorkerId>, Trouble> {
+    ) -> Result<Option<WorkerId>, MongoError> {
         let filter = doc! { "_id": uuid(id.0), "f": rows::fence(fence) };
         let found = self
-            .caller
+            .commands
             .find_one(Collection::Operations, filter, &["w"])
             .await?;
         Ok(found.as_ref().and_then(rows::read_worker))
     }
 }
 
-fn late() -> Trouble {
-    Trouble::Lost("it took too long".to_owned())
+fn late() -> MongoError {
+    MongoError::Lost("it took too long".to_owned())
 }
 
-fn unknown(trouble: Trouble) -> CommitError {
+fn unknown(trouble: MongoError) -> CommitError {
     CommitError::Unknown(trouble.into())
 }
 
 /// Whether a transaction that failed may succeed if it is made again soon.
-pub(crate) fn is_worth_another_try(trouble: &Trouble) -> bool {
+pub(crate) fn is_worth_another_try(trouble: &MongoError) -> bool {
     match trouble {
-        Trouble::Refused { transient, .. } => *transient,
-        Trouble::Lost(_) => true,
-        Trouble::Unsent(_) | Trouble::Odd(_) | Trouble::Unfit(_) => false,
+        MongoError::Refused { transient, .. } => *transient,
+        MongoError::Lost(_) => true,
+        MongoError::Unsent(_) | MongoError::Odd(_) | MongoError::Unfit(_) => false,
     }
 }
 

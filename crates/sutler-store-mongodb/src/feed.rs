@@ -7,12 +7,12 @@
 //! commit order, and since they are given only to what is seen, nothing appears behind a cursor.
 
 use crate::commit::jittered;
-use crate::plan::{Found, update};
+use crate::commit_steps::{StepResult, update};
+use crate::error::MongoError;
 use crate::read::union;
 use crate::rows::{self, Collection, int};
 use crate::store::MongoStore;
-use crate::transact::{Gate, Look, Outcome};
-use crate::trouble::Trouble;
+use crate::transaction::{CommitInspection, SendGate, TransactionResult};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use std::time::Duration;
 use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
@@ -27,16 +27,16 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 const COMMITS_MIN: usize = 100;
 
 /// The cluster's time: seconds, and a number within the second.
-type Time = (u32, u32);
+type ClusterTime = (u32, u32);
 
 /// What one look at the feed found.
-struct Seen {
+struct FeedWindow {
     last: i64,
     trimmed: i64,
     /// The first of those without a place, in the order of their places.
     new: Vec<Bsons>,
     /// The time of the last of all those without a place.
-    newest: Option<Time>,
+    newest: Option<ClusterTime>,
     /// Those after the cursor, in order.
     placed: Vec<Bsons>,
 }
@@ -65,7 +65,7 @@ impl MongoStore {
 
     /// What comes after a place: as many as wanted, or all that was committed before. What is committed
     /// meanwhile is not waited for, or this would not end while others commit.
-    async fn placed_after(&self, from: i64, limit: usize) -> Result<Seen, Trouble> {
+    async fn placed_after(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
         let mut seen = self.look(from, limit).await?;
         let newest = seen.newest;
         let mut pause = PAUSE;
@@ -94,7 +94,7 @@ impl MongoStore {
             // Others who were faster gave the same places.
             failed += usize::from(failing && seen.last == last);
         }
-        Err(Trouble::Refused {
+        Err(MongoError::Refused {
             code: 112,
             name: "others give places in the feed all the time".to_owned(),
             transient: true,
@@ -102,7 +102,7 @@ impl MongoStore {
     }
 
     /// All of one moment.
-    async fn look(&self, from: i64, limit: usize) -> Result<Seen, Trouble> {
+    async fn look(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
         let new = vec![
             doc! { "$match": { "new": true } },
             doc! { "$sort": { "ts": 1 } },
@@ -126,11 +126,11 @@ impl MongoStore {
             union(Collection::Commits, newest),
             union(Collection::Commits, placed),
         ];
-        read_seen(self.caller.snapshot(Collection::Meta, pipeline).await?)
+        read_seen(self.commands.snapshot(Collection::Meta, pipeline).await?)
     }
 
     /// Gives places to what was seen; whether it was this one who did.
-    async fn give_places(&self, seen: &Seen) -> Result<bool, Trouble> {
+    async fn give_places(&self, seen: &FeedWindow) -> Result<bool, MongoError> {
         let count = i64::try_from(seen.new.len()).unwrap_or(PLACES_MAX);
         let as_seen = doc! { "_id": "feed", "last": seen.last };
         let moved = doc! { "$set": { "last": seen.last + count } };
@@ -140,22 +140,28 @@ impl MongoStore {
             let place = doc! { "$set": { "n": n }, "$unset": { "new": 1 } };
             steps.push(update(Collection::Commits, without, place));
         }
-        let look = |found: &[Found]| match found.iter().all(|it| *it == Found::Count(1)) {
-            true => Look::Commit(None),
-            false => Look::Decline(()),
+        let look = |found: &[StepResult]| match found.iter().all(|it| *it == StepResult::Count(1)) {
+            true => CommitInspection::Commit(None),
+            false => CommitInspection::Decline(()),
         };
-        match self.caller.transact(steps, &Gate::default(), look).await {
-            Outcome::Committed => Ok(true),
-            Outcome::Declined(()) => Ok(false),
-            Outcome::Failed(Trouble::Refused {
+        match self
+            .commands
+            .transact(steps, &SendGate::default(), look)
+            .await
+        {
+            TransactionResult::Committed => Ok(true),
+            TransactionResult::Declined(()) => Ok(false),
+            TransactionResult::Failed(MongoError::Refused {
                 transient: true, ..
             }) => Ok(false),
-            Outcome::Failed(trouble) | Outcome::Unknown(trouble) => Err(trouble),
+            TransactionResult::Failed(trouble) | TransactionResult::Unknown(trouble) => {
+                Err(trouble)
+            }
         }
     }
 
     /// Forgets commits from before a moment, oldest first; how many.
-    pub(crate) async fn trim(&self, before: i64, limit: usize) -> Result<u64, Trouble> {
+    pub(crate) async fn trim(&self, before: i64, limit: usize) -> Result<u64, MongoError> {
         let mut pause = PAUSE;
         for _ in 0..TRIES {
             let seen = self.placed_after(0, limit).await?;
@@ -168,20 +174,26 @@ impl MongoStore {
             let as_seen = doc! { "_id": "feed", "trimmed": seen.trimmed };
             let moved = doc! { "$set": { "trimmed": last } };
             let gone = doc! { "n": { "$gt": seen.trimmed, "$lte": last } };
-            let mut forget = crate::plan::delete(Collection::Commits, gone);
+            let mut forget = crate::commit_steps::delete(Collection::Commits, gone);
             forget.insert("multi", true);
             let steps = vec![update(Collection::Meta, as_seen, moved), forget];
-            let look = |found: &[Found]| match found.first() {
-                Some(Found::Count(1)) => Look::Commit(None),
-                _ => Look::Decline(()),
+            let look = |found: &[StepResult]| match found.first() {
+                Some(StepResult::Count(1)) => CommitInspection::Commit(None),
+                _ => CommitInspection::Decline(()),
             };
-            match self.caller.transact(steps, &Gate::default(), look).await {
-                Outcome::Committed => return Ok(old.len() as u64),
-                Outcome::Declined(())
-                | Outcome::Failed(Trouble::Refused {
+            match self
+                .commands
+                .transact(steps, &SendGate::default(), look)
+                .await
+            {
+                TransactionResult::Committed => return Ok(old.len() as u64),
+                TransactionResult::Declined(())
+                | TransactionResult::Failed(MongoError::Refused {
                     transient: true, ..
                 }) => {}
-                Outcome::Failed(trouble) | Outcome::Unknown(trouble) => return Err(trouble),
+                TransactionResult::Failed(trouble) | TransactionResult::Unknown(trouble) => {
+                    return Err(trouble);
+                }
             }
             tokio::time::sleep(jittered(pause)).await;
             pause = (pause * 2).min(PAUSE_MAX);
@@ -190,8 +202,8 @@ impl MongoStore {
     }
 }
 
-fn read_seen(found: Vec<Bsons>) -> Result<Seen, Trouble> {
-    let mut seen = Seen {
+fn read_seen(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
+    let mut seen = FeedWindow {
         last: 0,
         trimmed: 0,
         new: Vec::new(),
@@ -216,7 +228,7 @@ fn read_seen(found: Vec<Bsons>) -> Result<Seen, Trouble> {
 }
 
 /// When a record was made.
-fn time(row: &Bsons) -> Time {
+fn time(row: &Bsons) -> ClusterTime {
     match row.get("ts") {
         Some(Bson::Timestamp(it)) => (it.time, it.increment),
         _ => (0, 0),
@@ -224,8 +236,12 @@ fn time(row: &Bsons) -> Time {
 }
 
 /// Whole commits until there are `limit` changes, and how far that is; at least one with changes.
-fn whole_commits(seen: &Seen, from: i64, limit: usize) -> Result<(Vec<Change>, i64), Trouble> {
-    let odd = || Trouble::odd("a record of the feed");
+fn whole_commits(
+    seen: &FeedWindow,
+    from: i64,
+    limit: usize,
+) -> Result<(Vec<Change>, i64), MongoError> {
+    let odd = || MongoError::odd("a record of the feed");
     let mut changes = Vec::new();
     let mut reached = from;
     for row in &seen.placed {
@@ -264,18 +280,18 @@ fn number(cursor: &Cursor) -> Result<i64, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Seen, cursor_at, number, whole_commits};
+    use super::{FeedWindow, cursor_at, number, whole_commits};
     use crate::rows::uuid;
     use mongodb::bson::doc;
     use sutler_journal::Cursor;
     use uuid::Uuid;
 
-    fn seen(sizes: &[usize]) -> Seen {
+    fn seen(sizes: &[usize]) -> FeedWindow {
         let row = |(n, size): (i64, &usize)| {
             let about = vec![doc! { "o": uuid(Uuid::nil()) }; *size];
             doc! { "_id": uuid(Uuid::nil()), "n": n, "about": about }
         };
-        Seen {
+        FeedWindow {
             last: 0,
             trimmed: 0,
             new: Vec::new(),

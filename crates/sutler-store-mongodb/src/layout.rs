@@ -2,10 +2,10 @@
 //!
 //! Everything here can be done by several replicas at once, and again: what is there already stays.
 
-use crate::call::Caller;
+use crate::commands::CommandClient;
+use crate::error::{DUPLICATE_KEY, MongoError};
 use crate::rows::{Collection, DONE, int};
-use crate::settings::OpenError;
-use crate::trouble::{DUPLICATE_KEY, Trouble};
+use crate::settings::MongoOpenError;
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use sutler_journal::Layout;
 
@@ -17,32 +17,35 @@ const WIRE_8_0: i64 = 25;
 const TRIES: usize = 20;
 
 /// Refuses servers that cannot keep a store.
-pub(crate) async fn check_server(caller: &Caller, server: &str) -> Result<(), OpenError> {
-    let unreachable = |trouble: Trouble| OpenError::Unreachable {
+pub(crate) async fn check_server(
+    commands: &CommandClient,
+    server: &str,
+) -> Result<(), MongoOpenError> {
+    let unreachable = |trouble: MongoError| MongoOpenError::Unreachable {
         server: server.to_owned(),
         said: trouble.words(),
     };
-    let hello = caller.admin(doc! { "hello": 1 }).await;
+    let hello = commands.admin(doc! { "hello": 1 }).await;
     let hello = hello.map_err(unreachable)?;
-    judge(&hello, server)
+    check_layout(&hello, server)
 }
 
 /// What a server's greeting says about it.
-fn judge(hello: &Bsons, server: &str) -> Result<(), OpenError> {
+fn check_layout(hello: &Bsons, server: &str) -> Result<(), MongoOpenError> {
     let server = server.to_owned();
     if hello.get_str("msg").is_ok_and(|it| it == "isdbgrid") {
-        return Err(OpenError::Sharded { server });
+        return Err(MongoOpenError::Sharded { server });
     }
     if !hello.contains_key("setName") {
-        return Err(OpenError::Standalone { server });
+        return Err(MongoOpenError::Standalone { server });
     }
     match int(hello, "maxWireVersion") {
         Ok(wire) if wire >= WIRE_8_0 => Ok(()),
-        Ok(wire) => Err(OpenError::Old {
+        Ok(wire) => Err(MongoOpenError::Old {
             server,
             found: format!("of wire version {wire}"),
         }),
-        Err(_) => Err(OpenError::Old {
+        Err(_) => Err(MongoOpenError::Old {
             server,
             found: "of an unknown version".to_owned(),
         }),
@@ -50,22 +53,25 @@ fn judge(hello: &Bsons, server: &str) -> Result<(), OpenError> {
 }
 
 /// Makes what is missing. A newer layout is refused before anything is touched.
-pub(crate) async fn prepare(caller: &Caller, server: &str) -> Result<Layout, OpenError> {
-    let failed = |trouble: Trouble| OpenError::Layout {
+pub(crate) async fn prepare(
+    commands: &CommandClient,
+    server: &str,
+) -> Result<Layout, MongoOpenError> {
+    let failed = |trouble: MongoError| MongoOpenError::Layout {
         server: server.to_owned(),
         said: trouble.sentence(),
     };
-    let newer = |found: i64| OpenError::Newer {
+    let newer = |found: i64| MongoOpenError::Newer {
         server: server.to_owned(),
         found,
         known: LAYOUT,
     };
-    let before = layout(caller).await.map_err(failed)?.unwrap_or(0);
+    let before = layout(commands).await.map_err(failed)?.unwrap_or(0);
     if before > LAYOUT {
         return Err(newer(before));
     }
     for collection in Collection::ALL {
-        let made = create(caller, collection).await;
+        let made = create(commands, collection).await;
         made.map_err(failed)?;
     }
     for (id, fields) in [
@@ -73,11 +79,11 @@ pub(crate) async fn prepare(caller: &Caller, server: &str) -> Result<Layout, Ope
         ("feed", doc! { "last": 0_i64, "trimmed": 0_i64 }),
         ("swept", doc! { "n": 0_i64 }),
     ] {
-        let made = begin_with(caller, id, fields).await;
+        let made = begin_with(commands, id, fields).await;
         made.map_err(failed)?;
     }
     // Somebody newer may have come in the meantime.
-    match layout(caller).await.map_err(failed)? {
+    match layout(commands).await.map_err(failed)? {
         Some(found) if found > LAYOUT => Err(newer(found)),
         Some(_) | None => Ok(Layout {
             found: before.unsigned_abs(),
@@ -86,15 +92,15 @@ pub(crate) async fn prepare(caller: &Caller, server: &str) -> Result<Layout, Ope
     }
 }
 
-async fn layout(caller: &Caller) -> Result<Option<i64>, Trouble> {
-    let found = caller
+async fn layout(commands: &CommandClient) -> Result<Option<i64>, MongoError> {
+    let found = commands
         .find_one(Collection::Meta, doc! { "_id": "layout" }, &[])
         .await?;
     found.as_ref().map(|it| int(it, "version")).transpose()
 }
 
 /// A collection and its indexes. Making an index makes its collection.
-async fn create(caller: &Caller, collection: Collection) -> Result<(), Trouble> {
+async fn create(commands: &CommandClient, collection: Collection) -> Result<(), MongoError> {
     let indexes = indexes(collection);
     let command = if indexes.is_empty() {
         doc! { "create": collection.name() }
@@ -104,21 +110,21 @@ async fn create(caller: &Caller, collection: Collection) -> Result<(), Trouble> 
     /// The collection is there already.
     const NAMESPACE_EXISTS: i32 = 48;
     for _ in 1..TRIES {
-        match caller.command(command.clone()).await {
+        match commands.command(command.clone()).await {
             Ok(_)
-            | Err(Trouble::Refused {
+            | Err(MongoError::Refused {
                 code: NAMESPACE_EXISTS,
                 ..
             }) => return Ok(()),
             // Another replica makes the same one at this moment.
-            Err(Trouble::Refused { .. }) => {
+            Err(MongoError::Refused { .. }) => {
                 let pause = crate::commit::jittered(std::time::Duration::from_millis(50));
                 tokio::time::sleep(pause).await;
             }
             Err(trouble) => return Err(trouble),
         }
     }
-    caller.command(command).await.map(drop)
+    commands.command(command).await.map(drop)
 }
 
 fn indexes(collection: Collection) -> Vec<Bson> {
@@ -170,14 +176,16 @@ fn indexes(collection: Collection) -> Vec<Bson> {
 }
 
 /// Writes a document of its own kind, unless it is there.
-async fn begin_with(caller: &Caller, id: &str, fields: Bsons) -> Result<(), Trouble> {
-    let collection = caller.database.collection::<Bsons>(Collection::Meta.name());
+async fn begin_with(commands: &CommandClient, id: &str, fields: Bsons) -> Result<(), MongoError> {
+    let collection = commands
+        .database
+        .collection::<Bsons>(Collection::Meta.name());
     let mut document = doc! { "_id": id };
     document.extend(fields);
     let made = collection.insert_one(document).into_future();
-    match caller.bounded(made).await {
+    match commands.bounded(made).await {
         Ok(_)
-        | Err(Trouble::Refused {
+        | Err(MongoError::Refused {
             code: DUPLICATE_KEY,
             ..
         }) => Ok(()),
@@ -187,23 +195,26 @@ async fn begin_with(caller: &Caller, id: &str, fields: Bsons) -> Result<(), Trou
 
 #[cfg(test)]
 mod tests {
-    use super::judge;
-    use crate::settings::OpenError;
+    use super::check_layout;
+    use crate::settings::MongoOpenError;
     use mongodb::bson::doc;
 
     #[test]
     fn only_replica_sets_of_a_late_enough_version_will_do() {
         let fit = doc! { "setName": "rs0", "maxWireVersion": 25 };
-        assert!(judge(&fit, "host").is_ok());
+        assert!(check_layout(&fit, "host").is_ok());
         let old = doc! { "setName": "rs0", "maxWireVersion": 21 };
-        assert!(matches!(judge(&old, "host"), Err(OpenError::Old { .. })));
+        assert!(matches!(
+            check_layout(&old, "host"),
+            Err(MongoOpenError::Old { .. })
+        ));
         let alone = doc! { "maxWireVersion": 27 };
-        let refused = judge(&alone, "host").map_err(|it| it.to_string());
+        let refused = check_layout(&alone, "host").map_err(|it| it.to_string());
         assert!(refused.is_err_and(|it| it.contains("--replSet") && it.contains("rs.initiate()")));
         let router = doc! { "msg": "isdbgrid", "maxWireVersion": 27 };
         assert!(matches!(
-            judge(&router, "host"),
-            Err(OpenError::Sharded { .. })
+            check_layout(&router, "host"),
+            Err(MongoOpenError::Sharded { .. })
         ));
     }
 }

@@ -7,30 +7,30 @@
 //! takes no decisions: those are in the crates above `sutler-journal`, whose
 //! [`Store`](sutler_journal::Store) this implements.
 //!
-//! Reading order: `names.rs` for how bytes become text that sorts like bytes, `rows.rs` for what stands
-//! in a document, `plan.rs` for what a commit becomes, `commit.rs` for how it is tried, `transact.rs`
+//! Reading order: `key_encoding.rs` for how bytes become text that sorts like bytes, `rows.rs` for what stands
+//! in a document, `commit_steps.rs` for what a commit becomes, `commit.rs` for how it is tried, `transaction.rs`
 //! for how it is sent, `feed.rs` for the order of commits, `claim.rs` for leases, `layout.rs` for
 //! collections and indexes.
 
 mod settings;
 
-mod call;
 mod claim;
+mod commands;
 mod commit;
+mod commit_steps;
+mod error;
 mod feed;
+mod info;
+mod key_encoding;
 mod layout;
 mod locks;
 mod logs;
-mod names;
-mod plan;
 mod read;
 mod rows;
 mod store;
-mod survey;
 mod sweep;
-mod transact;
-mod trouble;
-mod wake;
+mod transaction;
+mod wakeups;
 
-pub use settings::{MongoSettings, OpenError};
+pub use settings::{MongoOpenError, MongoSettings};
 pub use store::MongoStore;

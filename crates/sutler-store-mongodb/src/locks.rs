@@ -15,9 +15,9 @@ type Lock = Arc<tokio::sync::Mutex<()>>;
 
 /// The names in use.
 #[derive(Default)]
-pub(crate) struct Locks(Mutex<HashMap<Vec<u8>, Lock>>);
+pub(crate) struct CommitLocks(Mutex<HashMap<Vec<u8>, Lock>>);
 
-impl Locks {
+impl CommitLocks {
     /// Waits for every name of a commit. All ask in the same order, so nobody waits in a circle.
     pub(crate) async fn hold(&self, commit: &Commit) -> Vec<OwnedMutexGuard<()>> {
         let mut held = Vec::new();

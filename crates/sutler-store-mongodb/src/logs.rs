@@ -1,10 +1,10 @@
 //! Logs of runs: bounded pieces, outside commits.
 
-use crate::plan::delete;
+use crate::commit_steps::delete;
+use crate::error::{DUPLICATE_KEY, MongoError};
 use crate::read::options;
 use crate::rows::{self, Collection, binary, int, uuid};
 use crate::store::MongoStore;
-use crate::trouble::{DUPLICATE_KEY, Trouble};
 use bytes::Bytes;
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::ReturnDocument;
@@ -31,11 +31,11 @@ impl MongoStore {
         &self,
         operation: OperationId,
         mut text: Bytes,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), MongoError> {
         text.truncate(LOG_CHUNK_BYTES_MAX);
         let filter = doc! { "_id": uuid(operation.0) };
         let found = self
-            .caller
+            .commands
             .find_one(Collection::Operations, filter, &["_id"]);
         if text.is_empty() || found.await?.is_none() {
             return Ok(());
@@ -44,12 +44,12 @@ impl MongoStore {
             return Ok(());
         };
         let logs = self
-            .caller
+            .commands
             .database
             .collection::<Bsons>(Collection::Logs.name());
         let row = doc! { "_id": piece(operation, number), "text": binary(&text) };
         let added = logs.insert_one(row).into_future();
-        self.caller.bounded(added).await.map(drop)
+        self.commands.bounded(added).await.map(drop)
     }
 
     /// The number of the next piece; `None` if the log is full.
@@ -57,10 +57,10 @@ impl MongoStore {
         &self,
         operation: OperationId,
         bytes: usize,
-    ) -> Result<Option<u32>, Trouble> {
+    ) -> Result<Option<u32>, MongoError> {
         let room = i64::try_from(LOG_BYTES_MAX.saturating_sub(bytes)).unwrap_or(0);
         let heads = self
-            .caller
+            .commands
             .database
             .collection::<Bsons>(Collection::LogHeads.name());
         let filter = doc! { "_id": uuid(operation.0), "bytes": { "$lte": room } };
@@ -71,11 +71,11 @@ impl MongoStore {
             .upsert(true)
             .return_document(ReturnDocument::After)
             .into_future();
-        match self.caller.bounded(counted).await {
+        match self.commands.bounded(counted).await {
             Ok(Some(head)) => Ok(u32::try_from(int(&head, "pieces")? - 1).ok()),
-            Ok(None) => Err(Trouble::odd("a log")),
+            Ok(None) => Err(MongoError::odd("a log")),
             // There is one, and it is full.
-            Err(Trouble::Refused {
+            Err(MongoError::Refused {
                 code: DUPLICATE_KEY,
                 ..
             }) => Ok(None),
@@ -88,26 +88,26 @@ impl MongoStore {
         operation: OperationId,
         from: u32,
         limit: usize,
-    ) -> Result<Vec<LogChunk>, Trouble> {
+    ) -> Result<Vec<LogChunk>, MongoError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
         let range = doc! { "$gte": piece(operation, from), "$lte": piece(operation, u32::MAX) };
         let options = options(doc! { "_id": 1 }, limit);
         let found = self
-            .caller
+            .commands
             .find(Collection::Logs, doc! { "_id": range }, options)
             .await?;
         found.iter().map(read_piece).collect()
     }
 }
 
-fn read_piece(row: &Bsons) -> Result<LogChunk, Trouble> {
+fn read_piece(row: &Bsons) -> Result<LogChunk, MongoError> {
     let name = rows::read_bytes(row, "_id")?;
     let number = name.get(16..).and_then(|it| it.try_into().ok());
     let number = number.map(u32::from_be_bytes);
     Ok(LogChunk {
-        number: number.ok_or_else(|| Trouble::odd("a piece of a log"))?,
+        number: number.ok_or_else(|| MongoError::odd("a piece of a log"))?,
         text: rows::read_bytes(row, "text")?,
     })
 }

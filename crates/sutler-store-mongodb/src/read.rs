@@ -1,9 +1,9 @@
 //! Reading: single things, pages, counts, the clock.
 
-use crate::names;
+use crate::error::MongoError;
+use crate::key_encoding;
 use crate::rows::{self, Collection, READY, RUNNING, WAITING, int, uuid};
 use crate::store::MongoStore;
-use crate::trouble::Trouble;
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::{FindOptions, Hint};
 use sutler_journal::{
@@ -16,21 +16,21 @@ const BATCH_MAX: usize = 10_000;
 
 /// Which documents, in which field's order.
 #[derive(Debug, PartialEq)]
-struct Range {
+struct DocumentRange {
     field: String,
     bounds: Bsons,
     /// What stands in the field, of a list by term.
     by_term: bool,
 }
 
-impl Range {
+impl DocumentRange {
     /// The documents of a list after a position.
     fn of(list: &List, after: Option<&Position>) -> Self {
         match list {
             List::Prefix(prefix) => {
-                let prefix = names::text(prefix);
-                let after = after.map(|it| names::key(&it.key));
-                let end = (!prefix.is_empty()).then(|| names::above(&prefix));
+                let prefix = key_encoding::text(prefix);
+                let after = after.map(|it| key_encoding::key(&it.key));
+                let end = (!prefix.is_empty()).then(|| key_encoding::above(&prefix));
                 Self {
                     field: "_id".to_owned(),
                     bounds: bounds(prefix, after, end),
@@ -45,11 +45,12 @@ impl Range {
                 to,
             } => {
                 let (realm, kind) = (realm.as_str(), kind.as_str());
-                let after = after.map(|it| names::entry(realm, kind, &it.value, it.key.as_bytes()));
-                let first = names::first_entry(realm, kind, from);
-                let end = names::past_entry(realm, kind, to);
+                let after =
+                    after.map(|it| key_encoding::entry(realm, kind, &it.value, it.key.as_bytes()));
+                let first = key_encoding::first_entry(realm, kind, from);
+                let end = key_encoding::past_entry(realm, kind, to);
                 Self {
-                    field: format!("t.{}", names::field(name)),
+                    field: format!("t.{}", key_encoding::field(name)),
                     bounds: bounds(first, after, Some(end)),
                     by_term: true,
                 }
@@ -68,20 +69,20 @@ fn bounds(first: String, after: Option<String>, end: Option<String>) -> Bsons {
 }
 
 impl MongoStore {
-    pub(crate) async fn read_one(&self, key: &Key) -> Result<Option<Document>, Trouble> {
-        let filter = doc! { "_id": names::key(key) };
+    pub(crate) async fn read_one(&self, key: &Key) -> Result<Option<Document>, MongoError> {
+        let filter = doc! { "_id": key_encoding::key(key) };
         let fields = ["v", "b"];
         let found = self
-            .caller
+            .commands
             .find_surely(Collection::Documents, filter, &fields)
             .await?;
         found.as_ref().map(rows::read_document).transpose()
     }
 
-    pub(crate) async fn whole(&self, id: OperationId) -> Result<Option<Operation>, Trouble> {
+    pub(crate) async fn whole(&self, id: OperationId) -> Result<Option<Operation>, MongoError> {
         let filter = doc! { "_id": uuid(id.0) };
         let found = self
-            .caller
+            .commands
             .find_surely(Collection::Operations, filter, &[])
             .await?;
         found.as_ref().map(rows::read_operation).transpose()
@@ -91,10 +92,10 @@ impl MongoStore {
         &self,
         lane: &Key,
         id: OperationId,
-    ) -> Result<Option<PolledOperation>, Trouble> {
-        let filter = doc! { "_id": uuid(id.0), "lane": names::key(lane) };
+    ) -> Result<Option<PolledOperation>, MongoError> {
+        let filter = doc! { "_id": uuid(id.0), "lane": key_encoding::key(lane) };
         let found = self
-            .caller
+            .commands
             .find_surely(Collection::Operations, filter, &rows::POLLED)
             .await?;
         found.as_ref().map(rows::read_polled).transpose()
@@ -105,19 +106,19 @@ impl MongoStore {
         list: &List,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Page, Trouble> {
-        let range = Range::of(list, after);
+    ) -> Result<Page, MongoError> {
+        let range = DocumentRange::of(list, after);
         let sort = doc! { &range.field: 1 };
         let filter = doc! { &range.field: range.bounds };
         // One more than wanted tells whether anything follows.
         let options = options(sort, limit.saturating_add(1));
         let mut found = self
-            .caller
+            .commands
             .find(Collection::Documents, filter, options)
             .await?;
         let more = found.len() > limit;
         found.truncate(limit);
-        let documents: Result<Vec<Document>, Trouble> =
+        let documents: Result<Vec<Document>, MongoError> =
             found.iter().map(rows::read_document).collect();
         let documents = documents?;
         let next = match (documents.last(), found.last()) {
@@ -134,13 +135,13 @@ impl MongoStore {
         Ok(Page { documents, next })
     }
 
-    pub(crate) async fn rows(&self, list: &OperationList) -> Result<Vec<OperationRow>, Trouble> {
+    pub(crate) async fn rows(&self, list: &OperationList) -> Result<Vec<OperationRow>, MongoError> {
         if list.limit == 0 {
             return Ok(Vec::new());
         }
         let (mut filter, index) = match &list.filter {
             OperationFilter::All => (doc! {}, "_id_"),
-            OperationFilter::Lane(lane) => (doc! { "lane": names::key(lane) }, "lane"),
+            OperationFilter::Lane(lane) => (doc! { "lane": key_encoding::key(lane) }, "lane"),
             OperationFilter::Unfinished => (doc! { "u": true }, "unfinished"),
         };
         if let Some(before) = list.before {
@@ -151,14 +152,14 @@ impl MongoStore {
         // The server might choose another that looks good while there are few.
         options.hint = Some(Hint::Name(index.to_owned()));
         let found = self
-            .caller
+            .commands
             .find(Collection::Operations, filter, options)
             .await?;
         found.iter().map(rows::read_row).collect()
     }
 
     /// Counts, all of one moment.
-    pub(crate) async fn counts(&self) -> Result<Stats, Trouble> {
+    pub(crate) async fn counts(&self) -> Result<Stats, MongoError> {
         let in_state =
             |state: i32| doc! { "$sum": { "$cond": [{ "$eq": ["$s", state] }, 1_i64, 0_i64] } };
         let queues = vec![
@@ -181,18 +182,18 @@ impl MongoStore {
             union(Collection::Operations, queues),
             union(Collection::Operations, all),
         ];
-        let found = self.caller.snapshot(Collection::Meta, pipeline).await?;
+        let found = self.commands.snapshot(Collection::Meta, pipeline).await?;
         read_counts(&found)
     }
 
-    pub(crate) async fn time(&self) -> Result<StoreTime, Trouble> {
+    pub(crate) async fn time(&self) -> Result<StoreTime, MongoError> {
         let pipeline = vec![
             doc! { "$match": { "_id": "layout" } },
             doc! { "$project": { "now": rows::now() } },
         ];
-        let found = self.caller.aggregate(Collection::Meta, pipeline).await?;
+        let found = self.commands.aggregate(Collection::Meta, pipeline).await?;
         let now = found.first().map(|it| int(it, "now"));
-        now.unwrap_or_else(|| Err(Trouble::odd("the time")))
+        now.unwrap_or_else(|| Err(MongoError::odd("the time")))
             .map(StoreTime)
     }
 }
@@ -211,11 +212,11 @@ pub(crate) fn options(sort: Bsons, limit: usize) -> FindOptions {
     options
 }
 
-fn read_counts(found: &[Bsons]) -> Result<Stats, Trouble> {
+fn read_counts(found: &[Bsons]) -> Result<Stats, MongoError> {
     let mut stats = Stats::default();
     let mut all = 0;
     let count =
-        |row: &Bsons, name| u64::try_from(int(row, name)?).map_err(|_| Trouble::odd("a count"));
+        |row: &Bsons, name| u64::try_from(int(row, name)?).map_err(|_| MongoError::odd("a count"));
     for row in found {
         if row.contains_key("all") {
             all = count(row, "all")?;
@@ -225,7 +226,7 @@ fn read_counts(found: &[Bsons]) -> Result<Stats, Trouble> {
             stats.cleaned = count(row, "n")?;
             continue;
         }
-        let queue = row.get_str("_id").map_err(|_| Trouble::odd("a queue"))?;
+        let queue = row.get_str("_id").map_err(|_| MongoError::odd("a queue"))?;
         stats.queues.push(QueueStats {
             queue: Queue::of(queue),
             waiting: count(row, "waiting")?,
@@ -243,17 +244,17 @@ fn read_counts(found: &[Bsons]) -> Result<Stats, Trouble> {
 }
 
 /// The value by which a document was listed.
-fn value_in(row: &Bsons, field: &str) -> Result<Vec<u8>, Trouble> {
-    let odd = || Trouble::odd("a term");
+fn value_in(row: &Bsons, field: &str) -> Result<Vec<u8>, MongoError> {
+    let odd = || MongoError::odd("a term");
     let name = field.trim_start_matches("t.");
     let terms = row.get_document("t").map_err(|_| odd())?;
     let entry = terms.get_str(name).map_err(|_| odd())?;
-    names::value(entry).ok_or_else(odd)
+    key_encoding::value(entry).ok_or_else(odd)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Range, read_counts};
+    use super::{DocumentRange, read_counts};
     use mongodb::bson::{Bson, doc};
     use sutler_journal::{Key, Kind, List, Position, Realm};
 
@@ -267,8 +268,11 @@ mod tests {
             value: b"a".to_vec(),
             key,
         };
-        assert_eq!(Range::of(&list, Some(&before)), Range::of(&list, None));
-        assert_eq!(Range::of(&list, None).field, "t.plan");
+        assert_eq!(
+            DocumentRange::of(&list, Some(&before)),
+            DocumentRange::of(&list, None)
+        );
+        assert_eq!(DocumentRange::of(&list, None).field, "t.plan");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What stands in a document of MongoDB: fields, and how they are written and read.
 //!
 //! Field names are short, because MongoDB keeps them in every document. Times are microseconds, and
-//! those that are "now" are filled in by the server. Not here: which of it changes when (`plan.rs`).
+//! those that are "now" are filled in by the server. Not here: which of it changes when (`commit_steps.rs`).
 
-use crate::names;
-use crate::trouble::Trouble;
+use crate::error::MongoError;
+use crate::key_encoding;
 use bytes::Bytes;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document as Bsons, doc};
@@ -115,12 +115,12 @@ pub(crate) fn literal(value: impl Into<Bson>) -> Bson {
 
 /// A document, as it is written.
 pub(crate) fn document(key: &Key, version: CommitId, terms: &[Term], body: &Bytes) -> Bsons {
-    let mut row = doc! { "_id": names::key(key), "v": uuid(version.0), "b": binary(body) };
+    let mut row = doc! { "_id": key_encoding::key(key), "v": uuid(version.0), "b": binary(body) };
     if !terms.is_empty() {
         let mut found = Bsons::new();
         for term in terms {
-            let entry = names::entry(key.realm(), key.kind(), &term.value, key.as_bytes());
-            found.insert(names::field(&term.name), entry);
+            let entry = key_encoding::entry(key.realm(), key.kind(), &term.value, key.as_bytes());
+            found.insert(key_encoding::field(&term.name), entry);
         }
         row.insert("t", found);
     }
@@ -128,7 +128,7 @@ pub(crate) fn document(key: &Key, version: CommitId, terms: &[Term], body: &Byte
 }
 
 /// A document, as it was read.
-pub(crate) fn read_document(row: &Bsons) -> Result<Document, Trouble> {
+pub(crate) fn read_document(row: &Bsons) -> Result<Document, MongoError> {
     Ok(Document {
         key: read_key(row, "_id")?,
         version: Version(CommitId(read_uuid(row, "v")?)),
@@ -139,15 +139,15 @@ pub(crate) fn read_document(row: &Bsons) -> Result<Document, Trouble> {
 /// What a commit was about, as it is written.
 pub(crate) fn subject(subject: &Subject) -> Bson {
     let row = match subject {
-        Subject::Put(key) => doc! { "p": names::key(key) },
-        Subject::Removed(key) => doc! { "d": names::key(key) },
+        Subject::Put(key) => doc! { "p": key_encoding::key(key) },
+        Subject::Removed(key) => doc! { "d": key_encoding::key(key) },
         Subject::Operation(id) => doc! { "o": uuid(id.0) },
     };
     Bson::Document(row)
 }
 
 /// What a commit was about, as it was read.
-pub(crate) fn read_subject(row: &Bsons) -> Result<Subject, Trouble> {
+pub(crate) fn read_subject(row: &Bsons) -> Result<Subject, MongoError> {
     if row.contains_key("p") {
         return Ok(Subject::Put(read_key(row, "p")?));
     }
@@ -166,7 +166,7 @@ pub(crate) fn outcome(outcome: Outcome) -> i32 {
     }
 }
 
-fn read_state(row: &Bsons) -> Result<State, Trouble> {
+fn read_state(row: &Bsons) -> Result<State, MongoError> {
     match (int(row, "s")?, row.get("out").and_then(Bson::as_i32)) {
         (0, _) => Ok(State::Waiting),
         (1, _) => Ok(State::Ready),
@@ -174,7 +174,7 @@ fn read_state(row: &Bsons) -> Result<State, Trouble> {
         (3, Some(0)) => Ok(State::Done(Outcome::Succeeded)),
         (3, Some(1)) => Ok(State::Done(Outcome::Failed)),
         (3, Some(2)) => Ok(State::Done(Outcome::Cancelled)),
-        _ => Err(Trouble::odd("a state")),
+        _ => Err(MongoError::odd("a state")),
     }
 }
 
@@ -182,7 +182,7 @@ fn read_state(row: &Bsons) -> Result<State, Trouble> {
 pub(crate) const POLLED: [&str; 4] = ["s", "out", "verb", "d"];
 
 /// What a poll reads, as it was read.
-pub(crate) fn read_polled(row: &Bsons) -> Result<PolledOperation, Trouble> {
+pub(crate) fn read_polled(row: &Bsons) -> Result<PolledOperation, MongoError> {
     Ok(PolledOperation {
         state: read_state(row)?,
         verb: Cow::Owned(read_text(row, "verb")?),
@@ -191,9 +191,9 @@ pub(crate) fn read_polled(row: &Bsons) -> Result<PolledOperation, Trouble> {
 }
 
 /// The small part of an operation, as it was read.
-pub(crate) fn read_row(row: &Bsons) -> Result<OperationRow, Trouble> {
-    let small = |name| u32::try_from(int(row, name)?).map_err(|_| Trouble::odd(name));
-    let flag = |name| row.get_bool(name).map_err(|_| Trouble::odd(name));
+pub(crate) fn read_row(row: &Bsons) -> Result<OperationRow, MongoError> {
+    let small = |name| u32::try_from(int(row, name)?).map_err(|_| MongoError::odd(name));
+    let flag = |name| row.get_bool(name).map_err(|_| MongoError::odd(name));
     Ok(OperationRow {
         id: OperationId(read_uuid(row, "_id")?),
         lane: read_key(row, "lane")?,
@@ -213,7 +213,7 @@ pub(crate) fn read_row(row: &Bsons) -> Result<OperationRow, Trouble> {
 }
 
 /// A whole operation, as it was read.
-pub(crate) fn read_operation(row: &Bsons) -> Result<Operation, Trouble> {
+pub(crate) fn read_operation(row: &Bsons) -> Result<Operation, MongoError> {
     Ok(Operation {
         row: read_row(row)?,
         request: read_bytes(row, "rq")?,
@@ -222,9 +222,9 @@ pub(crate) fn read_operation(row: &Bsons) -> Result<Operation, Trouble> {
 }
 
 /// The number of the present claim.
-pub(crate) fn read_fence(row: &Bsons) -> Result<Fence, Trouble> {
+pub(crate) fn read_fence(row: &Bsons) -> Result<Fence, MongoError> {
     let fence = u64::try_from(int(row, "f")?);
-    fence.map(Fence).map_err(|_| Trouble::odd("a fence"))
+    fence.map(Fence).map_err(|_| MongoError::odd("a fence"))
 }
 
 /// A fence, as it is written.
@@ -238,33 +238,33 @@ pub(crate) fn read_worker(row: &Bsons) -> Option<WorkerId> {
 }
 
 /// A whole number, however the server chose to write it.
-pub(crate) fn int(row: &Bsons, name: &str) -> Result<i64, Trouble> {
+pub(crate) fn int(row: &Bsons, name: &str) -> Result<i64, MongoError> {
     match row.get(name) {
         Some(Bson::Int64(it)) => Ok(*it),
         Some(Bson::Int32(it)) => Ok(i64::from(*it)),
-        _ => Err(Trouble::odd(name)),
+        _ => Err(MongoError::odd(name)),
     }
 }
 
-pub(crate) fn read_uuid(row: &Bsons, name: &str) -> Result<Uuid, Trouble> {
+pub(crate) fn read_uuid(row: &Bsons, name: &str) -> Result<Uuid, MongoError> {
     let id = bytes_of(row, name).and_then(|it| Uuid::from_slice(it).ok());
-    id.ok_or_else(|| Trouble::odd(name))
+    id.ok_or_else(|| MongoError::odd(name))
 }
 
-pub(crate) fn read_bytes(row: &Bsons, name: &str) -> Result<Bytes, Trouble> {
+pub(crate) fn read_bytes(row: &Bsons, name: &str) -> Result<Bytes, MongoError> {
     let bytes = bytes_of(row, name).map(Bytes::copy_from_slice);
-    bytes.ok_or_else(|| Trouble::odd(name))
+    bytes.ok_or_else(|| MongoError::odd(name))
 }
 
-fn read_text(row: &Bsons, name: &str) -> Result<String, Trouble> {
+fn read_text(row: &Bsons, name: &str) -> Result<String, MongoError> {
     let text = row.get_str(name).map(str::to_owned);
-    text.map_err(|_| Trouble::odd(name))
+    text.map_err(|_| MongoError::odd(name))
 }
 
-fn read_key(row: &Bsons, name: &str) -> Result<Key, Trouble> {
-    let bytes = names::bytes(&read_text(row, name)?);
+fn read_key(row: &Bsons, name: &str) -> Result<Key, MongoError> {
+    let bytes = key_encoding::bytes(&read_text(row, name)?);
     let key = bytes.and_then(|it| Key::from_bytes(&it).ok());
-    key.ok_or_else(|| Trouble::odd(name))
+    key.ok_or_else(|| MongoError::odd(name))
 }
 
 /// Binary data, whatever it stands for.

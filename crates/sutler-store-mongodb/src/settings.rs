@@ -12,7 +12,7 @@ pub struct MongoSettings {
     pub connections: u32,
     /// How long making a connection may take.
     pub connect_timeout: Duration,
-    /// How long a primary is looked for before the store says that there is none.
+    /// How long a primary is claim_memory for before the store says that there is none.
     pub select_timeout: Duration,
     /// How long the server may work on one command before it gives up.
     pub command_timeout: Duration,
@@ -37,7 +37,7 @@ impl Default for MongoSettings {
 
 /// Why a store cannot be opened. Says no password, and nothing of the URL but hosts and database.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum MongoOpenError {
     /// The URL is none.
     #[error(
         "the store's URL cannot be used: it must look like \

@@ -1,12 +1,12 @@
 //! The way in: opening a store, and the journal's `Store` over it.
 
-use crate::call::Caller;
-use crate::claim::Looked;
-use crate::commit::{Claims, Doubts};
+use crate::claim::ClaimMemory;
+use crate::commands::CommandClient;
+use crate::commit::{ClaimCache, UnknownCommits};
 use crate::layout;
-use crate::locks::Locks;
-use crate::settings::{MongoSettings, OpenError};
-use crate::wake::{self, Hints};
+use crate::locks::CommitLocks;
+use crate::settings::{MongoOpenError, MongoSettings};
+use crate::wakeups::{self, Wakeups};
 use async_trait::async_trait;
 use bytes::Bytes;
 use mongodb::Client;
@@ -32,21 +32,21 @@ const DATABASE: &str = "sutler";
 /// the background ends with the last of them.
 #[derive(Clone)]
 pub struct MongoStore {
-    pub(crate) caller: Caller,
-    pub(crate) hints: Hints,
-    pub(crate) locks: Arc<Locks>,
-    pub(crate) claims: Arc<Claims>,
-    pub(crate) doubts: Arc<Doubts>,
-    pub(crate) looked: Arc<tokio::sync::Mutex<Looked>>,
+    pub(crate) commands: CommandClient,
+    pub(crate) hints: Wakeups,
+    pub(crate) locks: Arc<CommitLocks>,
+    pub(crate) claims: Arc<ClaimCache>,
+    pub(crate) unknown_commits: Arc<UnknownCommits>,
+    pub(crate) claim_memory: Arc<tokio::sync::Mutex<ClaimMemory>>,
     /// Who gives places in the feed does so alone.
     pub(crate) numbering: Arc<tokio::sync::Mutex<()>>,
     pub(crate) layout: Layout,
-    _background: Arc<Background>,
+    _background: Arc<BackgroundTasks>,
 }
 
-struct Background(Vec<AbortHandle>);
+struct BackgroundTasks(Vec<AbortHandle>);
 
-impl Drop for Background {
+impl Drop for BackgroundTasks {
     fn drop(&mut self) {
         for task in &self.0 {
             task.abort();
@@ -59,47 +59,50 @@ impl MongoStore {
     /// the parameters of MongoDB's own connection strings.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub async fn open(url: &SecretString) -> Result<Self, OpenError> {
+    /// See [`MongoOpenError`].
+    pub async fn open(url: &SecretString) -> Result<Self, MongoOpenError> {
         Self::open_with(url, MongoSettings::default()).await
     }
 
     /// Opens a store with settings of one's own.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub async fn open_with(url: &SecretString, settings: MongoSettings) -> Result<Self, OpenError> {
+    /// See [`MongoOpenError`].
+    pub async fn open_with(
+        url: &SecretString,
+        settings: MongoSettings,
+    ) -> Result<Self, MongoOpenError> {
         // What the driver says about a URL may quote it.
         let parsed = ClientOptions::parse(url.expose_secret()).await;
-        let mut options = parsed.map_err(|_| OpenError::Url)?;
+        let mut options = parsed.map_err(|_| MongoOpenError::Url)?;
         set(&mut options, &settings);
         let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();
         let database = options.default_database.clone();
         let database = database.unwrap_or_else(|| DATABASE.to_owned());
         let server = format!("{}/{database}", hosts.join(","));
-        let client = Client::with_options(options).map_err(|_| OpenError::Url)?;
-        let caller = Caller {
+        let client = Client::with_options(options).map_err(|_| MongoOpenError::Url)?;
+        let commands = CommandClient {
             database: client.database(&database),
             client,
             settings,
         };
-        layout::check_server(&caller, &server).await?;
-        let layout = layout::prepare(&caller, &server).await?;
-        let hints = Hints::default();
+        layout::check_server(&commands, &server).await?;
+        let layout = layout::prepare(&commands, &server).await?;
+        let hints = Wakeups::default();
         let background = vec![
-            tokio::spawn(wake::follow(caller.clone(), hints.clone())).abort_handle(),
-            tokio::spawn(wake::tick(caller.settings.hint_every, hints.clone())).abort_handle(),
+            tokio::spawn(wakeups::follow(commands.clone(), hints.clone())).abort_handle(),
+            tokio::spawn(wakeups::tick(commands.settings.hint_every, hints.clone())).abort_handle(),
         ];
         Ok(Self {
-            caller,
+            commands,
             hints,
             locks: Arc::default(),
             claims: Arc::default(),
-            doubts: Arc::default(),
-            looked: Arc::default(),
+            unknown_commits: Arc::default(),
+            claim_memory: Arc::default(),
             numbering: Arc::default(),
             layout,
-            _background: Arc::new(Background(background)),
+            _background: Arc::new(BackgroundTasks(background)),
         })
     }
 }

@@ -1,14 +1,14 @@
 //! Throwing away: what is done and nobody points to, old commits of the feed, leases long over.
 
 use crate::commit::{is_worth_another_try, jittered};
+use crate::commit_steps::{StepResult, delete, update};
+use crate::error::MongoError;
+use crate::key_encoding;
 use crate::logs;
-use crate::names;
-use crate::plan::{Found, delete, update};
 use crate::read::options;
 use crate::rows::{self, Collection, DONE};
 use crate::store::MongoStore;
-use crate::transact::{Gate, Look, Outcome};
-use crate::trouble::Trouble;
+use crate::transaction::{CommitInspection, SendGate, TransactionResult};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::Hint;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LEASES_MAX: i64 = 1000;
 
 impl MongoStore {
-    pub(crate) async fn throw_away(&self, sweep: &Sweep) -> Result<u64, Trouble> {
+    pub(crate) async fn throw_away(&self, sweep: &Sweep) -> Result<u64, MongoError> {
         match sweep {
             Sweep::Operations {
                 lanes,
@@ -41,7 +41,7 @@ impl MongoStore {
         }
     }
 
-    async fn sweep_operations(&self, filter: &Bsons, limit: usize) -> Result<u64, Trouble> {
+    async fn sweep_operations(&self, filter: &Bsons, limit: usize) -> Result<u64, MongoError> {
         let mut swept = 0;
         while swept < limit {
             let wanted = AT_ONCE.min(limit - swept);
@@ -55,13 +55,13 @@ impl MongoStore {
     }
 
     /// Sweeps a part, and counts it, in one transaction.
-    async fn sweep_some(&self, filter: &Bsons, wanted: usize) -> Result<usize, Trouble> {
+    async fn sweep_some(&self, filter: &Bsons, wanted: usize) -> Result<usize, MongoError> {
         for n in 1..=TRIES {
             let mut options = options(doc! { "end": 1, "_id": 1 }, wanted);
             options.projection = Some(doc! { "_id": 1 });
             options.hint = Some(Hint::Name("sweepable".to_owned()));
             let found = self
-                .caller
+                .commands
                 .find(Collection::Operations, filter.clone(), options)
                 .await?;
             if found.is_empty() {
@@ -69,18 +69,25 @@ impl MongoStore {
             }
             let steps = removal(&found)?;
             let count = found.len();
-            let look = |results: &[Found]| {
+            let look = |results: &[StepResult]| {
                 let mine = results.iter().take(count + 1);
-                match mine.clone().all(|it| *it == Found::Count(1)) {
-                    true => Look::Commit(None),
-                    false => Look::Decline(()),
+                match mine.clone().all(|it| *it == StepResult::Count(1)) {
+                    true => CommitInspection::Commit(None),
+                    false => CommitInspection::Decline(()),
                 }
             };
-            match self.caller.transact(steps, &Gate::default(), look).await {
-                Outcome::Committed => return Ok(count),
-                Outcome::Declined(()) => {}
-                Outcome::Failed(trouble) if n < TRIES && is_worth_another_try(&trouble) => {}
-                Outcome::Failed(trouble) | Outcome::Unknown(trouble) => return Err(trouble),
+            match self
+                .commands
+                .transact(steps, &SendGate::default(), look)
+                .await
+            {
+                TransactionResult::Committed => return Ok(count),
+                TransactionResult::Declined(()) => {}
+                TransactionResult::Failed(trouble)
+                    if n < TRIES && is_worth_another_try(&trouble) => {}
+                TransactionResult::Failed(trouble) | TransactionResult::Unknown(trouble) => {
+                    return Err(trouble);
+                }
             }
             tokio::time::sleep(jittered(PAUSE)).await;
         }
@@ -89,7 +96,7 @@ impl MongoStore {
 
     /// Forgets leases that ran out before a moment and cover nothing. Those that cover something after
     /// all, which was seen too late, are open again: whoever claims next looks for their work.
-    async fn forget_leases(&self, before: i64) -> Result<(), Trouble> {
+    async fn forget_leases(&self, before: i64) -> Result<(), MongoError> {
         let theirs = doc! { "$lookup": {
             "from": Collection::Operations.name(),
             "localField": "_id",
@@ -103,7 +110,10 @@ impl MongoStore {
             theirs,
             doc! { "$project": { "covers": { "$ne": ["$held", []] } } },
         ];
-        let found = self.caller.aggregate(Collection::Leases, pipeline).await?;
+        let found = self
+            .commands
+            .aggregate(Collection::Leases, pipeline)
+            .await?;
         let those = |covers: bool| {
             let fits = found
                 .iter()
@@ -121,7 +131,7 @@ impl MongoStore {
         for step in &mut steps {
             step.insert("multi", true);
         }
-        self.caller.write_each(steps).await.map(drop)
+        self.commands.write_each(steps).await.map(drop)
     }
 }
 
@@ -129,8 +139,8 @@ impl MongoStore {
 fn sweepable(lanes: &[u8], outcome: Option<End>, finished_before: i64) -> Bsons {
     let mut filter = doc! { "s": DONE, "p": false, "end": { "$lt": finished_before } };
     if !lanes.is_empty() {
-        let first = names::text(lanes);
-        let end = names::above(&first);
+        let first = key_encoding::text(lanes);
+        let end = key_encoding::above(&first);
         filter.insert("lane", doc! { "$gte": first, "$lt": end });
     }
     let outcomes: &[i32] = match outcome {
@@ -145,7 +155,7 @@ fn sweepable(lanes: &[u8], outcome: Option<End>, finished_before: i64) -> Bsons 
 }
 
 /// First those that must all find something: the count, and each operation. Then their logs.
-fn removal(found: &[Bsons]) -> Result<Vec<Bsons>, Trouble> {
+fn removal(found: &[Bsons]) -> Result<Vec<Bsons>, MongoError> {
     let count = i64::try_from(found.len()).unwrap_or(i64::MAX);
     let counted = doc! { "$inc": { "n": count } };
     let mut steps = vec![update(Collection::Meta, doc! { "_id": "swept" }, counted)];

@@ -3,7 +3,7 @@
 //! Both sides of each form stand together here, and both families of servers use them. Not here: whole
 //! rows (`postgres/rows.rs`).
 
-use crate::trouble::{Trouble, odd};
+use crate::error::{SqlError, odd};
 use std::time::Duration;
 use sutler_journal::{
     Change, CommitId, Cursor, Key, Layout, OperationId, Outcome, State, StoreError, Subject, Term,
@@ -43,7 +43,7 @@ pub(crate) fn is_end(number: i16) -> bool {
     [SUCCEEDED, FAILED, CANCELLED].contains(&number)
 }
 
-pub(crate) fn state_of(number: i16) -> Result<State, Trouble> {
+pub(crate) fn state_of(number: i16) -> Result<State, SqlError> {
     match number {
         WAITING => Ok(State::Waiting),
         READY => Ok(State::Ready),
@@ -80,7 +80,7 @@ pub(crate) fn scope(realm: &str, kind: &str, name: &str) -> Vec<u8> {
 }
 
 /// A term as it stands in a scope and its value.
-pub(crate) fn term(scope: &[u8], value: &[u8]) -> Result<Term, Trouble> {
+pub(crate) fn term(scope: &[u8], value: &[u8]) -> Result<Term, SqlError> {
     let name = scope.rsplit(|byte| *byte == 0).next().unwrap_or_default();
     let name = std::str::from_utf8(name).map_err(odd)?;
     Ok(Term::read(name.to_owned(), value))
@@ -150,7 +150,7 @@ pub(crate) fn subject(subject: &Subject) -> Vec<u8> {
 }
 
 /// The changes of one commit, each subject once.
-pub(crate) fn changes(commit: CommitId, mut encoded: &[u8]) -> Result<Vec<Change>, Trouble> {
+pub(crate) fn changes(commit: CommitId, mut encoded: &[u8]) -> Result<Vec<Change>, SqlError> {
     let mut changes: Vec<Change> = Vec::new();
     while !encoded.is_empty() {
         let subject =

@@ -3,7 +3,7 @@
 //! Not here: which commits a server shows (`sql.rs` of each), and what a change looks like (`codec.rs`).
 
 use crate::codec;
-use crate::trouble::Trouble;
+use crate::error::SqlError;
 use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
 use uuid::Uuid;
 
@@ -11,13 +11,13 @@ use uuid::Uuid;
 const COMMITS_MAX: usize = 1000;
 
 /// One row of an answer: up to where the feed is gone, and a commit if there is one.
-pub(crate) struct Entry<'r> {
+pub(crate) struct FeedEntry<'r> {
     pub(crate) trimmed: i64,
     pub(crate) commit: Option<(i64, Uuid, &'r [u8])>,
 }
 
 /// What was read so far.
-pub(crate) struct Gathered {
+pub(crate) struct FeedPage {
     /// Whether every number is given to a commit.
     dense: bool,
     asked: i64,
@@ -27,7 +27,7 @@ pub(crate) struct Gathered {
     changes: Vec<Change>,
 }
 
-impl Gathered {
+impl FeedPage {
     /// Where numbers may be missing, and the server shows none before all below it are settled.
     #[cfg(feature = "postgres")]
     pub(crate) fn sparse(cursor: &Cursor, limit: usize) -> Result<Self, StoreError> {
@@ -67,8 +67,8 @@ impl Gathered {
     /// not end the feed.
     pub(crate) fn add<'r>(
         &mut self,
-        entries: impl Iterator<Item = Result<Entry<'r>, Trouble>>,
-    ) -> Result<bool, Trouble> {
+        entries: impl Iterator<Item = Result<FeedEntry<'r>, SqlError>>,
+    ) -> Result<bool, SqlError> {
         let mut commits = 0;
         for entry in entries {
             let entry = entry?;
@@ -102,16 +102,16 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, Gathered};
+    use super::{FeedEntry, FeedPage};
     use crate::codec;
     use sutler_journal::{Cursor, OperationId, Subject};
     use uuid::Uuid;
 
     /// Reads commits of one change each; what was read, and up to where.
-    fn read(mut gathered: Gathered, trimmed: i64, seqs: &[i64]) -> (usize, Cursor) {
+    fn read(mut gathered: FeedPage, trimmed: i64, seqs: &[i64]) -> (usize, Cursor) {
         let subject = codec::subject(&Subject::Operation(OperationId(Uuid::nil())));
         let entry = |seq: &i64| {
-            Ok(Entry {
+            Ok(FeedEntry {
                 trimmed,
                 commit: Some((*seq, Uuid::from_u128(1), &subject[..])),
             })
@@ -123,14 +123,14 @@ mod tests {
 
     #[test]
     fn where_every_number_is_given_nobody_reads_past_one_that_is_missing() {
-        let dense = |after| Gathered::of(after, 10, true);
+        let dense = |after| FeedPage::of(after, 10, true);
         let at = codec::cursor_at;
         assert_eq!(read(dense(0), 0, &[1, 2, 3]), (3, at(3)));
         assert_eq!(read(dense(0), 0, &[1, 2, 4]), (2, at(2)));
         assert_eq!(read(dense(4), 0, &[6]), (0, at(4)));
         assert_eq!(read(dense(0), 7, &[8, 9]), (2, at(9)));
         assert_eq!(read(dense(0), 7, &[9]), (0, at(7)));
-        let sparse = Gathered::of(0, 10, false);
+        let sparse = FeedPage::of(0, 10, false);
         assert_eq!(read(sparse, 0, &[1, 2, 4]), (3, at(4)));
     }
 }

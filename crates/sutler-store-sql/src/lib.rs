@@ -4,18 +4,18 @@
 //! [`Store`](sutler_journal::Store) this implements. Each family is a cargo feature.
 //!
 //! Reading order: `postgres/layout_1/tables.sql` for what is kept, `commit.sql` beside it for what a
-//! commit does, `postgres.rs` for the way in, `staged.rs` for how a commit is laid out for the server,
-//! `pool.rs` and `trouble.rs` for connections and how they fail.
+//! commit does, `postgres.rs` for the way in, `commit_rows.rs` for how a commit is laid out for the server,
+//! `pool.rs` and `error.rs` for connections and how they fail.
 
 mod codec;
-mod committing;
+mod commit_retry;
+mod commit_rows;
+mod error;
 mod feed;
-mod hints;
 mod pool;
 mod rows;
 mod settings;
-mod staged;
-mod trouble;
+mod wakeups;
 
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -26,8 +26,7 @@ mod postgres;
 pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
-pub use settings::{OpenError, SqlSettings};
+pub use settings::{SqlOpenError, SqlSettings};
 
-#[cfg(feature = "postgres")]
-#[doc(hidden)]
+#[cfg(all(feature = "postgres", feature = "testing"))]
 pub use postgres::faults;

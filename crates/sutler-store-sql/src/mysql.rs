@@ -6,21 +6,21 @@
 //! that can be read without knowing what is still open. This file is the way in and the journal's
 //! `Store`.
 
-mod answers;
+mod claims;
 mod commit;
 mod connect;
-mod packed;
+mod info;
+mod procedure_args;
+mod query;
 mod read;
 mod rows;
 mod schema;
 mod sql;
-mod survey;
-mod work;
 
-use crate::committing::{self, Unresolved};
-use crate::hints::Hints;
+use crate::commit_retry::{self, UnresolvedCommits};
 use crate::pool::Pool;
-use crate::settings::{OpenError, SqlSettings};
+use crate::settings::{SqlOpenError, SqlSettings};
+use crate::wakeups::Wakeups;
 use async_trait::async_trait;
 use bytes::Bytes;
 use connect::{Server, Session};
@@ -38,16 +38,16 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// What the store and its tasks have in common.
-struct Shared {
+struct SqlShared {
     pool: Pool<Server>,
-    hints: Hints,
+    hints: Wakeups,
     settings: SqlSettings,
-    unresolved: Unresolved<Session>,
+    unresolved: UnresolvedCommits<Session>,
 }
 
 /// The journal in a MySQL or MariaDB database. Any number of processes may have one open.
 pub struct MySqlStore {
-    shared: Arc<Shared>,
+    shared: Arc<SqlShared>,
     server: String,
     layout: Layout,
     reminder: JoinHandle<()>,
@@ -58,8 +58,8 @@ impl MySqlStore {
     /// its tables or brings them up to date. Several may do so at once.
     ///
     /// # Errors
-    /// See [`OpenError`]; none of them says the password.
-    pub async fn open(url: &SecretString) -> Result<Self, OpenError> {
+    /// See [`SqlOpenError`]; none of them says the password.
+    pub async fn open(url: &SecretString) -> Result<Self, SqlOpenError> {
         Self::open_with(url, SqlSettings::default()).await
     }
 
@@ -67,15 +67,18 @@ impl MySqlStore {
     ///
     /// # Errors
     /// As [`MySqlStore::open`].
-    pub async fn open_with(url: &SecretString, settings: SqlSettings) -> Result<Self, OpenError> {
+    pub async fn open_with(
+        url: &SecretString,
+        settings: SqlSettings,
+    ) -> Result<Self, SqlOpenError> {
         let server = Server::at(url, &settings)?;
         let layout = schema::migrate(&server, settings.connect_timeout).await?;
         let name = server.name();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SqlShared {
             pool: Pool::new(server, settings.clone()),
-            hints: Hints::default(),
+            hints: Wakeups::default(),
             settings,
-            unresolved: Unresolved::default(),
+            unresolved: UnresolvedCommits::default(),
         });
         Ok(Self {
             reminder: tokio::spawn(remind(Arc::clone(&shared))),
@@ -87,7 +90,7 @@ impl MySqlStore {
 }
 
 /// These servers send no notifications: a hint is given from time to time.
-async fn remind(shared: Arc<Shared>) {
+async fn remind(shared: Arc<SqlShared>) {
     let every = shared.settings.hint_every.max(Duration::from_millis(5));
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,7 +117,7 @@ impl fmt::Debug for MySqlStore {
 #[async_trait]
 impl Store for MySqlStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        committing::commit(&*self.shared, commit).await
+        commit_retry::commit(&*self.shared, commit).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {

@@ -1,12 +1,12 @@
-//! Connections that are kept and lent, at most so many.
+//! Connections that are kept and pooled, at most so many.
 //!
-//! Nothing is asked of a connection before it is lent: a round trip more would double the cost of a
-//! poll. So one that broke while it lay idle is noticed by whoever uses it; `Lent::is_fresh` tells
-//! whether that is a possible reason. A connection comes back only by [`Lent::keep`]: one whose user
+//! Nothing is asked of a connection before it is pooled: a round trip more would double the cost of a
+//! poll. So one that broke while it lay idle is noticed by whoever uses it; `PooledConnection::is_fresh` tells
+//! whether that is a possible reason. A connection comes back only by [`PooledConnection::keep`]: one whose user
 //! gave up half-way is closed.
 
+use crate::error::SqlError;
 use crate::settings::SqlSettings;
-use crate::trouble::Trouble;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,38 +18,38 @@ use tokio::time::timeout;
 const OLD: Duration = Duration::from_secs(30 * 60);
 
 /// Makes connections.
-pub(crate) trait Link: Send + Sync + 'static {
+pub(crate) trait Connector: Send + Sync + 'static {
     /// A connection that is ready for statements.
-    type Line: Send + 'static;
+    type Connection: Send + 'static;
     /// Makes one.
-    fn connect(&self) -> impl Future<Output = Result<Self::Line, Trouble>> + Send;
+    fn connect(&self) -> impl Future<Output = Result<Self::Connection, SqlError>> + Send;
 }
 
-struct Kept<T> {
+struct IdleConnection<T> {
     line: T,
     born: Instant,
     era: u64,
 }
 
-struct Idle<T> {
-    kept: Vec<Kept<T>>,
+struct IdleConnections<T> {
+    kept: Vec<IdleConnection<T>>,
     /// Grows when all connections are taken to be broken.
     era: u64,
 }
 
 /// All connections of a store.
-pub(crate) struct Pool<L: Link> {
+pub(crate) struct Pool<L: Connector> {
     link: L,
-    idle: Mutex<Idle<L::Line>>,
+    idle: Mutex<IdleConnections<L::Connection>>,
     permits: Semaphore,
     settings: SqlSettings,
 }
 
-impl<L: Link> Pool<L> {
+impl<L: Connector> Pool<L> {
     pub(crate) fn new(link: L, settings: SqlSettings) -> Self {
         Self {
             link,
-            idle: Mutex::new(Idle {
+            idle: Mutex::new(IdleConnections {
                 kept: Vec::new(),
                 era: 0,
             }),
@@ -59,11 +59,11 @@ impl<L: Link> Pool<L> {
     }
 
     /// A connection, from those that are kept or a new one.
-    pub(crate) async fn lend(&self) -> Result<Lent<'_, L>, Trouble> {
+    pub(crate) async fn acquire(&self) -> Result<PooledConnection<'_, L>, SqlError> {
         let permit = self.permit().await?;
         let kept = self.idle().take();
         if let Some(kept) = kept {
-            return Ok(Lent {
+            return Ok(PooledConnection {
                 pool: self,
                 fresh: false,
                 kept,
@@ -80,42 +80,45 @@ impl<L: Link> Pool<L> {
         idle.kept.clear();
     }
 
-    async fn permit(&self) -> Result<SemaphorePermit<'_>, Trouble> {
+    async fn permit(&self) -> Result<SemaphorePermit<'_>, SqlError> {
         let waited = self.settings.wait_timeout;
         match timeout(waited, self.permits.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(Trouble::Unsent(format!(
+            Ok(Err(_)) | Err(_) => Err(SqlError::Unsent(format!(
                 "all {} connections were in use for {waited:?}",
                 self.settings.connections
             ))),
         }
     }
 
-    async fn make<'p>(&'p self, permit: SemaphorePermit<'p>) -> Result<Lent<'p, L>, Trouble> {
+    async fn make<'p>(
+        &'p self,
+        permit: SemaphorePermit<'p>,
+    ) -> Result<PooledConnection<'p, L>, SqlError> {
         let era = self.idle().era;
         let within = self.settings.connect_timeout;
         match timeout(within, self.link.connect()).await {
-            Ok(line) => Ok(Lent {
+            Ok(line) => Ok(PooledConnection {
                 pool: self,
                 fresh: true,
-                kept: Kept {
+                kept: IdleConnection {
                     line: line?,
                     born: Instant::now(),
                     era,
                 },
                 _permit: permit,
             }),
-            Err(_) => Err(Trouble::Unsent(format!("no connection within {within:?}"))),
+            Err(_) => Err(SqlError::Unsent(format!("no connection within {within:?}"))),
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Idle<L::Line>> {
+    fn idle(&self) -> MutexGuard<'_, IdleConnections<L::Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> Idle<T> {
-    fn take(&mut self) -> Option<Kept<T>> {
+impl<T> IdleConnections<T> {
+    fn take(&mut self) -> Option<IdleConnection<T>> {
         while let Some(kept) = self.kept.pop() {
             if kept.born.elapsed() < OLD {
                 return Some(kept);
@@ -126,16 +129,16 @@ impl<T> Idle<T> {
 }
 
 /// A connection in use.
-pub(crate) struct Lent<'p, L: Link> {
+pub(crate) struct PooledConnection<'p, L: Connector> {
     pool: &'p Pool<L>,
     fresh: bool,
-    kept: Kept<L::Line>,
+    kept: IdleConnection<L::Connection>,
     _permit: SemaphorePermit<'p>,
 }
 
-impl<L: Link> Lent<'_, L> {
+impl<L: Connector> PooledConnection<'_, L> {
     /// The connection.
-    pub(crate) fn line(&mut self) -> &mut L::Line {
+    pub(crate) fn connection(&mut self) -> &mut L::Connection {
         &mut self.kept.line
     }
 
@@ -155,9 +158,9 @@ impl<L: Link> Lent<'_, L> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Link, Pool};
+    use super::{Connector, Pool};
+    use crate::error::SqlError;
     use crate::settings::SqlSettings;
-    use crate::trouble::Trouble;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
@@ -165,9 +168,9 @@ mod tests {
     #[derive(Default)]
     struct Numbers(AtomicUsize);
 
-    impl Link for Numbers {
-        type Line = usize;
-        async fn connect(&self) -> Result<usize, Trouble> {
+    impl Connector for Numbers {
+        type Connection = usize;
+        async fn connect(&self) -> Result<usize, SqlError> {
             Ok(self.0.fetch_add(1, Ordering::Relaxed))
         }
     }
@@ -184,31 +187,31 @@ mod tests {
     #[tokio::test]
     async fn what_was_kept_is_lent_again_and_what_was_not_is_closed() {
         let pool = pool(2);
-        let mut first = pool.lend().await.unwrap();
-        assert_eq!((*first.line(), first.is_fresh()), (0, true));
+        let mut first = pool.acquire().await.unwrap();
+        assert_eq!((*first.connection(), first.is_fresh()), (0, true));
         first.keep();
-        let mut again = pool.lend().await.unwrap();
-        assert_eq!((*again.line(), again.is_fresh()), (0, false));
+        let mut again = pool.acquire().await.unwrap();
+        assert_eq!((*again.connection(), again.is_fresh()), (0, false));
         drop(again);
-        assert_eq!(*pool.lend().await.unwrap().line(), 1);
+        assert_eq!(*pool.acquire().await.unwrap().connection(), 1);
     }
 
     #[tokio::test]
     async fn there_are_never_more_than_allowed() {
         let pool = pool(1);
-        let held = pool.lend().await.unwrap();
-        assert!(matches!(pool.lend().await, Err(Trouble::Unsent(_))));
+        let held = pool.acquire().await.unwrap();
+        assert!(matches!(pool.acquire().await, Err(SqlError::Unsent(_))));
         held.keep();
-        assert!(pool.lend().await.is_ok());
+        assert!(pool.acquire().await.is_ok());
     }
 
     #[tokio::test]
     async fn after_a_break_nothing_from_before_is_lent() {
         let pool = pool(2);
-        let (idle, out) = (pool.lend().await.unwrap(), pool.lend().await.unwrap());
+        let (idle, out) = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
         idle.keep();
         pool.distrust();
         out.keep();
-        assert_eq!(*pool.lend().await.unwrap().line(), 2);
+        assert_eq!(*pool.acquire().await.unwrap().connection(), 2);
     }
 }

@@ -4,29 +4,30 @@
 //! method is one statement, too. This file is the way in and the journal's `Store`; what stands behind
 //! each method is in the files named below.
 
-mod answers;
+mod claims;
 mod commit;
 mod connect;
+mod fast_commit;
 mod ids;
+mod info;
+mod notify;
+mod query;
 mod read;
 mod rows;
 mod schema;
 mod sql;
-mod survey;
-mod usual;
-mod wake;
-mod work;
 
-#[doc(hidden)]
+#[cfg(feature = "testing")]
 pub mod faults;
 
-use crate::committing::{self, Unresolved};
-use crate::hints::Hints;
+use crate::commit_retry::{self, UnresolvedCommits};
 use crate::pool::Pool;
-use crate::settings::{OpenError, SqlSettings};
+use crate::settings::{SqlOpenError, SqlSettings};
+use crate::wakeups::Wakeups;
 use async_trait::async_trait;
 use bytes::Bytes;
 use connect::{Server, Session};
+use notify::WakeupTasks;
 use secrecy::SecretString;
 use std::fmt;
 use std::sync::Arc;
@@ -37,22 +38,21 @@ use sutler_journal::{
     Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
 };
 use tokio::sync::watch;
-use wake::Wakers;
 
 /// What the store and its tasks have in common.
-struct Shared {
+struct SqlShared {
     pool: Pool<Server>,
-    hints: Hints,
+    hints: Wakeups,
     settings: SqlSettings,
-    unresolved: Unresolved<Session>,
+    unresolved: UnresolvedCommits<Session>,
 }
 
 /// The journal in a PostgreSQL database. Any number of processes may have one open.
 pub struct PostgresStore {
-    shared: Arc<Shared>,
+    shared: Arc<SqlShared>,
     server: String,
     layout: Layout,
-    _wakers: Wakers,
+    _wakers: WakeupTasks,
 }
 
 impl PostgresStore {
@@ -60,8 +60,8 @@ impl PostgresStore {
     /// its tables or brings them up to date. Several may do so at once.
     ///
     /// # Errors
-    /// See [`OpenError`]; none of them says the password.
-    pub async fn open(url: &SecretString) -> Result<Self, OpenError> {
+    /// See [`SqlOpenError`]; none of them says the password.
+    pub async fn open(url: &SecretString) -> Result<Self, SqlOpenError> {
         Self::open_with(url, SqlSettings::default()).await
     }
 
@@ -69,19 +69,22 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
-    pub async fn open_with(url: &SecretString, settings: SqlSettings) -> Result<Self, OpenError> {
+    pub async fn open_with(
+        url: &SecretString,
+        settings: SqlSettings,
+    ) -> Result<Self, SqlOpenError> {
         let server = Server::at(url, &settings)?;
         let layout = schema::migrate(&server, settings.connect_timeout).await?;
         let name = server.name();
         let listening = server.for_listening();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SqlShared {
             pool: Pool::new(server, settings.clone()),
-            hints: Hints::default(),
+            hints: Wakeups::default(),
             settings,
-            unresolved: Unresolved::default(),
+            unresolved: UnresolvedCommits::default(),
         });
         Ok(Self {
-            _wakers: wake::start(&shared, listening),
+            _wakers: notify::start(&shared, listening),
             shared,
             server: name,
             layout,
@@ -100,7 +103,7 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        committing::commit(&*self.shared, commit).await
+        commit_retry::commit(&*self.shared, commit).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {

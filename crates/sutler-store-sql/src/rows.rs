@@ -4,8 +4,8 @@
 //! stands in a cell (`codec.rs`), and which columns are asked for (`sql.rs` of each).
 
 use crate::codec;
-use crate::feed::Entry;
-use crate::trouble::{Trouble, odd};
+use crate::error::{SqlError, odd};
+use crate::feed::FeedEntry;
 use bytes::Bytes;
 use std::borrow::Cow;
 use sutler_journal::{
@@ -17,57 +17,57 @@ use uuid::Uuid;
 /// A row of an answer. Cells are asked for by their place; `None` is NULL.
 pub(crate) trait Cells {
     /// A number of any size, or a truth as 0 or 1.
-    fn integer(&self, n: usize) -> Result<Option<i64>, Trouble>;
+    fn integer(&self, n: usize) -> Result<Option<i64>, SqlError>;
     /// Bytes, or the sixteen of an id.
-    fn blob(&self, n: usize) -> Result<Option<&[u8]>, Trouble>;
+    fn blob(&self, n: usize) -> Result<Option<&[u8]>, SqlError>;
 }
 
-fn is_null(n: usize) -> Trouble {
+fn is_null(n: usize) -> SqlError {
     odd(format!("column {n} is NULL"))
 }
 
-pub(crate) fn number<T: TryFrom<i64>>(row: &impl Cells, n: usize) -> Result<T, Trouble> {
+pub(crate) fn number<T: TryFrom<i64>>(row: &impl Cells, n: usize) -> Result<T, SqlError> {
     let number = row.integer(n)?.ok_or_else(|| is_null(n))?;
     T::try_from(number).map_err(|_| odd(format!("{number} is out of range")))
 }
 
-fn flag(row: &impl Cells, n: usize) -> Result<bool, Trouble> {
+fn flag(row: &impl Cells, n: usize) -> Result<bool, SqlError> {
     Ok(number::<i64>(row, n)? != 0)
 }
 
-pub(crate) fn blob(row: &impl Cells, n: usize) -> Result<&[u8], Trouble> {
+pub(crate) fn blob(row: &impl Cells, n: usize) -> Result<&[u8], SqlError> {
     row.blob(n)?.ok_or_else(|| is_null(n))
 }
 
-fn bytes(row: &impl Cells, n: usize) -> Result<Bytes, Trouble> {
+fn bytes(row: &impl Cells, n: usize) -> Result<Bytes, SqlError> {
     blob(row, n).map(Bytes::copy_from_slice)
 }
 
-fn id(row: &impl Cells, n: usize) -> Result<Uuid, Trouble> {
+fn id(row: &impl Cells, n: usize) -> Result<Uuid, SqlError> {
     Uuid::from_slice(blob(row, n)?).map_err(odd)
 }
 
-fn key(row: &impl Cells, n: usize) -> Result<Key, Trouble> {
+fn key(row: &impl Cells, n: usize) -> Result<Key, SqlError> {
     Key::from_bytes(blob(row, n)?).map_err(odd)
 }
 
-fn word(row: &impl Cells, n: usize) -> Result<String, Trouble> {
+fn word(row: &impl Cells, n: usize) -> Result<String, SqlError> {
     let word = std::str::from_utf8(blob(row, n)?).map_err(odd)?;
     Ok(word.to_owned())
 }
 
 /// The only row of an answer.
-pub(crate) fn only<R: Cells>(found: &[R]) -> Result<&R, Trouble> {
+pub(crate) fn only<R: Cells>(found: &[R]) -> Result<&R, SqlError> {
     found.first().ok_or_else(|| odd("an answer without a row"))
 }
 
 /// The only value of an answer.
-pub(crate) fn one<R: Cells>(found: &[R]) -> Result<i64, Trouble> {
+pub(crate) fn one<R: Cells>(found: &[R]) -> Result<i64, SqlError> {
     number(only(found)?, 0)
 }
 
 /// A document whose version and body stand in this column and the next.
-pub(crate) fn document(key: Key, row: &impl Cells, n: usize) -> Result<Document, Trouble> {
+pub(crate) fn document(key: Key, row: &impl Cells, n: usize) -> Result<Document, SqlError> {
     Ok(Document {
         key,
         version: Version(CommitId(id(row, n)?)),
@@ -76,11 +76,11 @@ pub(crate) fn document(key: Key, row: &impl Cells, n: usize) -> Result<Document,
 }
 
 /// A document behind its key.
-pub(crate) fn keyed(row: &impl Cells) -> Result<Document, Trouble> {
+pub(crate) fn keyed(row: &impl Cells) -> Result<Document, SqlError> {
     document(key(row, 0)?, row, 1)
 }
 
-pub(crate) fn page<R: Cells>(found: &[R], by_term: bool, limit: usize) -> Result<Page, Trouble> {
+pub(crate) fn page<R: Cells>(found: &[R], by_term: bool, limit: usize) -> Result<Page, SqlError> {
     let shown = found.iter().take(limit).map(keyed);
     let documents = shown.collect::<Result<Vec<_>, _>>()?;
     let last = found.get(limit.wrapping_sub(1)).zip(documents.last());
@@ -97,7 +97,7 @@ pub(crate) fn page<R: Cells>(found: &[R], by_term: bool, limit: usize) -> Result
     Ok(Page { documents, next })
 }
 
-pub(crate) fn polled(row: &impl Cells) -> Result<PolledOperation, Trouble> {
+pub(crate) fn polled(row: &impl Cells) -> Result<PolledOperation, SqlError> {
     Ok(PolledOperation {
         state: codec::state_of(number(row, 0)?)?,
         verb: Cow::Owned(word(row, 1)?),
@@ -106,7 +106,7 @@ pub(crate) fn polled(row: &impl Cells) -> Result<PolledOperation, Trouble> {
 }
 
 /// The first fourteen columns of an operation, in the order of `sql.rs`.
-pub(crate) fn operation_row(row: &impl Cells) -> Result<OperationRow, Trouble> {
+pub(crate) fn operation_row(row: &impl Cells) -> Result<OperationRow, SqlError> {
     Ok(OperationRow {
         id: OperationId(id(row, 0)?),
         lane: key(row, 1)?,
@@ -126,7 +126,7 @@ pub(crate) fn operation_row(row: &impl Cells) -> Result<OperationRow, Trouble> {
 }
 
 /// All sixteen.
-pub(crate) fn operation(row: &impl Cells) -> Result<Operation, Trouble> {
+pub(crate) fn operation(row: &impl Cells) -> Result<Operation, SqlError> {
     Ok(Operation {
         row: operation_row(row)?,
         request: bytes(row, 14)?,
@@ -135,19 +135,19 @@ pub(crate) fn operation(row: &impl Cells) -> Result<Operation, Trouble> {
 }
 
 /// Up to where the feed is gone, and a commit with its number, id and subjects if there is one.
-pub(crate) fn entry(row: &impl Cells) -> Result<Entry<'_>, Trouble> {
+pub(crate) fn entry(row: &impl Cells) -> Result<FeedEntry<'_>, SqlError> {
     let commit = match row.integer(1)? {
         Some(seq) => Some((seq, id(row, 2)?, blob(row, 3)?)),
         None => None,
     };
-    Ok(Entry {
+    Ok(FeedEntry {
         trimmed: number(row, 0)?,
         commit,
     })
 }
 
 /// What a worker holds, and what of it is cancelled; `None` if the lease was lost.
-pub(crate) fn renewal<R: Cells>(found: &[R]) -> Result<Option<Renewal>, Trouble> {
+pub(crate) fn renewal<R: Cells>(found: &[R]) -> Result<Option<Renewal>, SqlError> {
     let mut renewal = Renewal::default();
     for row in found {
         if flag(row, 0)? {
@@ -165,7 +165,7 @@ pub(crate) fn renewal<R: Cells>(found: &[R]) -> Result<Option<Renewal>, Trouble>
 }
 
 /// What was claimed; `None` if the worker holds no lease.
-pub(crate) fn claimed<R: Cells>(found: &[R]) -> Result<Option<Vec<Operation>>, Trouble> {
+pub(crate) fn claimed<R: Cells>(found: &[R]) -> Result<Option<Vec<Operation>>, SqlError> {
     let mut operations = Vec::with_capacity(found.len());
     for row in found {
         if row.blob(0)?.is_none() {
@@ -176,7 +176,7 @@ pub(crate) fn claimed<R: Cells>(found: &[R]) -> Result<Option<Vec<Operation>>, T
     Ok(Some(operations))
 }
 
-pub(crate) fn chunk(row: &impl Cells) -> Result<LogChunk, Trouble> {
+pub(crate) fn chunk(row: &impl Cells) -> Result<LogChunk, SqlError> {
     Ok(LogChunk {
         number: number(row, 0)?,
         text: bytes(row, 1)?,
@@ -184,7 +184,7 @@ pub(crate) fn chunk(row: &impl Cells) -> Result<LogChunk, Trouble> {
 }
 
 /// A queue from its name in the fourth column on; `None` if there is none.
-pub(crate) fn queue(row: &impl Cells) -> Result<Option<QueueStats>, Trouble> {
+pub(crate) fn queue(row: &impl Cells) -> Result<Option<QueueStats>, SqlError> {
     if row.blob(3)?.is_none() {
         return Ok(None);
     }

@@ -41,7 +41,7 @@ impl Default for SqlSettings {
 
 /// Why a store cannot be opened. Says no password, and nothing of the URL but host and database.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqlOpenError {
     /// The URL is none.
     #[error("the store's URL cannot be used: {0}")]
     Url(String),
@@ -110,7 +110,7 @@ fn advice(said: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::OpenError;
+    use super::SqlOpenError;
 
     #[test]
     fn what_to_do_depends_on_what_the_server_said() {
@@ -124,7 +124,7 @@ mod tests {
             ("invalid peer certificate: BadSignature", "ssl-ca"),
             ("Connection refused", "see that it runs"),
         ] {
-            let error = OpenError::Unreachable {
+            let error = SqlOpenError::Unreachable {
                 server: "PostgreSQL at h:1/d".to_owned(),
                 said: said.to_owned(),
             };

@@ -3,7 +3,7 @@
 //! `cargo run --profile bench --example store_bench -- [DIRECTORY] [SECONDS] [PAIRS] [CALLERS]`
 //!
 //! The bare loop writes two rows a commit (a 400-byte upsert, a 150-byte insert) and knows nothing
-//! else. The store takes what a broker sends: an accepted request, then its result. Both run in turn,
+//! else. The store takes what a broker sends: an accepted request, then its result. InternedStrings run in turn,
 //! so that a busy machine is busy for both; the medians are compared. See `store_growth.rs` for the
 //! cost among a million documents.
 
@@ -24,7 +24,7 @@ use sutler_store_sqlite::SqliteStore;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-type Failure = Box<dyn Error + Send + Sync>;
+type GroupError = Box<dyn Error + Send + Sync>;
 
 const INSTANCE: Kind = Kind::new("instance");
 
@@ -39,7 +39,7 @@ struct Measured {
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> Result<(), Failure> {
+async fn main() -> Result<(), GroupError> {
     let mut arguments = std::env::args().skip(1);
     let directory = PathBuf::from(arguments.next().unwrap_or_else(|| ".".to_owned()));
     let seconds: f64 = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
@@ -74,7 +74,7 @@ impl fmt::Display for Measured {
 }
 
 /// What threads of this name have spent so far, in microseconds.
-fn spent(name: &str) -> Result<f64, Failure> {
+fn spent(name: &str) -> Result<f64, GroupError> {
     let mut nanoseconds = 0.0;
     for task in std::fs::read_dir("/proc/self/task")? {
         let task = task?.path();
@@ -88,7 +88,7 @@ fn spent(name: &str) -> Result<f64, Failure> {
 }
 
 /// A file system in memory syncs for nothing, and would make every number a lie.
-fn refuse_memory(directory: &Path) -> Result<(), Failure> {
+fn refuse_memory(directory: &Path) -> Result<(), GroupError> {
     let real = directory.canonicalize()?;
     let mounts = std::fs::read_to_string("/proc/mounts")?;
     let on = mounts
@@ -129,7 +129,7 @@ where
 
 type BareJob = (i64, oneshot::Sender<()>);
 
-async fn run_bare(place: &Path, callers: usize, seconds: f64) -> Result<Measured, Failure> {
+async fn run_bare(place: &Path, callers: usize, seconds: f64) -> Result<Measured, GroupError> {
     let db = Connection::open(place.join("bare.db"))?;
     db.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -188,7 +188,7 @@ fn bare_writer(db: &Connection, mut jobs: mpsc::Receiver<BareJob>) -> rusqlite::
     Ok(())
 }
 
-async fn run_store(place: &Path, callers: usize, seconds: f64) -> Result<Measured, Failure> {
+async fn run_store(place: &Path, callers: usize, seconds: f64) -> Result<Measured, GroupError> {
     let store = Arc::new(SqliteStore::open(place.join("store.db")).await?);
     let worker = WorkerId::fresh();
     store.renew(worker, Duration::from_secs(3600)).await?;

@@ -4,9 +4,9 @@
 //! a whole copy. Copies some pages at a time, so commits go on. Not here: restoring, which is
 //! stopping the program and putting the copy in the file's place.
 
-use crate::owner::beside;
+use crate::file_lock::beside;
 use crate::sql;
-use crate::store::{Shared, SqliteStore};
+use crate::store::{SqliteShared, SqliteStore};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
@@ -94,7 +94,7 @@ impl SqliteStore {
 }
 
 fn make(
-    shared: &Shared,
+    shared: &SqliteShared,
     to: &Path,
     partial: &Path,
     progress: impl FnMut(BackupProgress),
@@ -117,7 +117,7 @@ fn make(
 }
 
 fn copy(
-    shared: &Shared,
+    shared: &SqliteShared,
     partial: &Path,
     mut progress: impl FnMut(BackupProgress),
 ) -> Result<(), BackupError> {

@@ -5,7 +5,7 @@
 //! stays bounded and no commit waits for a long copy.
 
 use crate::sql;
-use crate::store::Shared;
+use crate::store::SqliteShared;
 use rusqlite::Connection;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct Checkpoints {
 }
 
 /// Starts the thread.
-pub(crate) fn start(shared: Arc<Shared>) -> std::io::Result<Checkpoints> {
+pub(crate) fn start(shared: Arc<SqliteShared>) -> std::io::Result<Checkpoints> {
     let (ask, asked) = sync_channel(1);
     let copied = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&copied);
@@ -49,7 +49,7 @@ pub(crate) fn start(shared: Arc<Shared>) -> std::io::Result<Checkpoints> {
     })
 }
 
-fn copy_when_asked(shared: &Shared, asked: &Receiver<()>, done: &AtomicBool) {
+fn copy_when_asked(shared: &SqliteShared, asked: &Receiver<()>, done: &AtomicBool) {
     while asked.recv().is_ok() {
         let Ok(reader) = shared.readers.take() else {
             continue;

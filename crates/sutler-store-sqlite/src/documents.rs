@@ -1,14 +1,14 @@
 //! Reading documents: one by key, pages by key or by term.
 //!
 //! A page walks one index from one place and stops at its limit, wherever it is, and merges in the
-//! few documents that are not in the index yet (`young.rs`). These are looked up first and the
+//! few documents that are not in the index yet (`unindexed.rs`). These are looked up first and the
 //! view of the file is taken afterwards: filed in between, a document is in both and told once.
 
 use crate::codec;
+use crate::interned_strings::{self, Interner};
 use crate::rows::{self, unreadable};
 use crate::sql;
-use crate::words::{self, Words};
-use crate::young::{Place, Young};
+use crate::unindexed::{ListPlace, UnindexedDocuments};
 use rusqlite::{Connection, OptionalExtension, Rows};
 use std::collections::HashSet;
 use std::iter::Peekable;
@@ -21,8 +21,8 @@ type Read<T> = Result<T, StoreError>;
 /// All that a read looks at.
 pub(crate) struct View<'v> {
     pub(crate) db: &'v Connection,
-    pub(crate) words: &'v Words,
-    pub(crate) young: &'v Young,
+    pub(crate) words: &'v Interner,
+    pub(crate) young: &'v UnindexedDocuments,
 }
 
 pub(crate) fn get(view: &View<'_>, key: &Key) -> Read<Option<Document>> {
@@ -50,7 +50,7 @@ pub(crate) fn list(
     limit: usize,
 ) -> Read<Page> {
     let walk = match list {
-        List::Prefix(prefix) => Walk::Keys {
+        List::Prefix(prefix) => IndexScan::Keys {
             prefix,
             after: after
                 .map(|position| position.key.as_bytes())
@@ -63,7 +63,7 @@ pub(crate) fn list(
             from,
             to,
         } => {
-            let word = words::scope(realm.as_str(), kind.as_str(), name);
+            let word = interned_strings::scope(realm.as_str(), kind.as_str(), name);
             let Some(scope) = scope_number(view, word)? else {
                 // A term without a number is on no document.
                 return Ok(Page {
@@ -72,7 +72,7 @@ pub(crate) fn list(
                 });
             };
             let behind = after.filter(|position| position.value >= *from);
-            Walk::Term {
+            IndexScan::Term {
                 scope,
                 from,
                 to,
@@ -98,12 +98,17 @@ pub(crate) fn filed(view: &View<'_>, from: &[u8], limit: usize) -> Read<Vec<Inde
     let with_terms = |document, row: &rusqlite::Row<'_>| {
         let terms = codec::terms(rows::blob(row, 3)?).map(|(scope, value)| {
             let scope = rows::text(scope, view.words, view.db)?;
-            Ok(Term::read(words::term_of(&scope).to_owned(), value))
+            Ok(Term::read(
+                interned_strings::term_of(&scope).to_owned(),
+                value,
+            ))
         });
         Ok(IndexedDocument::new(document, terms.collect::<Read<_>>()?))
     };
     loop {
-        if let Some(found) = Walk::From(from).find(view, limit, sql::LISTED_FILED, &with_terms)? {
+        if let Some(found) =
+            IndexScan::From(from).find(view, limit, sql::LISTED_FILED, &with_terms)?
+        {
             return Ok(found.items);
         }
     }
@@ -128,7 +133,7 @@ fn scope_number(view: &View<'_>, word: Vec<u8>) -> Read<Option<i64>> {
 }
 
 /// Which index, from where.
-enum Walk<'w> {
+enum IndexScan<'w> {
     From(&'w [u8]),
     Keys {
         prefix: &'w [u8],
@@ -143,7 +148,7 @@ enum Walk<'w> {
 }
 
 /// Some of a walk, and where to go on.
-struct Found<T> {
+struct ScanPage<T> {
     items: Vec<T>,
     next: Option<Position>,
 }
@@ -151,7 +156,7 @@ struct Found<T> {
 /// What is made of a document and its row.
 type Make<'m, T> = &'m dyn Fn(Document, &rusqlite::Row<'_>) -> Read<T>;
 
-impl Walk<'_> {
+impl IndexScan<'_> {
     /// One page; `None` if so many young documents went away meanwhile that it must be read again.
     fn find<T>(
         &self,
@@ -159,7 +164,7 @@ impl Walk<'_> {
         limit: usize,
         text: &str,
         make: Make<'_, T>,
-    ) -> Read<Option<Found<T>>> {
+    ) -> Read<Option<ScanPage<T>>> {
         let one_more = limit.saturating_add(1);
         let young = self.young(view.young, one_more);
         let all_young = young.len() < one_more;
@@ -169,7 +174,7 @@ impl Walk<'_> {
         let mut read = snapshot.prepare_cached(text).map_err(unreadable)?;
         let mut items = Vec::new();
         let (mut last, mut next) = (None, None);
-        let mut merged = Merged::of(young, filed, self);
+        let mut merged = MergedDocuments::of(young, filed, self);
         while let Some(place) = merged.next()? {
             let mut found = read.query([place.number]).map_err(unreadable)?;
             let Some(row) = found.next().map_err(unreadable)? else {
@@ -191,17 +196,17 @@ impl Walk<'_> {
             }
             items.push(make(rows::document(key, row, 0)?, row)?);
         }
-        Ok(Some(Found { items, next }))
+        Ok(Some(ScanPage { items, next }))
     }
 
-    fn young(&self, young: &Young, limit: usize) -> Vec<Place> {
+    fn young(&self, young: &UnindexedDocuments, limit: usize) -> Vec<ListPlace> {
         match self {
-            Walk::From(from) => young.with_prefix(&[], Bound::Included(from), limit),
-            Walk::Keys { prefix, after } => {
+            IndexScan::From(from) => young.with_prefix(&[], Bound::Included(from), limit),
+            IndexScan::Keys { prefix, after } => {
                 let start = after.map_or(Bound::Included(*prefix), Bound::Excluded);
                 young.with_prefix(prefix, start, limit)
             }
-            Walk::Term {
+            IndexScan::Term {
                 scope,
                 from,
                 to,
@@ -212,18 +217,18 @@ impl Walk<'_> {
 
     fn text(&self) -> &'static str {
         match self {
-            Walk::From(_) | Walk::Keys { after: None, .. } => sql::LIST_BY_KEY_FROM,
-            Walk::Keys { after: Some(_), .. } => sql::LIST_BY_KEY_AFTER,
-            Walk::Term { after: None, .. } => sql::LIST_BY_TERM_FROM,
-            Walk::Term { after: Some(_), .. } => sql::LIST_BY_TERM_AFTER,
+            IndexScan::From(_) | IndexScan::Keys { after: None, .. } => sql::LIST_BY_KEY_FROM,
+            IndexScan::Keys { after: Some(_), .. } => sql::LIST_BY_KEY_AFTER,
+            IndexScan::Term { after: None, .. } => sql::LIST_BY_TERM_FROM,
+            IndexScan::Term { after: Some(_), .. } => sql::LIST_BY_TERM_AFTER,
         }
     }
 
     fn filed<'s>(&self, statement: &'s mut rusqlite::Statement<'_>) -> Read<Rows<'s>> {
         match self {
-            Walk::From(from) => statement.query([from]),
-            Walk::Keys { prefix, after } => statement.query([after.unwrap_or(prefix)]),
-            Walk::Term {
+            IndexScan::From(from) => statement.query([from]),
+            IndexScan::Keys { prefix, after } => statement.query([after.unwrap_or(prefix)]),
+            IndexScan::Term {
                 scope,
                 from,
                 to,
@@ -236,14 +241,14 @@ impl Walk<'_> {
         .map_err(unreadable)
     }
 
-    fn place(&self, row: &rusqlite::Row<'_>) -> Read<Option<Place>> {
+    fn place(&self, row: &rusqlite::Row<'_>) -> Read<Option<ListPlace>> {
         let key = rows::blob(row, 0)?;
         let value = match self {
-            Walk::Keys { prefix, .. } if !key.starts_with(prefix) => return Ok(None),
-            Walk::From(_) | Walk::Keys { .. } => Vec::new(),
-            Walk::Term { .. } => rows::blob(row, 2)?.to_vec(),
+            IndexScan::Keys { prefix, .. } if !key.starts_with(prefix) => return Ok(None),
+            IndexScan::From(_) | IndexScan::Keys { .. } => Vec::new(),
+            IndexScan::Term { .. } => rows::blob(row, 2)?.to_vec(),
         };
-        Ok(Some(Place {
+        Ok(Some(ListPlace {
             value,
             key: key.into(),
             number: row.get(1).map_err(unreadable)?,
@@ -251,18 +256,18 @@ impl Walk<'_> {
     }
 }
 
-/// Young and filed documents in one order, each once.
-struct Merged<'m> {
-    young: Peekable<IntoIter<Place>>,
+/// Unindexed and indexed documents in one order, each once.
+struct MergedDocuments<'m> {
+    young: Peekable<IntoIter<ListPlace>>,
     young_numbers: HashSet<i64>,
     filed: Rows<'m>,
-    next_filed: Option<Place>,
+    next_filed: Option<ListPlace>,
     ended: bool,
-    walk: &'m Walk<'m>,
+    walk: &'m IndexScan<'m>,
 }
 
-impl<'m> Merged<'m> {
-    fn of(young: Vec<Place>, filed: Rows<'m>, walk: &'m Walk<'m>) -> Self {
+impl<'m> MergedDocuments<'m> {
+    fn of(young: Vec<ListPlace>, filed: Rows<'m>, walk: &'m IndexScan<'m>) -> Self {
         Self {
             young_numbers: young.iter().map(|place| place.number).collect(),
             young: young.into_iter().peekable(),
@@ -273,7 +278,7 @@ impl<'m> Merged<'m> {
         }
     }
 
-    fn next(&mut self) -> Read<Option<Place>> {
+    fn next(&mut self) -> Read<Option<ListPlace>> {
         while self.next_filed.is_none() && !self.ended {
             let row = self.filed.next().map_err(unreadable)?;
             let place = row.map(|row| self.walk.place(row)).transpose()?.flatten();

@@ -27,7 +27,7 @@ pub enum Fault {
     Cut,
 }
 
-/// Asked at every point; may block, which stalls the writer.
+/// PendingTask at every point; may block, which stalls the writer.
 pub type Hook = dyn Fn(FaultPoint) -> Fault + Send + Sync;
 
 /// An optional hook, and an optional lie about durability.

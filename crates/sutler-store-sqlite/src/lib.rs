@@ -5,7 +5,7 @@
 //! `sutler-journal`, whose [`Store`](sutler_journal::Store) this implements.
 //!
 //! Reading order: `schema.rs` and `sql.rs` for what is kept, `store.rs` for the way in, `writer.rs`
-//! for how a group is committed, `young.rs` for why new documents are indexed late, `documents.rs` and
+//! for how a group is committed, `unindexed.rs` for why new documents are indexed late, `documents.rs` and
 //! `lists.rs` for how things are read.
 
 mod settings;
@@ -14,25 +14,25 @@ mod backup;
 mod checkpoint;
 mod codec;
 mod documents;
+mod file_lock;
+mod interned_strings;
 mod lists;
-mod owner;
-mod polls;
+mod poll_cache;
 mod readers;
 mod rows;
 mod schema;
 mod sql;
-mod staged;
+mod staged_commit;
 mod store;
-mod words;
+mod unindexed;
 mod writer;
-mod young;
 
 #[cfg(test)]
-mod plans;
+mod query_plan_tests;
 
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod faults;
 
 pub use backup::{BackupError, BackupProgress};
-pub use settings::{OpenError, SqliteSettings};
+pub use settings::{SqliteOpenError, SqliteSettings};
 pub use store::SqliteStore;

@@ -6,9 +6,9 @@
 
 use crate::codec;
 use crate::documents::View;
+use crate::interned_strings::Interner;
 use crate::rows::{self, unreadable};
 use crate::sql;
-use crate::words::Words;
 use crate::writer::LeaseCounts;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension};
@@ -23,7 +23,7 @@ type Read<T> = Result<T, StoreError>;
 
 pub(crate) fn operation(
     db: &Connection,
-    words: &Words,
+    words: &Interner,
     id: OperationId,
 ) -> Read<Option<Operation>> {
     let mut statement = db.prepare_cached(sql::OP_WHOLE).map_err(unreadable)?;
@@ -37,7 +37,7 @@ pub(crate) fn operation(
 
 pub(crate) fn poll(
     db: &Connection,
-    words: &Words,
+    words: &Interner,
     lane: &Key,
     id: OperationId,
 ) -> Read<Option<PolledOperation>> {
@@ -128,7 +128,7 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> Read<Cha
     })
 }
 
-pub(crate) fn stats(db: &Connection, words: &Words) -> Read<Stats> {
+pub(crate) fn stats(db: &Connection, words: &Interner) -> Read<Stats> {
     let view = db.unchecked_transaction().map_err(unreadable)?;
     let (accepted, terminal, cleaned) = view
         .query_row(sql::TALLY_READ, [], |row| {

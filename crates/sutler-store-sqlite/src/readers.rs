@@ -33,20 +33,20 @@ pub(crate) enum Phase {
 }
 
 /// Why no reader can be had.
-pub(crate) enum NoReader {
+pub(crate) enum ReaderError {
     /// The file is being opened again.
     NotNow,
     /// Anything else.
     Failed(StoreError),
 }
 
-impl From<NoReader> for StoreError {
-    fn from(reason: NoReader) -> Self {
+impl From<ReaderError> for StoreError {
+    fn from(reason: ReaderError) -> Self {
         match reason {
-            NoReader::NotNow => {
+            ReaderError::NotNow => {
                 Self::new("the store's file is being opened again after a failed write; try again")
             }
-            NoReader::Failed(cause) => cause,
+            ReaderError::Failed(cause) => cause,
         }
     }
 }
@@ -82,14 +82,14 @@ impl Readers {
     }
 
     /// Takes an idle reader, or opens one more.
-    pub(crate) fn take(&self) -> Result<Reader<'_>, NoReader> {
+    pub(crate) fn take(&self) -> Result<Reader<'_>, ReaderError> {
         let idle = {
             let mut state = self.lock();
             match state.phase {
                 Phase::Open => {}
-                Phase::Reopening => return Err(NoReader::NotNow),
+                Phase::Reopening => return Err(ReaderError::NotNow),
                 Phase::Closed => {
-                    return Err(NoReader::Failed(StoreError::new("the store is closed")));
+                    return Err(ReaderError::Failed(StoreError::new("the store is closed")));
                 }
             }
             state.taken += 1;
@@ -101,7 +101,8 @@ impl Readers {
         };
         if reader.connection.is_none() {
             let opened = schema::open_reader(&self.path, self.cache_kib);
-            reader.connection = Some(opened.map_err(|cause| NoReader::Failed(unreadable(cause)))?);
+            reader.connection =
+                Some(opened.map_err(|cause| ReaderError::Failed(unreadable(cause)))?);
         }
         Ok(reader)
     }
@@ -112,7 +113,7 @@ impl Readers {
         let changed = phase.wait_for(|phase| *phase != Phase::Reopening);
         match timeout(WAIT_MAX, changed).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(NoReader::NotNow.into()),
+            Err(_) => Err(ReaderError::NotNow.into()),
         }
     }
 

@@ -4,8 +4,8 @@
 //! forms inside a column (`codec.rs`).
 
 use crate::codec;
+use crate::interned_strings::Interner;
 use crate::sql;
-use crate::words::Words;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub(crate) fn version(id: &[u8]) -> Result<Version, StoreError> {
 /// The small part of an operation: columns 0 to 13.
 pub(crate) fn operation_row(
     row: &Row<'_>,
-    words: &Words,
+    words: &Interner,
     db: &Connection,
 ) -> Result<OperationRow, StoreError> {
     let int = |column: usize| row.get::<_, i64>(column).map_err(unreadable);
@@ -62,7 +62,7 @@ pub(crate) fn operation_row(
 /// A whole operation: columns 0 to 15.
 pub(crate) fn operation(
     row: &Row<'_>,
-    words: &Words,
+    words: &Interner,
     db: &Connection,
 ) -> Result<Operation, StoreError> {
     Ok(Operation {
@@ -73,7 +73,7 @@ pub(crate) fn operation(
 }
 
 /// The text of a queue or verb; asks the file for one not met since it was opened.
-pub(crate) fn text(number: i64, words: &Words, db: &Connection) -> Result<Arc<str>, StoreError> {
+pub(crate) fn text(number: i64, words: &Interner, db: &Connection) -> Result<Arc<str>, StoreError> {
     if let Some(text) = words.text(number) {
         return Ok(text);
     }

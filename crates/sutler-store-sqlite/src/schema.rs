@@ -3,7 +3,7 @@
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the file
 //! from the one before. Not here: what is asked of the tables (`sql.rs`).
 
-use crate::settings::OpenError;
+use crate::settings::SqliteOpenError;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use sutler_journal::Layout;
@@ -17,7 +17,7 @@ const LAYOUTS: &[&str] = &[FIRST];
 /// Small columns stand first and blobs last, so that whoever needs the small ones never reads an
 /// overflow page. Indexes are partial wherever most rows do not belong in them.
 const FIRST: &str = "
--- Words that repeat: the scopes of terms, the queues, the verbs.
+-- Strings that repeat: the scopes of terms, the queues, the verbs.
 CREATE TABLE word (
     no   INTEGER PRIMARY KEY,
     text BLOB NOT NULL UNIQUE
@@ -121,14 +121,17 @@ INSERT INTO tally VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0);
 
 /// Opens the file for the writer: makes it if it is new, brings it up to date if it is old. Says what
 /// was found.
-pub(crate) fn open_writer(path: &Path, cache_kib: u32) -> Result<(Connection, Layout), OpenError> {
+pub(crate) fn open_writer(
+    path: &Path,
+    cache_kib: u32,
+) -> Result<(Connection, Layout), SqliteOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)
-        .map_err(|cause| OpenError::failed(path, "opening", cause))?;
+        .map_err(|cause| SqliteOpenError::failed(path, "opening", cause))?;
     claim_file(&db, path)?;
-    set_up(&db, cache_kib).map_err(|cause| OpenError::failed(path, "its settings", cause))?;
+    set_up(&db, cache_kib).map_err(|cause| SqliteOpenError::failed(path, "its settings", cause))?;
     let layout = migrate(&mut db, path)?;
     Ok((db, layout))
 }
@@ -145,9 +148,9 @@ pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> rusqlite::Result<Conne
 }
 
 /// Refuses a file that holds something else, before a byte of it is changed.
-fn claim_file(db: &Connection, path: &Path) -> Result<(), OpenError> {
+fn claim_file(db: &Connection, path: &Path) -> Result<(), SqliteOpenError> {
     let number = |pragma: &str| db.query_row(pragma, [], |row| row.get::<_, i64>(0));
-    let foreign = || OpenError::Foreign {
+    let foreign = || SqliteOpenError::Foreign {
         path: path.to_owned(),
     };
     let application = match number("PRAGMA application_id") {
@@ -155,13 +158,13 @@ fn claim_file(db: &Connection, path: &Path) -> Result<(), OpenError> {
         Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
             return Err(foreign());
         }
-        Err(cause) => return Err(OpenError::failed(path, "reading it", cause)),
+        Err(cause) => return Err(SqliteOpenError::failed(path, "reading it", cause)),
     };
     if application == APPLICATION_ID {
         return Ok(());
     }
     let tables = number("SELECT count(*) FROM sqlite_schema")
-        .map_err(|cause| OpenError::failed(path, "reading it", cause))?;
+        .map_err(|cause| SqliteOpenError::failed(path, "reading it", cause))?;
     match (application, tables) {
         (0, 0) => Ok(()),
         _ => Err(foreign()),
@@ -186,14 +189,14 @@ pub(crate) fn keep_pages(db: &Connection, cache_kib: u32) -> rusqlite::Result<()
     db.execute_batch(&format!("PRAGMA cache_size = -{cache_kib};"))
 }
 
-fn migrate(db: &mut Connection, path: &Path) -> Result<Layout, OpenError> {
-    let failed = |cause| OpenError::failed(path, "bringing its layout up to date", cause);
+fn migrate(db: &mut Connection, path: &Path) -> Result<Layout, SqliteOpenError> {
+    let failed = |cause| SqliteOpenError::failed(path, "bringing its layout up to date", cause);
     let found: i64 = db
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .map_err(failed)?;
     let known = LAYOUTS.len() as i64;
     if found > known {
-        return Err(OpenError::Newer {
+        return Err(SqliteOpenError::Newer {
             path: path.to_owned(),
             found,
             known,

@@ -2,6 +2,7 @@
 //!
 //! Not here: the pragmas, which are not a matter of taste (`schema.rs`).
 
+#[cfg(any(test, feature = "testing"))]
 use crate::faults::Faults;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ pub struct SqliteSettings {
     /// How much of the file each reader keeps in memory, in KiB.
     pub reader_cache_kib: u32,
     /// Cuts and stalls for tests.
-    #[doc(hidden)]
+    #[cfg(any(test, feature = "testing"))]
     pub faults: Faults,
 }
 
@@ -28,6 +29,7 @@ impl Default for SqliteSettings {
             clock: Arc::new(SystemClock::default()),
             writer_cache_kib: 8 * 1024,
             reader_cache_kib: 512,
+            #[cfg(any(test, feature = "testing"))]
             faults: Faults::default(),
         }
     }
@@ -44,7 +46,7 @@ impl fmt::Debug for SqliteSettings {
 
 /// Why a file cannot be opened as a store.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteOpenError {
     /// Somebody else owns it.
     #[error(
         "{} is in use by another process; stop that one, or give this one a file of its own",
@@ -90,7 +92,7 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
+impl SqliteOpenError {
     pub(crate) fn failed(
         path: &std::path::Path,
         doing: &'static str,

@@ -1,9 +1,9 @@
 //! Every statement of this crate, in one place. What the tables mean is in `schema.rs`.
 //!
 //! Nothing here is put together from parts at run time. Statements of the writer come first, then
-//! those of the readers; a test holds each list to its index (`plans.rs`).
+//! those of the readers; a test holds each list to its index (`query_plan_tests.rs`).
 
-// Words
+// Interned strings
 
 pub(crate) const WORD_NUMBER: &str = "SELECT no FROM word WHERE text = ?1";
 pub(crate) const WORD_TEXT: &str = "SELECT text FROM word WHERE no = ?1";

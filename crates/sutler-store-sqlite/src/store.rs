@@ -4,15 +4,15 @@
 //! lists go to a thread that may block; everything that writes goes to the one writer.
 
 use crate::documents::{self, View};
+use crate::file_lock::FileLock;
+use crate::interned_strings::Interner;
 use crate::lists;
-use crate::owner::Owner;
-use crate::polls::Polls;
-use crate::readers::{NoReader, Readers};
-use crate::settings::{OpenError, SqliteSettings};
-use crate::staged::stage;
-use crate::words::Words;
-use crate::writer::{self, Desk, Job, Trouble};
-use crate::young::Young;
+use crate::poll_cache::PollCache;
+use crate::readers::{ReaderError, Readers};
+use crate::settings::{SqliteOpenError, SqliteSettings};
+use crate::staged_commit::stage;
+use crate::unindexed::UnindexedDocuments;
+use crate::writer::{self, Job, JobError, WriteSession};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::Connection;
@@ -31,18 +31,18 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task;
 
 /// What the store, its writer and its readers have in common.
-pub(crate) struct Shared {
+pub(crate) struct SqliteShared {
     pub(crate) path: PathBuf,
     pub(crate) settings: SqliteSettings,
     pub(crate) readers: Readers,
-    pub(crate) words: Words,
-    pub(crate) young: Young,
-    pub(crate) polls: Polls,
+    pub(crate) words: Interner,
+    pub(crate) young: UnindexedDocuments,
+    pub(crate) polls: PollCache,
     pub(crate) hints: watch::Sender<u64>,
-    _owner: Owner,
+    _owner: FileLock,
 }
 
-impl Shared {
+impl SqliteShared {
     fn view<'v>(&'v self, db: &'v Connection) -> View<'v> {
         View {
             db,
@@ -54,7 +54,7 @@ impl Shared {
 
 /// The journal in one SQLite file. One process owns the file; closing ends with the drop.
 pub struct SqliteStore {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SqliteShared>,
     layout: Layout,
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
@@ -64,8 +64,8 @@ impl SqliteStore {
     /// Opens a store's file, or makes it.
     ///
     /// # Errors
-    /// See [`OpenError`]; a file that is refused was not changed.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+    /// See [`SqliteOpenError`]; a file that is refused was not changed.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, SqliteOpenError> {
         Self::open_with(path, SqliteSettings::default()).await
     }
 
@@ -76,7 +76,7 @@ impl SqliteStore {
     pub async fn open_with_clock(
         path: impl AsRef<Path>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, SqliteOpenError> {
         let settings = SqliteSettings {
             clock,
             ..SqliteSettings::default()
@@ -91,24 +91,28 @@ impl SqliteStore {
     pub async fn open_with(
         path: impl AsRef<Path>,
         settings: SqliteSettings,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, SqliteOpenError> {
         let path = path.as_ref().to_owned();
         let tried = path.clone();
         match task::spawn_blocking(move || Self::open_blocking(path, settings)).await {
             Ok(opened) => opened,
-            Err(cause) => Err(OpenError::failed(&tried, "the runtime is ending", cause)),
+            Err(cause) => Err(SqliteOpenError::failed(
+                &tried,
+                "the runtime is ending",
+                cause,
+            )),
         }
     }
 
-    fn open_blocking(path: PathBuf, settings: SqliteSettings) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared {
-            _owner: Owner::of(&path)?,
+    fn open_blocking(path: PathBuf, settings: SqliteSettings) -> Result<Self, SqliteOpenError> {
+        let shared = Arc::new(SqliteShared {
+            _owner: FileLock::of(&path)?,
             readers: Readers::of(path.clone(), settings.reader_cache_kib),
             path,
             settings,
-            words: Words::default(),
-            young: Young::default(),
-            polls: Polls::default(),
+            words: Interner::default(),
+            young: UnindexedDocuments::default(),
+            polls: PollCache::default(),
             hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
@@ -137,7 +141,7 @@ impl SqliteStore {
     /// Has the writer do something other than a commit.
     async fn ask<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Desk<'_>, StoreTime) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&mut WriteSession<'_>, StoreTime) -> Result<T, JobError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (job, answer) = Job::task(work);
         self.send(job).await?;
@@ -152,8 +156,8 @@ impl SqliteStore {
         loop {
             match self.shared.readers.take() {
                 Ok(reader) => return read(&self.shared.view(&reader)),
-                Err(NoReader::NotNow) => {}
-                Err(NoReader::Failed(cause)) => return Err(cause),
+                Err(ReaderError::NotNow) => {}
+                Err(ReaderError::Failed(cause)) => return Err(cause),
             }
             self.shared.readers.until_open().await?;
         }
@@ -208,9 +212,9 @@ impl Store for SqliteStore {
             match stage(commit, &self.shared.words) {
                 Ok(staged) => break staged,
                 Err(words) => {
-                    self.ask(move |desk, _| {
+                    self.ask(move |session, _| {
                         for word in &words {
-                            desk.learn(word)?;
+                            session.learn(word)?;
                         }
                         Ok(())
                     })
@@ -285,7 +289,7 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.ask(move |desk, now| Ok(desk.renew(worker, ttl, now)))
+        self.ask(move |session, now| Ok(session.renew(worker, ttl, now)))
             .await?
             .ok_or(LeaseError::Lost)
     }
@@ -296,13 +300,14 @@ impl Store for SqliteStore {
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
         let queues = queues.to_vec();
-        self.ask(move |desk, now| desk.claim(worker, &queues, now))
+        self.ask(move |session, now| session.claim(worker, &queues, now))
             .await?
             .ok_or(LeaseError::Lost)
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
-        self.ask(move |desk, now| desk.release(worker, now)).await
+        self.ask(move |session, now| session.release(worker, now))
+            .await
     }
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
@@ -317,7 +322,7 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
         let sweep = sweep.clone();
-        self.ask(move |desk, _| desk.sweep(&sweep)).await
+        self.ask(move |session, _| session.sweep(&sweep)).await
     }
 
     async fn stats(&self) -> Result<Stats, StoreError> {
@@ -326,7 +331,7 @@ impl Store for SqliteStore {
     }
 
     async fn info(&self) -> Result<StoreInfo, StoreError> {
-        let leases = self.ask(|desk, now| Ok(desk.leases(now))).await?;
+        let leases = self.ask(|session, now| Ok(session.leases(now))).await?;
         let read = self.read_many(move |view| lists::survey(view.db, leases));
         let layout = self.layout;
         Ok(StoreInfo {
@@ -340,7 +345,7 @@ impl Store for SqliteStore {
     }
 
     async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
-        self.ask(move |desk, _| desk.append_log(operation, &text))
+        self.ask(move |session, _| session.append_log(operation, &text))
             .await
     }
 

@@ -9,34 +9,34 @@
 
 mod apply;
 mod claims;
-mod desk;
-mod filing;
 mod group;
+mod index_backfill;
 mod job;
 mod leases;
 mod operations;
-mod recent;
+mod recent_commits;
 mod statements;
 mod sweeps;
+mod write_session;
 
-pub(crate) use desk::Desk;
-pub(crate) use job::{Job, Trouble};
+pub(crate) use job::{Job, JobError};
 pub(crate) use leases::LeaseCounts;
+pub(crate) use write_session::WriteSession;
 
 use crate::checkpoint::{self, Checkpoints};
-use crate::polls::Touched;
+use crate::poll_cache::TouchedOperations;
 use crate::readers::Phase;
 use crate::schema;
-use crate::settings::OpenError;
+use crate::settings::SqliteOpenError;
 use crate::sql;
-use crate::store::Shared;
-use desk::Memory;
+use crate::store::SqliteShared;
 use group::Flow;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use sutler_journal::{Layout, StoreError};
 use tokio::sync::mpsc;
+use write_session::WriterState;
 
 /// Most jobs in one transaction; bounds the answers that wait for one sync.
 const GROUP_MAX: usize = 1024;
@@ -45,17 +45,18 @@ pub(crate) const WAITING_MAX: usize = 4096;
 
 /// Opens the file and starts the thread; returns once it serves, or why it cannot.
 pub(crate) fn start(
-    shared: Arc<Shared>,
+    shared: Arc<SqliteShared>,
     jobs: mpsc::Receiver<Job>,
-) -> Result<(JoinHandle<()>, Layout), OpenError> {
+) -> Result<(JoinHandle<()>, Layout), SqliteOpenError> {
     let path = shared.path.clone();
     let (db, layout) = schema::open_writer(&path, shared.settings.writer_cache_kib)?;
-    let failed = |cause| OpenError::failed(&path, "reading its counters", cause);
+    let failed = |cause| SqliteOpenError::failed(&path, "reading its counters", cause);
+    #[cfg(any(test, feature = "testing"))]
     shared.settings.faults.set_up(&db).map_err(failed)?;
-    let memory = Memory::of_new_boot(&db).map_err(failed)?;
+    let memory = WriterState::of_new_boot(&db).map_err(failed)?;
     read_young(&shared, &db).map_err(failed)?;
     let checkpoints = checkpoint::start(Arc::clone(&shared))
-        .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))?;
+        .map_err(|cause| SqliteOpenError::failed(&path, "starting its threads", cause))?;
     let mut thread = WriterThread {
         shared,
         jobs,
@@ -66,12 +67,12 @@ pub(crate) fn start(
         .name("sutler-sqlite-writer".to_owned())
         .spawn(move || thread.run(db))
         .map(|thread| (thread, layout))
-        .map_err(|cause| OpenError::failed(&path, "starting its threads", cause))
+        .map_err(|cause| SqliteOpenError::failed(&path, "starting its threads", cause))
 }
 
 /// Reads what is not filed yet. That passes over as many pages as the writer may keep, and needs none of them
 /// twice: what is allocated once in a thread is not given back.
-fn read_young(shared: &Shared, db: &Connection) -> rusqlite::Result<()> {
+fn read_young(shared: &SqliteShared, db: &Connection) -> rusqlite::Result<()> {
     let settings = &shared.settings;
     schema::keep_pages(db, settings.reader_cache_kib)?;
     shared.young.reload(db)?;
@@ -79,9 +80,9 @@ fn read_young(shared: &Shared, db: &Connection) -> rusqlite::Result<()> {
 }
 
 struct WriterThread {
-    shared: Arc<Shared>,
+    shared: Arc<SqliteShared>,
     jobs: mpsc::Receiver<Job>,
-    memory: Memory,
+    memory: WriterState,
     checkpoints: Checkpoints,
 }
 
@@ -90,7 +91,7 @@ impl WriterThread {
         let mut open = Some(first);
         loop {
             if let Some(db) = open.take()
-                && let Served::Closed = self.serve(&db)
+                && let WriterExit::Closed = self.serve(&db)
             {
                 break;
             }
@@ -106,7 +107,7 @@ impl WriterThread {
                         error = &cause as &dyn std::error::Error,
                         "the store's file cannot be opened again yet"
                     );
-                    if let Served::Closed = self.refuse_next() {
+                    if let WriterExit::Closed = self.refuse_next() {
                         break;
                     }
                 }
@@ -117,37 +118,38 @@ impl WriterThread {
     }
 
     /// Serves group after group until the store is closed or the file must be opened again.
-    fn serve(&mut self, db: &Connection) -> Served {
+    fn serve(&mut self, db: &Connection) -> WriterExit {
         self.checkpoints.watch_anew();
-        let mut desk = match Desk::new(db, &self.shared, &mut self.memory) {
-            Ok(desk) => desk,
-            Err(_) => return Served::MustReopen,
+        let mut session = match WriteSession::new(db, &self.shared, &mut self.memory) {
+            Ok(session) => session,
+            Err(_) => return WriterExit::MustReopen,
         };
         let mut group = Vec::with_capacity(GROUP_MAX);
         while self.jobs.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
-            let flow = group::run(&mut desk, &mut group);
+            let flow = group::run(&mut session, &mut group);
             if let Flow::Reopen = flow {
-                return Served::MustReopen;
+                return WriterExit::MustReopen;
             }
             if self.checkpoints.after_group(db).is_err() {
-                return Served::MustReopen;
+                return WriterExit::MustReopen;
             }
         }
-        Served::Closed
+        WriterExit::Closed
     }
 
     /// Opens the file again, and writes everything in its log to its place with a sync of its own:
     /// only then is what can be read also what is on the disk.
-    fn reopen(&mut self) -> Result<Connection, OpenError> {
+    fn reopen(&mut self) -> Result<Connection, SqliteOpenError> {
         let path = &self.shared.path;
-        let failed = |cause| OpenError::failed(path, "verifying it", cause);
+        let failed = |cause| SqliteOpenError::failed(path, "verifying it", cause);
         let (db, _) = schema::open_writer(path, self.shared.settings.writer_cache_kib)?;
+        #[cfg(any(test, feature = "testing"))]
         self.shared.settings.faults.set_up(&db).map_err(failed)?;
         let busy: i64 = db
             .query_row(sql::CHECKPOINT_ALL, [], |row| row.get(0))
             .map_err(failed)?;
         if busy != 0 {
-            return Err(OpenError::failed(
+            return Err(SqliteOpenError::failed(
                 path,
                 "verifying it",
                 "it is still in use",
@@ -155,7 +157,7 @@ impl WriterThread {
         }
         self.memory.reload(&db).map_err(failed)?;
         read_young(&self.shared, &db).map_err(failed)?;
-        let mut touched = Touched::default();
+        let mut touched = TouchedOperations::default();
         touched.all();
         self.shared.polls.strike_out(&mut touched);
         self.shared.readers.open();
@@ -164,10 +166,10 @@ impl WriterThread {
     }
 
     /// Refuses what waits; then the file is tried again.
-    fn refuse_next(&mut self) -> Served {
+    fn refuse_next(&mut self) -> WriterExit {
         let mut group = Vec::new();
         if self.jobs.blocking_recv_many(&mut group, GROUP_MAX) == 0 {
-            return Served::Closed;
+            return WriterExit::Closed;
         }
         for job in group {
             job.refuse(StoreError::new(
@@ -175,11 +177,11 @@ impl WriterThread {
                  again; see the disk's own errors",
             ));
         }
-        Served::MustReopen
+        WriterExit::MustReopen
     }
 }
 
-enum Served {
+enum WriterExit {
     Closed,
     MustReopen,
 }

@@ -1,17 +1,17 @@
 //! YAML with places: text to a tree, a tree to types, and a sentence with a line for every fault.
 //!
-//! Start with [`parse`] and [`read`]. `node.rs` is the tree, `text.rs` makes it within limits,
-//! `keys.rs` finds keys however they are spelled, `typed.rs` is the way into serde's types. Knows
+//! Start with [`parse`] and [`read`]. `node.rs` is the tree, `parse.rs` makes it within limits,
+//! `keys.rs` finds keys however they are spelled, `deserialize.rs` is the way into serde's types. Knows
 //! neither catalogs nor configurations.
 
-mod fault;
+mod deserialize;
+mod diagnostic;
 mod keys;
 mod node;
-mod text;
-mod typed;
+mod parse;
 
-pub use fault::{Fault, one_line};
+pub use deserialize::{ReadResult, read};
+pub use diagnostic::{Diagnostic, one_line};
 pub use keys::{leaves, nearest, plain, values_at};
-pub use node::{Kind, Node, Place};
-pub use text::{YAML_BYTES_MAX, YamlFault, parse, straight};
-pub use typed::{Read, read};
+pub use node::{Kind, Location, Node};
+pub use parse::{ParseError, YAML_BYTES_MAX, parse, parse_into};

@@ -1,4 +1,4 @@
-//! The tree: values, and where each stood. `text.rs` makes it.
+//! The tree: values, and where each stood. `parse.rs` makes it.
 //!
 //! Values may be secrets, so nothing here prints them: `Debug` shows places and kinds.
 
@@ -7,14 +7,14 @@ use std::fmt;
 
 /// A line and a column, both counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Location {
     /// The line.
     pub line: u64,
     /// The column, in characters.
     pub column: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -24,9 +24,9 @@ impl fmt::Display for Place {
 #[derive(Clone)]
 pub struct Node {
     /// Where the value begins.
-    pub place: Place,
+    pub place: Location,
     /// Where its key begins, if it stands under one.
-    pub key: Option<Place>,
+    pub key: Option<Location>,
     /// The value.
     pub kind: Kind,
 }
@@ -62,7 +62,7 @@ impl Node {
 
     /// A value that stands nowhere in a file.
     pub fn from_elsewhere(kind: Kind) -> Self {
-        let place = Place { line: 0, column: 0 };
+        let place = Location { line: 0, column: 0 };
         Self {
             place,
             key: None,
@@ -137,7 +137,7 @@ impl Node {
     }
 
     /// Where its key stands, or else the value.
-    pub fn begins(&self) -> Place {
+    pub fn begins(&self) -> Location {
         self.key.unwrap_or(self.place)
     }
 }

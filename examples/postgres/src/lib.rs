@@ -1,21 +1,21 @@
 //! A broker for databases on a PostgreSQL server. Start with `service.rs`: it is the broker.
 //!
-//! `names.rs` and `sql.rs` say what things are called and what is said to the server; both are pure.
-//! `server.rs` says it, `fault.rs` explains what the server answers, `wishes.rs` knows plans and
-//! parameters, `password.rs` makes passwords, `settings.rs` reads the environment. `main.rs` puts it
-//! together. What the framework does around it is told in `docs/ARCHITECTURE.md`.
+//! `names.rs` has the names of databases and roles, `sql.rs` the statements; both are pure. `server.rs` runs
+//! them, `server_error.rs` classifies the errors of the server, `parameters.rs` has plans and parameters,
+//! `password.rs` generates passwords, `settings.rs` reads the environment, `main.rs` starts the broker.
+//! `docs/ARCHITECTURE.md` describes the framework.
 
-mod fault;
 mod names;
+mod parameters;
 mod password;
 mod server;
+mod server_error;
 mod service;
 mod settings;
 mod sql;
-mod wishes;
 
-pub use names::{InvalidPrefix, Name, Prefix};
+pub use names::{Name, Prefix, PrefixError};
+pub use parameters::{DatabaseSpec, Extension, Limits, MissingLimitsError, Parameters, PlanLimits};
 pub use server::Server;
 pub use service::Postgres;
-pub use settings::{Address, Settings, SettingsError};
-pub use wishes::{Extension, Limits, Parameters, PlanLimits, PlanWithoutLimits, Wishes};
+pub use settings::{ServerAddress, Settings, SettingsError};

@@ -1,4 +1,4 @@
-//! Serves databases on a PostgreSQL server. What to set is in `README.md`, the broker in `service.rs`.
+//! Serves databases on a PostgreSQL server. The settings are in `README.md`, the service is in `service.rs`.
 
 use postgres_broker::{PlanLimits, Postgres, Settings};
 use std::io::IsTerminal as _;

@@ -1,8 +1,8 @@
-//! What databases and roles are called. Pure.
+//! Names of databases and roles. Pure.
 //!
 //! Ids come from users and may hold anything: quotes, spaces, 512 bytes of it. A name is a prefix and a
-//! digest of the ids, so it is safe in SQL, short enough, always the same for the same ids (whoever
-//! repeats a step finds what was made), and tells nobody what the id was.
+//! digest of the ids, so it is safe in SQL, short enough, always the same for the same ids (a
+//! repeated step finds the existing object), and does not reveal the id.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,9 +11,9 @@ use std::str::FromStr;
 
 /// PostgreSQL cuts longer names off, silently.
 const NAME_BYTES_MAX: usize = 63;
-/// Leaves room for the mark and the digest.
+/// Maximum length; leaves room for the marker and the digest.
 const PREFIX_BYTES_MAX: usize = 24;
-/// Enough that nobody finds two ids with one name.
+/// Enough bytes to avoid collisions.
 const DIGEST_BYTES: usize = 16;
 
 /// The name of a database or a role. Prints itself quoted, as SQL wants it.
@@ -21,13 +21,13 @@ const DIGEST_BYTES: usize = 16;
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// What this broker's names begin with: brokers with different prefixes can share a server.
+/// Prefix of all names of this broker: brokers with different prefixes can share a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix(String);
 
 /// A prefix that would not be safe in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidPrefix;
+pub struct PrefixError;
 
 impl Prefix {
     /// The database of an instance, and the role that owns what is in it.
@@ -61,7 +61,7 @@ impl Name {
         &self.0
     }
 
-    /// Whether a binding's login could be called so.
+    /// Whether a name has the form of a binding's login.
     pub fn is_of_a_binding(&self) -> bool {
         let (_, end) = self.0.rsplit_once('_').unwrap_or_default();
         end.len() == 1 + 2 * DIGEST_BYTES && end.starts_with('b')
@@ -99,12 +99,12 @@ impl From<Name> for String {
 }
 
 impl FromStr for Prefix {
-    type Err = InvalidPrefix;
+    type Err = PrefixError;
 
-    fn from_str(text: &str) -> Result<Self, InvalidPrefix> {
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
         match is_plain(text) && text.len() <= PREFIX_BYTES_MAX {
             true => Ok(Self(text.to_owned())),
-            false => Err(InvalidPrefix),
+            false => Err(PrefixError),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Passwords, and the verifier that the server is given instead of them.
+//! Generates passwords, and the verifiers that the server gets instead of them.
 //!
-//! The server never sees a password: a statement may end up in its log or in its statistics. It is
-//! given a SCRAM-SHA-256 verifier (RFC 5802 and 7677), which PostgreSQL stores as it is; `\password` of
+//! The server never sees a password: a statement may end up in its log or in its statistics. It
+//! gets a SCRAM-SHA-256 verifier (RFC 5802 and 7677), which PostgreSQL stores as it is; `\password` of
 //! psql does the same.
 
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-/// As many rounds as PostgreSQL itself takes.
+/// Number of rounds, as in PostgreSQL.
 const ROUNDS: u32 = 4096;
 
 /// A salt, as long as PostgreSQL's own.
@@ -27,7 +27,7 @@ pub(crate) fn salt() -> Salt {
     Uuid::new_v4().into_bytes()
 }
 
-/// What the server keeps of a password: it can check logins with it, and nobody can log in with it.
+/// The verifier of a password: the server checks logins with it, but it cannot be used to log in.
 pub(crate) fn verifier(password: &SecretString, salt: Salt) -> String {
     let salted = salted(password.expose_secret().as_bytes(), salt);
     let stored = Sha256::digest(mac(&salted, &[b"Client Key"]));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_verifier_is_the_one_that_the_server_would_make() {
-        // PostgreSQL 15 made this of `CREATE ROLE … PASSWORD 'pencil'`.
+        // Output of PostgreSQL 15 for `CREATE ROLE … PASSWORD 'pencil'`.
         let of_the_server = "SCRAM-SHA-256$4096:TwYPca0L8DmVytRRFLlSrQ==\
             $LVNYEr877mUX0aFqw3gfPVvx16DP7yYcIiL2mfQqeVQ=:ZFC4HcaqhX6op4hiSi7cDzSPr1wx6dAse4GdJdg5KQI=";
         let salt = STANDARD.decode("TwYPca0L8DmVytRRFLlSrQ==").expect("a salt");

@@ -1,15 +1,15 @@
 //! The PostgreSQL server, as the broker's own role sees it.
 //!
-//! Everything here may be done twice with the same result: after a crash nobody knows whether the last
-//! statement was carried out, so each looks first, or says IF EXISTS, or takes "already there" for done.
-//! What is said is in `sql.rs`, what the server's errors mean in `fault.rs`.
+//! All operations are idempotent: after a crash it is unknown whether the last statement was executed, so each one
+//! checks first, or uses IF EXISTS, or treats "already exists" as success. The statements are in `sql.rs`, the
+//! classification of errors is in `server_error.rs`.
 
-use crate::fault::{away, explain};
 use crate::names::Name;
+use crate::parameters::{DatabaseSpec, Extension};
 use crate::password;
-use crate::settings::{Address, Settings};
-use crate::sql::{self, Drop, Login};
-use crate::wishes::{Extension, Wishes};
+use crate::server_error::{away, explain};
+use crate::settings::{ServerAddress, Settings};
+use crate::sql::{self, DropMethod, LoginState};
 use secrecy::SecretString;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
@@ -20,49 +20,49 @@ use sutler_broker::{Error, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
-/// How many operations talk to the server at a time; each takes up to two connections.
+/// Maximum of concurrent operations; each uses up to two connections.
 const SESSIONS_MAX: usize = 10;
-/// How long the server may take to let the broker in.
+/// Timeout of a connect.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long one statement may wait for others, and take in all. Then the operation is tried again.
+/// Lock timeout and statement timeout. After them the operation is retried.
 const LOCK_TIMEOUT: &str = "10s";
 const STATEMENT_TIMEOUT: &str = "120s";
-/// How long the broker waits for an answer: longer than the server, which can say why it gave up.
+/// Timeout of the broker: longer than that of the server, whose error has the reason.
 const ANSWER_WITHIN: Duration = Duration::from_secs(150);
-/// How long sessions may take to end once they are told to, and how often that is looked at.
+/// Timeout for the end of terminated sessions, and interval between two checks.
 const LEAVE_WITHIN: u32 = 100;
 const LEAVE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Codes of the server for "it is there already": objects, databases, and two who make one at once.
+/// Codes for "already exists": objects, databases, and concurrent creations.
 const ALREADY_THERE: [&str; 3] = ["42710", "42P04", "23505"];
-/// Code of the server for "others depend on it".
+/// Code for "other objects depend on it".
 const STILL_NEEDED: &str = "2BP01";
 
-/// A server to make databases on.
+/// A server for databases.
 #[derive(Clone)]
 pub struct Server {
     options: PgConnectOptions,
-    address: Address,
+    address: ServerAddress,
     turns: Arc<Semaphore>,
 }
 
 impl Server {
-    /// The server that the settings name. Nothing is connected to before it is needed: a broker starts
-    /// although its server is away, and its operations wait for it.
+    /// The server that the settings name. Connects only when needed: a broker starts
+    /// while its server is down, and its operations wait for it.
     pub fn new(settings: &Settings) -> Self {
         let options = settings
             .admin
             .clone()
             .application_name("sutler")
-            // Users own schemas in their databases: nothing of theirs must be found by a plain name.
+            // Users own schemas in their databases: unqualified names must not resolve to their objects.
             .options([
                 ("search_path", "pg_catalog"),
                 ("lock_timeout", LOCK_TIMEOUT),
                 ("statement_timeout", STATEMENT_TIMEOUT),
-                // "Already there, skipping" is no news: steps are repeated.
+                // "Already exists, skipping" is expected: steps are repeated.
                 ("client_min_messages", "warning"),
             ])
-            // Statements hold verifiers, and are no business of a log.
+            // Statements contain verifiers and must not be logged.
             .disable_statement_logging();
         Self {
             options,
@@ -71,12 +71,12 @@ impl Server {
         }
     }
 
-    /// Where applications find it.
-    pub fn address(&self) -> &Address {
+    /// The address for applications.
+    pub fn address(&self) -> &ServerAddress {
         &self.address
     }
 
-    /// Connects as the broker's own role, when it is its turn.
+    /// Connects as the broker's own role, once a slot is free.
     pub(crate) async fn open(&self) -> Result<Session> {
         let turn = self.turns.clone().acquire_owned().await?;
         Ok(Session {
@@ -95,9 +95,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Refuses extensions that the server does not have, before anything is made.
-    pub(crate) async fn expect_extensions(&mut self, wishes: &Wishes) -> Result<()> {
-        for extension in &wishes.extensions {
+    /// Refuses extensions that the server does not have, before anything is created.
+    pub(crate) async fn expect_extensions(&mut self, spec: &DatabaseSpec) -> Result<()> {
+        for extension in &spec.extensions {
             let name = extension.name();
             let query = "SELECT count(*) FROM pg_available_extensions WHERE name = $1";
             if self.count(query, name).await? == 0 {
@@ -110,7 +110,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the role that owns what is in a database.
+    /// Creates the role that owns the objects of a database.
     pub(crate) async fn make_owner(&mut self, owner: &Name) -> Result<()> {
         if self.role_is_there(owner).await? {
             return self.run(sql::let_us_in(owner)).await;
@@ -118,7 +118,7 @@ impl Session {
         or_is_there(self.say(sql::create_owner(owner)).await)
     }
 
-    /// Makes a database that only its owner can connect to.
+    /// Creates a database that only its owner can connect to.
     pub(crate) async fn make_database(&mut self, database: &Name) -> Result<()> {
         if !self.database_is_there(database).await? {
             or_is_there(self.say(sql::create_database(database)).await)?;
@@ -127,18 +127,18 @@ impl Session {
         self.inside(database, sql::hand_over(database)).await
     }
 
-    /// Makes a database what it is to be: all of it or, on error, nothing.
-    pub(crate) async fn settle(
+    /// Applies a specification to a database, in one transaction.
+    pub(crate) async fn apply_spec(
         &mut self,
         database: &Name,
         was: &[Extension],
-        wishes: &Wishes,
+        spec: &DatabaseSpec,
     ) -> Result<()> {
-        self.inside(database, sql::settle(database, was, wishes))
+        self.inside(database, sql::apply_spec(database, was, spec))
             .await
     }
 
-    /// Makes a login for a database.
+    /// Creates a login for a database.
     pub(crate) async fn make_login(
         &mut self,
         login: &Name,
@@ -146,16 +146,15 @@ impl Session {
         password: &SecretString,
     ) -> Result<()> {
         let kind = match self.role_is_there(login).await? {
-            true => Login::Known,
-            false => Login::New,
+            true => LoginState::Known,
+            false => LoginState::New,
         };
         let verifier = password::verifier(password, password::salt());
         self.run(sql::make_login(kind, login, owner, &verifier))
             .await
     }
 
-    /// Removes a role, whoever is logged in with it and whatever it has. What it has in its heir's
-    /// database, the heir gets.
+    /// Removes a role with its sessions and rights. Its objects in the heir's database are reassigned to the heir.
     pub(crate) async fn remove_role(&mut self, role: &Name, heir: Option<&Name>) -> Result<()> {
         if !self.role_is_there(role).await? {
             return Ok(());
@@ -177,15 +176,15 @@ impl Session {
         })
     }
 
-    /// Removes a database, whoever is connected to it.
+    /// Removes a database, ending its sessions.
     pub(crate) async fn remove_database(&mut self, database: &Name) -> Result<()> {
         if !self.database_is_there(database).await? {
             return Ok(());
         }
         let version = self.version().await?;
         match sql::drop_database(database, version) {
-            Drop::Forced(sql) => self.run(sql).await,
-            Drop::ByHand { close, drop } => {
+            DropMethod::Forced(sql) => self.run(sql).await,
+            DropMethod::ByHand { close, drop } => {
                 self.run(close).await?;
                 self.throw_out("datname", database).await?;
                 self.run(drop).await
@@ -193,7 +192,7 @@ impl Session {
         }
     }
 
-    /// The logins of bindings that an owner still has: of binds that failed and were forgotten.
+    /// Logins of bindings that still belong to an owner, left by failed binds.
     pub(crate) async fn logins_of(&mut self, owner: &Name) -> Result<Vec<Name>> {
         let query = "SELECT member.rolname::text FROM pg_auth_members \
                      JOIN pg_roles owner ON owner.oid = roleid \
@@ -203,7 +202,7 @@ impl Session {
         Ok(names.filter(Name::is_of_a_binding).collect())
     }
 
-    /// Ends the connection in an orderly way; what is not ended so ends when it is dropped.
+    /// Closes the connection; without this it is closed when dropped.
     pub(crate) async fn close(self) {
         let _ = timeout(CONNECT_WITHIN, self.connection.close()).await;
     }
@@ -225,8 +224,7 @@ impl Session {
             .map_err(explain)
     }
 
-    /// Ends all sessions of a role, or in a database, and waits until they are gone: what they had for
-    /// themselves goes with them.
+    /// Ends all sessions of a role, or in a database, and waits until they and their temporary objects are gone.
     async fn throw_out(&mut self, column: &'static str, name: &Name) -> Result<()> {
         let query = match column {
             "usename" => {
@@ -245,7 +243,7 @@ impl Session {
         ))
     }
 
-    /// The databases in which something belongs to a role, or is allowed to it.
+    /// Databases in which a role owns objects or has rights.
     async fn databases_with_things_of(&mut self, role: &Name) -> Result<Vec<String>> {
         let query = "SELECT DISTINCT datname::text FROM pg_shdepend \
                      JOIN pg_roles ON pg_roles.oid = refobjid \
@@ -290,7 +288,7 @@ async fn connect(options: &PgConnectOptions) -> Result<PgConnection> {
     }
 }
 
-/// Says something in another database, and hangs up.
+/// Runs statements in another database, and disconnects.
 async fn inside(options: &PgConnectOptions, sql: String) -> Result<()> {
     let mut connection = connect(options).await?;
     let said = say(&mut connection, sql).await.map_err(explain);
@@ -298,7 +296,7 @@ async fn inside(options: &PgConnectOptions, sql: String) -> Result<()> {
     said
 }
 
-/// Says statements; several in one text are one transaction. They are safe: `sql.rs` wrote them.
+/// Runs statements; several in one text are one transaction. They are safe: they come from `sql.rs`.
 async fn say(connection: &mut PgConnection, sql: String) -> std::result::Result<(), sqlx::Error> {
     let statements = sqlx::raw_sql(AssertSqlSafe(sql));
     answered(statements.execute(connection)).await.map(|_| ())

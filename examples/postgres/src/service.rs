@@ -1,20 +1,19 @@
-//! The broker itself: what each verb does, in order, and what is remembered of it.
+//! The service: the steps of each verb, and the state that is stored.
 //!
-//! Three habits are worth copying. What must be the same in every attempt (a password) is a
-//! `cx.step`, so that it is written down before it is used. What is done outside is done so that doing
-//! it twice is harmless (`server.rs`). And what a clean-up must know is saved before the first thing is
-//! made, so that a failed creation can always be deleted.
+//! Three habits are worth copying. A value that must be the same in every attempt (a password) is a `cx.step`, so
+//! that it is stored before it is used. Changes of the server are idempotent (`server.rs`). And the state that a
+//! clean-up needs is saved before the first object is created, so that a failed creation can always be deleted.
 
 use crate::names::{Name, Prefix};
+use crate::parameters::{DatabaseSpec, Extension, Limits, Parameters, PlanLimits};
 use crate::password;
 use crate::server::Server;
 use crate::settings::Settings;
-use crate::wishes::{Extension, Limits, Parameters, PlanLimits, Wishes};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::time::Duration;
 use sutler_broker::prelude::*;
 
-/// How long a verb may take in all, with every attempt.
+/// Timeout of a verb, with all attempts.
 const WITHIN: Duration = Duration::from_secs(30 * 60);
 /// The wait before the second attempt.
 const BACKOFF: Duration = Duration::from_millis(500);
@@ -27,15 +26,14 @@ pub struct Postgres {
     attempts: u32,
 }
 
-/// What is remembered of an instance. The name is among it: a broker that is started with another
-/// prefix still finds what it made before.
+/// State of an instance. It has the name, so that a broker with another prefix still finds the database.
 #[derive(Serialize, Deserialize)]
 pub struct Instance {
     database: Name,
-    wishes: Wishes,
+    spec: DatabaseSpec,
 }
 
-/// What is remembered of a binding.
+/// State of a binding.
 #[derive(Serialize, Deserialize)]
 struct Binding {
     login: Name,
@@ -89,13 +87,12 @@ impl Service for Postgres {
     async fn provision(&self, cx: &Cx, params: Parameters) -> Result<Provisioned<Instance>> {
         let instance = Instance {
             database: self.prefix.instance(cx.instance_id().as_str()),
-            wishes: Wishes::new(self.limits(cx, None)?, &params)?,
+            spec: DatabaseSpec::new(self.limits(cx, None)?, &params)?,
         };
-        let Instance { database, wishes } = &instance;
+        let Instance { database, spec } = &instance;
         let mut session = self.server.open().await?;
-        // Until here nothing is made, and a refusal leaves nothing behind.
-        cx.step("look", || session.expect_extensions(wishes))
-            .await?;
+        // Until here nothing is created, and a refusal leaves nothing behind.
+        cx.step("look", || session.expect_extensions(spec)).await?;
         cx.save_state(&instance).await?;
         cx.progress("creating the owner").await?;
         cx.step("owner", || session.make_owner(database)).await?;
@@ -103,7 +100,7 @@ impl Service for Postgres {
         cx.step("database", || session.make_database(database))
             .await?;
         cx.progress("setting it up").await?;
-        session.settle(database, &[], wishes).await?;
+        session.apply_spec(database, &[], spec).await?;
         session.close().await;
         Ok(Provisioned::new(instance))
     }
@@ -114,15 +111,15 @@ impl Service for Postgres {
         was: Instance,
         update: Update<Parameters>,
     ) -> Result<Updated<Instance>> {
-        let limits = self.limits(cx, Some(was.wishes.limits))?;
-        let wishes = Wishes::new(limits, &update.params)?;
-        let extensions: Vec<Extension> = was.wishes.extensions.into_iter().collect();
+        let limits = self.limits(cx, Some(was.spec.limits))?;
+        let spec = DatabaseSpec::new(limits, &update.params)?;
+        let extensions: Vec<Extension> = was.spec.extensions.into_iter().collect();
         let database = was.database;
         let mut session = self.server.open().await?;
-        session.expect_extensions(&wishes).await?;
-        session.settle(&database, &extensions, &wishes).await?;
+        session.expect_extensions(&spec).await?;
+        session.apply_spec(&database, &extensions, &spec).await?;
         session.close().await;
-        Ok(Updated::new(Instance { database, wishes }))
+        Ok(Updated::new(Instance { database, spec }))
     }
 
     async fn bind(&self, cx: &Cx, instance: &Instance) -> Result<Bound> {
@@ -144,7 +141,7 @@ impl Service for Postgres {
     // predecessor, and both work until the platform unbinds the old one.
 
     async fn unbind(&self, cx: &Cx, instance: &Instance) -> Result<()> {
-        // A bind that failed left no state, perhaps a login, and always the same name.
+        // A failed bind leaves no state, but may leave a login; its name is always the same.
         let login = match cx.binding_state::<Binding>()? {
             Some(binding) => binding.login,
             None => self.login_of(cx),

@@ -1,7 +1,7 @@
-//! What the broker is told by its environment. Pure but for the files that hold secrets.
+//! Settings from the environment. Pure, except for reading secret files.
 //!
-//! Secrets come from a variable or from a file, never from the command line: everybody on the machine
-//! can read that.
+//! Secrets come from a variable or from a file, never from the command line, which all users of the machine can
+//! read.
 
 use crate::names::Prefix;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -19,23 +19,23 @@ const LISTEN: &str = "POSTGRES_BROKER_LISTEN";
 const DB: &str = "POSTGRES_BROKER_DB";
 const CATALOG: &str = "POSTGRES_BROKER_CATALOG";
 
-/// A minute of trying, with the waits doubling from half a second.
+/// Attempts of about one minute, with waits doubling from half a second.
 const ATTEMPTS_DEFAULT: u32 = 8;
 const ATTEMPTS_MAX: u32 = 100;
 
-/// All that can be told.
+/// All settings.
 pub struct Settings {
-    /// How the broker's own role comes in.
+    /// Connection of the broker's own role.
     pub(crate) admin: PgConnectOptions,
-    /// Where applications find the server.
-    pub address: Address,
-    /// What the names of databases and roles begin with.
+    /// Address of the server for applications.
+    pub address: ServerAddress,
+    /// Prefix of the names of databases and roles.
     pub prefix: Prefix,
-    /// How often an operation is tried while the server is away.
+    /// Number of attempts of an operation while the server is down.
     pub attempts: u32,
     /// Where the broker listens.
     pub listen: String,
-    /// The file in which the broker keeps its records; its key is beside it.
+    /// The database file of the broker; its key file is next to it.
     pub db: PathBuf,
     /// A catalog instead of the built-in one.
     pub catalog: Option<PathBuf>,
@@ -43,25 +43,25 @@ pub struct Settings {
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ServerAddress {
     /// A name or an IP address, without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
-/// What is missing or cannot be read. Never quotes a value: it may be a secret.
+/// A missing or invalid setting. Never quotes a value, which may be a secret.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SettingsError {
-    /// No way to the server.
+    /// The URL of the server is missing.
     NoAdminUrl,
-    /// The way to the server cannot be read.
+    /// The URL of the server is invalid.
     BadAdminUrl,
-    /// The file with the way to the server cannot be read.
+    /// The file with the URL of the server cannot be read.
     UnreadableFile(PathBuf, std::io::ErrorKind),
     /// The server is reached by a socket, which applications elsewhere cannot use.
     NoAddress,
-    /// This variable does not fit.
+    /// This variable is invalid.
     Bad(&'static str, &'static str),
 }
 
@@ -79,7 +79,7 @@ impl Settings {
             None if admin.get_socket().is_some() || admin.get_host().starts_with('/') => {
                 return Err(SettingsError::NoAddress);
             }
-            None => Address {
+            None => ServerAddress {
                 host: admin.get_host().trim_matches(['[', ']']).to_owned(),
                 port: admin.get_port(),
             },
@@ -124,7 +124,7 @@ fn attempts(text: Option<String>) -> Result<u32, SettingsError> {
         .ok_or(SettingsError::Bad(ATTEMPTS, "a number from 1 to 100"))
 }
 
-impl FromStr for Address {
+impl FromStr for ServerAddress {
     type Err = SettingsError;
 
     fn from_str(text: &str) -> Result<Self, SettingsError> {
@@ -144,8 +144,8 @@ impl FromStr for Address {
     }
 }
 
-/// As a URI has it: an IPv6 address stands in brackets.
-impl fmt::Display for Address {
+/// The host as in a URI: an IPv6 address in brackets.
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host.contains(':') {
             true => write!(f, "[{}]:{}", self.host, self.port),
@@ -186,7 +186,7 @@ impl std::error::Error for SettingsError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Settings, SettingsError};
+    use super::{ServerAddress, Settings, SettingsError};
     use std::cell::RefCell;
 
     const URL: &str = "postgres://admin:hunter2@db.example.com:6432/postgres";
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_address_of_ipv6_stands_in_brackets() {
-        let address: Address = "[::1]:5432".parse().expect("an address");
+        let address: ServerAddress = "[::1]:5432".parse().expect("an address");
         assert_eq!(address.host, "::1");
         assert_eq!(address.to_string(), "[::1]:5432");
     }

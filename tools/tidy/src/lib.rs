@@ -2,10 +2,16 @@
 //!
 //! [`Repository`] lists files, [`Source`] is one Rust file with strings and comments taken out,
 //! [`Workspace`] is what cargo knows, [`licence`] judges licence expressions, [`Document`] is one
-//! Markdown page. The rules themselves are the tests in `tests/it/`.
+//! Markdown page. [`product`] is the code without tests, of which [`figures`] counts [`names`],
+//! [`cycles`] and lines; [`picture`] draws the crates. The rules themselves are the tests in `tests/it/`.
 
+pub mod cycles;
 mod document;
+pub mod figures;
 pub mod licence;
+pub mod names;
+pub mod picture;
+pub mod product;
 mod repository;
 mod source;
 mod workspace;

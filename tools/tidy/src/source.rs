@@ -63,8 +63,8 @@ impl Source {
     pub fn modules(&self) -> Vec<(String, bool)> {
         let mut modules = Vec::new();
         let mut only_tests = false;
-        for line in self.code.lines().map(str::trim) {
-            if line == "#[cfg(test)]" {
+        for (line, text) in self.code.lines().map(str::trim).zip(self.text.lines()) {
+            if is_for_tests(text.trim()) {
                 only_tests = true;
                 continue;
             }
@@ -81,15 +81,19 @@ impl Source {
     /// The lines (from 1) inside `#[cfg(test)] mod … { … }`.
     #[must_use]
     pub fn test_lines(&self) -> Vec<(usize, usize)> {
-        let marks = self.code.match_indices("#[cfg(test)]");
-        marks
-            .filter_map(|(at, mark)| {
-                let rest = &self.code[at + mark.len()..];
-                let open = rest.find(['{', ';'])?;
-                let opens = rest[open..].starts_with('{');
-                opens.then(|| self.block(at + mark.len() + open))?
-            })
-            .collect()
+        let mut at = 0;
+        let mut found = Vec::new();
+        for (line, code) in self.text.lines().zip(self.code.split_inclusive('\n')) {
+            at += code.len();
+            if is_for_tests(line.trim()) {
+                let rest = &self.code[at..];
+                let open = rest
+                    .find(['{', ';'])
+                    .filter(|open| rest[*open..].starts_with('{'));
+                found.extend(open.and_then(|open| self.block(at + open)));
+            }
+        }
+        found
     }
 
     fn function(&self, at: usize) -> Option<Function> {
@@ -143,6 +147,23 @@ impl Source {
     fn line_of(&self, at: usize) -> usize {
         self.code[..at].matches('\n').count() + 1
     }
+}
+
+/// Features that only tests, fuzzing and benchmarks switch on.
+const FEATURES_OF_TESTS: [&str; 4] = ["testing", "conformance", "fuzzing", "faults"];
+
+/// Whether an attribute leaves what follows out of the product.
+fn is_for_tests(line: &str) -> bool {
+    let Some(condition) = line
+        .strip_prefix("#[cfg(")
+        .and_then(|it| it.strip_suffix(")]"))
+    else {
+        return false;
+    };
+    let mut features = FEATURES_OF_TESTS.iter();
+    let by_feature = features.any(|it| condition.contains(&format!("feature = \"{it}\"")));
+    let by_test = words(condition).any(|(_, word)| word == "test");
+    !condition.contains("not(") && (by_test || by_feature)
 }
 
 /// `pub mod name;` and its like.
@@ -311,8 +332,8 @@ mod tests {
     #[test]
     fn the_lines_of_inline_tests_are_known() {
         let source = Source::new(
-            "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() {}\n}\n#[cfg(test)]\nmod c;\n",
+            "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() {}\n}\n#[cfg(test)]\nmod c;\n#[cfg(any(test, feature = \"testing\"))]\nfn d() {}\n#[cfg(not(test))]\nfn e() {}\n",
         );
-        assert_eq!(source.test_lines(), [(3, 5)]);
+        assert_eq!(source.test_lines(), [(3, 5), (9, 9)]);
     }
 }

@@ -3,13 +3,13 @@
 //! The one place where administration chooses statuses. A 5xx never carries the inner text.
 
 use crate::desk::Problem;
-use crate::records::RecordError;
 use crate::refusal::Refusal;
 use axum::body::Body;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use sutler_journal::StoreError;
+use sutler_records::RecordError;
 
 /// Why there is no success to answer with.
 #[derive(Debug)]

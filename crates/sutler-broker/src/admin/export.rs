@@ -3,15 +3,15 @@
 //! Each resource is written with the operations it points to, as they were at one moment. For one
 //! moment of the whole, drain the broker first. The form of the lines is in `line.rs`.
 
-use super::audit::AUDIT;
 use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
 use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, INSTANCE, Kept, PLAN, RecordError};
+use crate::records::{BINDING, INSTANCE, PLAN};
 use bytes::Bytes;
 use std::io;
 use sutler_journal::{Document, Key, List, OperationId, SealContext, StoreError};
+use sutler_records::{AUDIT, RecordError, Resource};
 use sutler_server::ChunkSender;
 
 /// Documents read at a time.
@@ -114,11 +114,11 @@ fn pins(desk: &Desk, document: &Document) -> Result<Vec<OperationId>, RecordErro
     let (records, place) = (&desk.stock.records, SealContext::Document(&document.key));
     if document.key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, &document.body)?;
-        return Ok(Kept::pins(&at));
+        return Ok(Resource::referenced_operations(&at));
     }
     if document.key.kind() == BINDING.as_str() {
         let (at, _) = records.open::<Binding>(place, &document.body)?;
-        return Ok(Kept::pins(&at));
+        return Ok(Resource::referenced_operations(&at));
     }
     Ok(Vec::new())
 }

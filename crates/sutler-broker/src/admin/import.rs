@@ -4,12 +4,12 @@
 //! over, so an import that was interrupted is repeated; what is there otherwise ends it.
 
 use super::answer::Fault;
-use super::audit::{AUDIT, Entry};
 use super::line::{DocumentLine, FORM, Line, OperationLine};
+use crate::audit::TrailEntry;
 use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, INSTANCE, Kept, PLAN, RecordError, Records};
+use crate::records::{BINDING, INSTANCE, PLAN};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use serde::Serialize;
@@ -17,6 +17,7 @@ use std::time::Duration;
 use sutler_journal::{
     Commit, CommitError, Document, Key, Operation, SealContext, Term, Write, commit_until_known,
 };
+use sutler_records::{AUDIT, Documents, RecordError, Resource};
 
 /// Longest line: a whole commit in base64, and more.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -173,18 +174,18 @@ impl Reader {
 }
 
 /// What a document is listed by; `None` for kinds that are not exported.
-fn terms(records: &Records, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>>, RecordError> {
+fn terms(records: &Documents, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>>, RecordError> {
     let place = SealContext::Document(key);
     if key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, body)?;
-        return Ok(Some(Kept::terms(&at, key)));
+        return Ok(Some(Resource::terms(&at, key)));
     }
     if key.kind() == BINDING.as_str() {
         let (at, _) = records.open::<Binding>(place, body)?;
-        return Ok(Some(Kept::terms(&at, key)));
+        return Ok(Some(Resource::terms(&at, key)));
     }
     if key.kind() == AUDIT.as_str() {
-        return Entry::open(records, key, body).map(|_| Some(Vec::new()));
+        return TrailEntry::open(records, key, body).map(|_| Some(Vec::new()));
     }
     if key.kind() == PLAN.as_str() {
         records.keys.open(place, body)?;

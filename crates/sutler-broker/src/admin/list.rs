@@ -4,22 +4,23 @@
 //! bounded scan beyond that (`scan.rs`). What is shown is in `view.rs`.
 
 use super::answer::Fault;
-use super::audit::{AUDIT, Entry};
 use super::query::{Query, cursor};
 use super::scan::{Found, SCAN_MAX, scan};
 use super::view::{
     AuditLine, BindingLine, BindingView, InstanceLine, InstanceView, Items, OperationView,
     state_word,
 };
+use crate::audit::TrailEntry;
 use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, GONE, INSTANCE, LIFECYCLE, OF, PLAN_TERM};
+use crate::records::{BINDING, GONE, INSTANCE, LIFECYCLE, OF, PLAN_TERM, ResourceKeys as _};
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::{
     Key, Kind, List, OperationFilter, OperationId, OperationList, OperationRow, Position, State,
 };
 use sutler_osb::{BindingId, InstanceId};
+use sutler_records::AUDIT;
 
 /// Operations read at a time.
 const CHUNK: usize = 200;
@@ -187,7 +188,7 @@ pub(crate) async fn audit(desk: &Desk, query: &Query) -> Result<Items<AuditLine>
         let page = records.store.list(&list, at.as_ref(), chunk).await?;
         read += page.documents.len();
         for document in page.documents {
-            let entry = Entry::open(records, &document.key, &document.body)?;
+            let entry = TrailEntry::open(records, &document.key, &document.body)?;
             let passes = same(query.filter("instance"), entry.on.instance_id.as_deref())
                 && same(query.filter("verb"), Some(entry.verb.word()))
                 && same(query.filter("who"), Some(&entry.who))

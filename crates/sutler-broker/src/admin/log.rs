@@ -4,7 +4,7 @@
 
 use super::answer::Fault;
 use super::query::Query;
-use crate::cx::Piece;
+use crate::cx::{Piece, log_from};
 use crate::desk::Desk;
 use serde::Serialize;
 use sutler_journal::{OperationId, State};
@@ -57,7 +57,7 @@ pub(crate) async fn read(desk: &Desk, id: OperationId, query: &Query) -> Result<
         .ok_or_else(|| {
             Fault::not_found("There is no operation with this id; it may have been cleaned up.")
         })?;
-    let (pieces, next) = records.log_from(id, at, query.limit).await?;
+    let (pieces, next) = log_from(records, id, at, query.limit).await?;
     Ok(LogView {
         items: pieces.into_iter().map(PieceView::from).collect(),
         ended: matches!(operation.row.state, State::Done(_)),

@@ -5,8 +5,8 @@
 
 use super::answer::Fault;
 use crate::desk::Desk;
-use crate::records::Kept;
 use sutler_journal::{Key, List, Position, SealContext};
+use sutler_records::Resource;
 
 /// Documents read for one page, at most.
 pub(crate) const SCAN_MAX: usize = 2_000;
@@ -20,7 +20,7 @@ pub(crate) struct Found<T> {
 }
 
 /// Looks through a list until a page is full, the list ends, or enough was read.
-pub(crate) async fn scan<S: Kept, T>(
+pub(crate) async fn scan<S: Resource, T>(
     desk: &Desk,
     list: &List,
     after: Option<Position>,

@@ -2,13 +2,13 @@
 //!
 //! Plain values that serialise; who reads them is `list.rs`.
 
-use super::audit::Entry;
+use crate::audit::TrailEntry;
 use crate::desk::{self, Desk};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::{Binding, Bond};
 use crate::lifecycle::instance::{Instance, Thing};
 use crate::plans::Plans;
-use crate::records::{BINDING, INSTANCE, RecordError};
+use crate::records::{BINDING, Detail, INSTANCE};
 use crate::service::Provenance;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use sutler_journal::{
     Key, OperationId, OperationRow, Outcome, QueueStats, State, StoreError, StoreTime,
 };
 use sutler_osb::UtcTime;
+use sutler_records::RecordError;
 
 /// A page of a list.
 #[derive(Debug, Serialize)]
@@ -219,7 +220,10 @@ impl OperationView {
     pub(crate) fn of(desk: &Desk, row: &OperationRow) -> Result<Self, RecordError> {
         let lane = &row.lane;
         let ours = lane.kind() == INSTANCE.as_str() || lane.kind() == BINDING.as_str();
-        let detail = desk.stock.records.open_detail(row.id, &row.detail)?;
+        let detail = desk
+            .stock
+            .records
+            .open_detail::<Detail>(row.id, &row.detail)?;
         let unfinished = !matches!(row.state, State::Done(_));
         Ok(Self {
             id: row.id,
@@ -259,11 +263,11 @@ pub(crate) struct AuditLine {
     pub at: Option<String>,
     pub realm: String,
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: TrailEntry,
 }
 
 impl AuditLine {
-    pub(crate) fn of(realm: &str, entry: Entry) -> Self {
+    pub(crate) fn of(realm: &str, entry: TrailEntry) -> Self {
         let micros = i64::try_from(entry.at_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
         Self {
             at: moment(StoreTime(micros)),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use sutler_yaml::{Place, one_line};
+use sutler_yaml::{Location, one_line};
 
 /// Why a catalog file did not load.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum CatalogFileError {
     #[error("the catalog{}: {reason}", at(*.place))]
     Yaml {
         /// Where the reader stopped.
-        place: Option<Place>,
+        place: Option<Location>,
         /// What it found there.
         reason: String,
     },
@@ -40,7 +40,7 @@ pub enum CatalogFileError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileFault {
     /// Where in the file; of something missing, where the thing begins that lacks it.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     /// Where in the catalog, e.g. `services[0].plans[2].id`, or the key of a setting.
     pub path: String,
     /// What, e.g. `must not be empty`.
@@ -62,7 +62,7 @@ impl fmt::Display for FileFault {
     }
 }
 
-fn at(place: Option<Place>) -> String {
+fn at(place: Option<Location>) -> String {
     place.map_or_else(String::new, |place| format!(" has a fault at {place}"))
 }
 

@@ -4,7 +4,7 @@
 //! becomes a warning with the key that was probably meant.
 
 use super::error::FileFault;
-use sutler_yaml::{Kind, Node, Place};
+use sutler_yaml::{Kind, Location, Node};
 
 /// A key of the specification, and the checklist's line about it.
 pub(super) type Key = (&'static str, &'static str);
@@ -17,7 +17,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn fault(&mut self, place: Place, path: String, reason: String, rule: Rule) {
+    pub(super) fn fault(&mut self, place: Location, path: String, reason: String, rule: Rule) {
         self.faults.push(FileFault {
             place: Some(place),
             path,
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
 
 fn warn_of_unknown(
     written: &str,
-    place: Place,
+    place: Location,
     path: &str,
     known: &[Key],
     findings: &mut Findings,

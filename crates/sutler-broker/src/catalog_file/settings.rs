@@ -4,8 +4,8 @@
 
 use super::duration;
 use super::fields::Findings;
-use crate::cron::Schedule;
 use std::time::Duration;
+use sutler_records::Schedule;
 use sutler_yaml::{Kind, Node};
 
 /// Where the settings stand.

@@ -7,7 +7,7 @@ use super::Cx;
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
-use crate::records::Saved;
+use crate::records::{ResourceKeys as _, Saved};
 use sutler_journal::{Commit, CommitRejected, Lost};
 use sutler_osb::{Context, Parameters};
 

@@ -6,8 +6,8 @@
 
 use super::Cx;
 use crate::error::{Error, Result};
-use crate::records::Records;
 use sutler_journal::{Fence, Lost, OperationId, SealContext, Store, StoreError};
+use sutler_records::Documents;
 
 /// Longest text of one piece, in bytes; with its head and its seal it fits a chunk of any store.
 const PIECE_BYTES_MAX: usize = 32 * 1024;
@@ -49,32 +49,34 @@ impl Piece {
     }
 }
 
-impl Records {
-    /// Reads pieces from a number on, and says which number follows. What does not open is left out.
-    pub(crate) async fn log_from(
-        &self,
-        id: OperationId,
-        from: u32,
-        limit: usize,
-    ) -> std::result::Result<(Vec<Piece>, u32), StoreError> {
-        let chunks = self.store.read_log(id, from, limit).await?;
-        let next = chunks.last().map_or(from, |chunk| chunk.number + 1);
-        let opened = chunks.iter().filter_map(|chunk| {
-            let (plain, _) = self.keys.open(SealContext::Log(id), &chunk.text).ok()?;
-            Piece::of_bytes(&plain)
-        });
-        Ok((opened.collect(), next))
-    }
+/// Reads sealed pieces of an operation's log from a number on, and returns the number that follows.
+/// Pieces that do not open are left out.
+pub(crate) async fn log_from(
+    documents: &Documents,
+    id: OperationId,
+    from: u32,
+    limit: usize,
+) -> std::result::Result<(Vec<Piece>, u32), StoreError> {
+    let chunks = documents.store.read_log(id, from, limit).await?;
+    let next = chunks.last().map_or(from, |chunk| chunk.number + 1);
+    let opened = chunks.iter().filter_map(|chunk| {
+        let (plain, _) = documents
+            .keys
+            .open(SealContext::Log(id), &chunk.text)
+            .ok()?;
+        Piece::of_bytes(&plain)
+    });
+    Ok((opened.collect(), next))
+}
 
-    async fn append_piece(
-        &self,
-        store: &dyn Store,
-        id: OperationId,
-        piece: &Piece,
-    ) -> std::result::Result<(), StoreError> {
-        let sealed = self.keys.seal(SealContext::Log(id), &piece.to_bytes());
-        store.append_log(id, sealed).await
-    }
+async fn append_piece(
+    documents: &Documents,
+    store: &dyn Store,
+    id: OperationId,
+    piece: &Piece,
+) -> std::result::Result<(), StoreError> {
+    let sealed = documents.keys.seal(SealContext::Log(id), &piece.to_bytes());
+    store.append_log(id, sealed).await
 }
 
 impl Cx {
@@ -99,11 +101,7 @@ impl Cx {
         };
         *logged = Some(known);
         for piece in pieces(self.attempt(), from, text, known) {
-            match self
-                .records
-                .append_piece(store, self.run.id(), &piece)
-                .await
-            {
+            match append_piece(&self.records, store, self.run.id(), &piece).await {
                 Ok(()) => *logged = Some(piece.end()),
                 Err(error) => {
                     tracing::debug!(%error, "a piece of a log was not kept");
@@ -121,7 +119,7 @@ impl Cx {
         }
         let (mut at, mut known) = (0, 0);
         loop {
-            let read = self.records.log_from(self.run.id(), at, PIECES_AT_ONCE);
+            let read = log_from(&self.records, self.run.id(), at, PIECES_AT_ONCE);
             let (pieces, next) = read.await?;
             let own = pieces.iter().filter(|it| it.attempt == self.attempt());
             known = own.map(Piece::end).fold(known, u64::max);

@@ -1,19 +1,19 @@
 //! The answer to a change: at once, with 202, or with the result, for instances and bindings alike.
 
 use super::wait::Waited;
-use super::{Applied, Asker, Changed, Desk, Problem, TRIES, crowded, draft};
+use super::{Asker, Changed, CommittedDecision, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Asynchrony, Decision, Pace, Reply, Verb};
-use crate::records::Kept;
 use crate::refusal::Refusal;
 use crate::service::Policy;
 use sutler_journal::{Key, OperationId};
+use sutler_records::Resource;
 
 const STILL_RUNS: &str = "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
 
 /// A resource whose caller may have waited as long as it may.
-pub(super) trait Awaited: Kept {
+pub(super) trait Awaited: Resource {
     fn overdue(self, late: OperationId, cleanup: OperationId) -> Result<Decision<Self>, Refusal>;
 }
 
@@ -41,16 +41,16 @@ impl Desk {
     pub(super) async fn answer<S: Awaited>(
         &self,
         key: &Key,
-        applied: Applied<S>,
+        committed: CommittedDecision<S>,
         asker: &Asker,
         policy: &Policy,
         verb: Verb,
     ) -> Result<Changed<S>, Problem> {
-        let Applied {
+        let CommittedDecision {
             state,
             reply,
             result,
-        } = applied;
+        } = committed;
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(Changed::AlreadyDone(state)),
             Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
@@ -77,7 +77,7 @@ impl Desk {
         };
         let state = match known {
             Some(state) => state,
-            None => self.load_changed::<S>(key).await?,
+            None => self.stock.records.load_changed::<S>(key).await?,
         };
         Ok(if mine {
             Changed::Done(state)
@@ -99,8 +99,10 @@ impl Desk {
             let was = self.stock.records.load::<S>(key).await?;
             let decision = was.state.clone().overdue(late, OperationId::fresh())?;
             let stops = !decision.effects.is_empty();
-            let applied = self.apply(key, &was, decision, &draft, None).await?;
-            if applied.is_some() {
+            let committed = self
+                .commit_decision(key, &was, decision, &draft, None)
+                .await?;
+            if committed.is_some() {
                 return Ok(stops);
             }
         }

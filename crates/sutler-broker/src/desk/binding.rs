@@ -1,15 +1,16 @@
 //! Bind, rotate, unbind and fetch of a binding.
 
-use super::instance::{ask, unknown_plan};
+use super::instance::ask;
 use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::Verb;
 use crate::lifecycle::binding::{Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch};
 use crate::lifecycle::instance::{Instance, Thing, parent};
-use crate::records::Loaded;
+use crate::records::ResourceKeys as _;
 use crate::refusal::{Refusal, Resource};
 use crate::service::{Asked, Policy};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
+use sutler_records::LoadedDocument;
 
 impl Desk {
     /// PUT: B-180 to B-203.
@@ -34,8 +35,13 @@ impl Desk {
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
             // The instance must still be as it was read: no binding to one that is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
-            if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
-                return self.answer(&key, applied, asker, &policy, Verb::Bind).await;
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
+                return self
+                    .answer(&key, committed, asker, &policy, Verb::Bind)
+                    .await;
             }
         }
         Err(crowded())
@@ -55,7 +61,7 @@ impl Desk {
         let pinned = above
             .is_some_and(|it| it.spec.service_id == *service_id && it.spec.plan_id == *plan_id);
         if !pinned && self.stock.plans.offer().plan(service_id, plan_id).is_none() {
-            return Err(unknown_plan(service_id, plan_id).into());
+            return Err(Refusal::unknown_plan(service_id, plan_id).into());
         }
         Ok(())
     }
@@ -64,8 +70,8 @@ impl Desk {
     async fn bind_event(
         &self,
         instance: &InstanceId,
-        above: &Loaded<Instance>,
-        was: &Loaded<Binding>,
+        above: &LoadedDocument<Instance>,
+        was: &LoadedDocument<Binding>,
         body: &BindBody,
         asker: &Asker,
     ) -> Result<(Bind, Policy), Problem> {
@@ -161,9 +167,12 @@ impl Desk {
             });
             let decision = decide(was.state.clone(), event)?;
             let reads = above.version.map(|version| (instance_key.clone(), version));
-            if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
                 return self
-                    .answer(&key, applied, asker, &policy, Verb::Unbind)
+                    .answer(&key, committed, asker, &policy, Verb::Unbind)
                     .await;
             }
         }

@@ -5,7 +5,7 @@ use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, Thing, decide, fetch};
 use crate::lifecycle::{Ask, Asynchrony, Verb};
 use crate::plans::OfferedPlan;
-use crate::records::Loaded;
+use crate::records::ResourceKeys as _;
 use crate::refusal::{Refusal, Resource};
 use crate::service::{Asked, Policy};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use sutler_journal::{Key, OperationId, Version};
 use sutler_osb::{
     FetchInstanceResponse, InstanceId, MaintenanceInfo, PlanId, ProvisionBody, Query, ServiceId,
 };
+use sutler_records::LoadedDocument;
 
 /// How often a plan is looked up again because what it stands on has changed.
 const FOOTING_TRIES: u32 = 4;
@@ -84,7 +85,7 @@ impl Desk {
             // somebody has it, or as a new one it would be refused, is it worth reading.
             let guess = attempt == 0 && !withdrawn;
             let was = if guess {
-                Loaded::absent()
+                LoadedDocument::absent()
             } else {
                 self.stock.records.load::<Instance>(&key).await?
             };
@@ -101,11 +102,14 @@ impl Desk {
                 decided => decided?,
             };
             if withdrawn && !decision.effects.is_empty() {
-                return Err(unknown_plan(&wanted.service_id, &wanted.plan_id).into());
+                return Err(Refusal::unknown_plan(&wanted.service_id, &wanted.plan_id).into());
             }
             let reads = footing.clone().filter(|_| !decision.effects.is_empty());
-            if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
-                let answer = self.answer(&key, applied, asker, &policy, Verb::Provision);
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
+                let answer = self.answer(&key, committed, asker, &policy, Verb::Provision);
                 return answer.await.map(Some);
             }
             if let Some((read, version)) = &footing
@@ -152,9 +156,12 @@ impl Desk {
                 force,
             };
             let decision = decide(was.state.clone(), event)?;
-            if let Some(applied) = self.apply(&key, &was, decision, &draft, None).await? {
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, None)
+                .await?
+            {
                 return self
-                    .answer(&key, applied, asker, &policy, Verb::Deprovision)
+                    .answer(&key, committed, asker, &policy, Verb::Deprovision)
                     .await;
             }
         }
@@ -239,14 +246,6 @@ pub(super) fn ask(asker: &Asker, rule: Asynchrony) -> Ask {
         accepts_incomplete: asker.accepts_incomplete,
         rule,
     }
-}
-
-pub(crate) fn unknown_plan(service: &ServiceId, plan: &PlanId) -> Refusal {
-    Refusal::Invalid(format!(
-        "The catalog has no plan {:?} under the service {:?}; fetch the catalog and use its ids.",
-        plan.as_str(),
-        service.as_str()
-    ))
 }
 
 fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {

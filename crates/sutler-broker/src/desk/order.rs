@@ -3,19 +3,18 @@
 //! What an order means is decided in `lifecycle/`. Every order leaves an entry, a refused one too. Who
 //! may order is checked before (`admin/`); what is started is carried out by `executor.rs`.
 
-use super::{Applied, Asker, Desk, Note, Problem, TRIES, crowded, draft};
-use crate::admin::audit::{By, Came, Deed, Entry, Subject};
+use super::{Asker, Desk, Note, Problem, TRIES, crowded, draft};
+use crate::audit::{AuditAction, AuditSubject, TrailEntry, log_entry};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Change, Instance, parent};
 use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
-use crate::records::{BINDING, Kept, Loaded, OF, RecordError, Request};
+use crate::records::{BINDING, OF, Request, ResourceKeys as _};
 use std::sync::Arc;
-use sutler_journal::{
-    Commit, Key, List, Operation, OperationId, Outcome, State, StoreError, Version,
-    commit_until_known,
-};
+use sutler_journal::{Key, List, Operation, OperationId, Outcome, State, StoreError, Version};
 use sutler_osb::{BindingId, InstanceId};
+use sutler_records::{Actor, AuditResult};
+use sutler_records::{LoadedDocument, RecordError, Resource};
 use sutler_server::RequestContext;
 
 /// Bindings of a purged instance that are read at a time.
@@ -39,12 +38,12 @@ impl Command {
         self.deed().word()
     }
 
-    fn deed(self) -> Deed {
+    fn deed(self) -> AuditAction {
         match self {
-            Self::Retry => Deed::Retry,
-            Self::Cancel => Deed::Cancel,
-            Self::Abandon => Deed::Abandon,
-            Self::Purge => Deed::Purge,
+            Self::Retry => AuditAction::Retry,
+            Self::Cancel => AuditAction::Cancel,
+            Self::Abandon => AuditAction::Abandon,
+            Self::Purge => AuditAction::Purge,
         }
     }
 
@@ -62,15 +61,15 @@ impl Command {
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub command: Command,
-    pub by: By,
-    /// The request that gave it.
+    pub by: Actor,
+    /// Context of the request that gave it.
     pub context: Arc<RequestContext>,
 }
 
 /// What came of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Obeyed {
-    pub entry: Entry,
+    pub entry: TrailEntry,
     /// The lifecycle's word afterwards.
     pub lifecycle: &'static str,
 }
@@ -143,7 +142,7 @@ impl Desk {
         for _ in 0..TRIES {
             let above = records.load::<Instance>(&instance_key).await?;
             let was = records.load::<Binding>(key).await?;
-            let none = Loaded::<Instance>::absent();
+            let none = LoadedDocument::<Instance>::absent();
             let failed = self
                 .failed(given.command, was.state.last(), None, &none)
                 .await?;
@@ -171,25 +170,26 @@ impl Desk {
     }
 
     /// Commits what was decided with its entry. `None`: somebody wrote first.
-    async fn carry<S: Kept>(
+    async fn carry<S: Resource>(
         &self,
         key: &Key,
-        was: &Loaded<S>,
+        was: &LoadedDocument<S>,
         mut decision: Decision<S>,
         given: &Given,
         request: Option<Request>,
         reads: Option<(Key, Version)>,
-    ) -> Result<Option<Entry>, Problem> {
+    ) -> Result<Option<TrailEntry>, Problem> {
         self.spare_the_dead(&mut decision.effects).await?;
         let changes = !decision.effects.is_empty() || decision.next != was.state;
         let (outcome, operation) = match decision.reply {
-            Reply::Started(id, _) => (Came::Started, Some(id)),
-            Reply::Joined(id) => (Came::Done, Some(id)),
-            Reply::AlreadyDone => (Came::NothingToDo, None),
-            Reply::Nothing => (Came::Done, None),
+            Reply::Started(id, _) => (AuditResult::Started, Some(id)),
+            Reply::Joined(id) => (AuditResult::Done, Some(id)),
+            Reply::AlreadyDone => (AuditResult::NothingToDo, None),
+            Reply::Nothing => (AuditResult::Done, None),
         };
         let deed = given.command.deed();
-        let entry = Entry::new(deed, Subject::of(key), &given.by, outcome).about(operation);
+        let entry = TrailEntry::new(deed, AuditSubject::of(key), &given.by, outcome)
+            .with_operation(operation);
         if !changes {
             self.file(&entry).await?;
             return Ok(Some(entry));
@@ -205,11 +205,13 @@ impl Desk {
             body,
             ended: said(given),
         });
-        let applied: Option<Applied<S>> = self.apply(key, was, decision, &draft, reads).await?;
-        if applied.is_some() {
-            entry.tell(self.stock.records.realm.as_str());
+        let committed = self
+            .commit_decision(key, was, decision, &draft, reads)
+            .await?;
+        if committed.is_some() {
+            log_entry(&entry, self.stock.records.realm.as_str());
         }
-        Ok(applied.map(|_| entry))
+        Ok(committed.map(|_| entry))
     }
 
     /// An operation that is over, or gone altogether, cannot be ended; what points to it can still be
@@ -234,7 +236,7 @@ impl Desk {
         command: Command,
         last: Option<OperationId>,
         instance: Option<&InstanceId>,
-        was: &Loaded<Instance>,
+        was: &LoadedDocument<Instance>,
     ) -> Result<LastFailed, Problem> {
         let (Command::Retry, Some(last)) = (command, last) else {
             return Ok(None);
@@ -246,7 +248,7 @@ impl Desk {
         let Some(verb) = verb_that_failed(&operation) else {
             return Ok(None);
         };
-        let request = records.open_request(&operation)?;
+        let request = records.open_request::<Request>(&operation)?;
         let failed = match verb {
             Verb::Provision | Verb::Bind => Failed::Create,
             Verb::Deprovision | Verb::Unbind => Failed::Delete,
@@ -266,7 +268,7 @@ impl Desk {
     async fn dashboard_after(
         &self,
         id: Option<&InstanceId>,
-        was: &Loaded<Instance>,
+        was: &LoadedDocument<Instance>,
         change: &Change,
     ) -> Result<Option<String>, Problem> {
         let (Some(id), Some(thing)) = (id, was.state.thing()) else {
@@ -302,22 +304,20 @@ impl Desk {
         obeyed: Result<Obeyed, Problem>,
     ) -> Result<Obeyed, Problem> {
         if let Err(Problem::Refused(refusal)) = &obeyed {
-            let (deed, on) = (given.command.deed(), Subject::of(key));
-            let entry = Entry::new(deed, on, &given.by, Came::Refused).saying(refusal.to_string());
+            let (deed, on) = (given.command.deed(), AuditSubject::of(key));
+            let entry = TrailEntry::new(deed, on, &given.by, AuditResult::Refused)
+                .with_message(refusal.to_string());
             self.file(&entry).await?;
         }
         obeyed
     }
 
     /// Writes an entry about something that changed nothing else.
-    pub(crate) async fn file(&self, entry: &Entry) -> Result<(), Problem> {
+    pub(crate) async fn file(&self, entry: &TrailEntry) -> Result<(), Problem> {
         let records = &self.stock.records;
-        let (key, body) = entry.sealed(records);
-        let commit = Commit::new().insert(key, Vec::new(), body);
-        commit_until_known(records.store.as_ref(), &commit)
-            .await
-            .map_err(|error| Problem::Unavailable(error.into()))?;
-        entry.tell(records.realm.as_str());
+        let written = entry.write(records).await;
+        written.map_err(|error| Problem::Unavailable(error.into()))?;
+        log_entry(entry, records.realm.as_str());
         Ok(())
     }
 }
@@ -344,7 +344,7 @@ fn verb_that_failed(operation: &Operation) -> Option<Verb> {
 
 /// What polls of an ended operation are told.
 fn said(given: &Given) -> String {
-    let By { who, reason } = &given.by;
+    let Actor { who, reason } = &given.by;
     let past = given.command.past();
     if reason.is_empty() {
         format!("{past} by the operator {who}.")

@@ -4,7 +4,7 @@ use super::{Desk, Problem};
 use crate::lifecycle::Verb;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::Kept;
+use crate::records::{Detail, ResourceKeys as _};
 use crate::refusal::{Refusal, Resource};
 use crate::settings::DeletedPoll;
 use sutler_journal::{Key, OperationId, Outcome, PolledOperation, State};
@@ -64,7 +64,7 @@ impl Desk {
         .await
     }
 
-    async fn poll<S: Kept>(
+    async fn poll<S: sutler_records::Resource>(
         &self,
         lane: &Key,
         token: Option<&OperationToken>,
@@ -106,7 +106,10 @@ impl Desk {
         if deletes && at_once && state == OperationState::Succeeded {
             return Ok(LastOperation::Gone(resource));
         }
-        let detail = self.stock.records.open_detail(id, &polled.detail)?;
+        let detail = self
+            .stock
+            .records
+            .open_detail::<Detail>(id, &polled.detail)?;
         let response = LastOperationResponse {
             state,
             description: detail.description,

@@ -4,13 +4,13 @@
 //! accepts incomplete operations is told 202 and the operation waits (`executor/resolve.rs`); any other
 //! waits for the answer. Both within bounds. Otherwise the plan is refused, with the reason if there is one.
 
-use super::instance::{ask, asked_instance, unknown_plan};
+use super::instance::{ask, asked_instance};
 use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::keeper::Standing;
 use crate::lifecycle::Verb;
 use crate::lifecycle::instance::{Event, Instance, Provision, Thing, decide};
 use crate::plans::OfferedPlan;
-use crate::records::{INSTANCE, WAITS, WAITS_FOR_PLAN};
+use crate::records::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
 use crate::refusal::Refusal;
 use crate::service::Policy;
 use std::sync::Arc;
@@ -141,9 +141,12 @@ impl Desk {
             if !decision.effects.is_empty() && self.is_crowded().await? {
                 return Err(Refusal::Busy(TOO_MANY).into());
             }
-            if let Some(applied) = self.apply(key, &was, decision, &draft, None).await? {
+            if let Some(committed) = self
+                .commit_decision(key, &was, decision, &draft, None)
+                .await?
+            {
                 return self
-                    .answer(key, applied, asker, &policy, Verb::Provision)
+                    .answer(key, committed, asker, &policy, Verb::Provision)
                     .await;
             }
         }
@@ -163,6 +166,6 @@ impl Desk {
 fn refusal(body: &ProvisionBody, standing: Standing) -> Refusal {
     match standing.withdrawn {
         Some(sentence) => Refusal::Invalid(sentence),
-        None => unknown_plan(&body.service_id, &body.plan_id),
+        None => Refusal::unknown_plan(&body.service_id, &body.plan_id),
     }
 }

@@ -4,19 +4,20 @@
 //! maintenance version of the catalog is what moves it on: it runs with the catalog's copy, and leaves the
 //! instance with that one if it succeeds. What is decided of all this: `lifecycle/instance.rs`.
 
-use super::instance::{ask, unknown_plan};
+use super::instance::ask;
 use super::{Asker, Changed, Desk, Problem, TRIES, crowded, draft};
 use crate::lifecycle::Verb;
 use crate::lifecycle::instance::{
     Change, Event, Instance, InstanceSpec, Update, UpdateFacts, decide,
 };
 use crate::plans::{Offer, OfferedPlan};
-use crate::records::Loaded;
+use crate::records::ResourceKeys as _;
 use crate::refusal::{Refusal, Resource};
 use crate::service::{Asked, Policy};
 use std::sync::Arc;
 use sutler_journal::{Key, Version};
 use sutler_osb::{InstanceId, ServiceId, UpdateBody};
+use sutler_records::LoadedDocument;
 
 /// All that a PATCH is decided by.
 struct Gathered {
@@ -43,9 +44,12 @@ impl Desk {
             let decision = decide(was.state.clone(), Event::Update(Box::new(gathered.update)))?;
             let reads = gathered.footing.filter(|_| !decision.effects.is_empty());
             let stands_on_something = reads.is_some();
-            if let Some(applied) = self.apply(&key, &was, decision, &draft, reads).await? {
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
                 return self
-                    .answer(&key, applied, asker, &policy, Verb::Update)
+                    .answer(&key, committed, asker, &policy, Verb::Update)
                     .await;
             }
             if stands_on_something {
@@ -59,7 +63,7 @@ impl Desk {
     async fn gather(
         &self,
         id: &InstanceId,
-        was: &Loaded<Instance>,
+        was: &LoadedDocument<Instance>,
         body: &UpdateBody,
         asker: &Asker,
     ) -> Result<Gathered, Problem> {
@@ -127,7 +131,7 @@ impl Target {
         let plan = match &body.plan_id {
             // Staying on a plan that was withdrawn meanwhile is no change.
             Some(plan_id) if *plan_id != there.plan_id => {
-                offered(plan_id).ok_or_else(|| unknown_plan(&body.service_id, plan_id))?
+                offered(plan_id).ok_or_else(|| Refusal::unknown_plan(&body.service_id, plan_id))?
             }
             Some(_) | None => present.clone(),
         };
@@ -150,7 +154,7 @@ impl Target {
 fn not_there(offer: &Offer, body: &UpdateBody) -> Refusal {
     match &body.plan_id {
         Some(plan_id) if offer.plan(&body.service_id, plan_id).is_none() => {
-            unknown_plan(&body.service_id, plan_id)
+            Refusal::unknown_plan(&body.service_id, plan_id)
         }
         None if !offer.has_service(&body.service_id) => unknown_service(&body.service_id),
         Some(_) | None => Refusal::NotFound(Resource::Instance),

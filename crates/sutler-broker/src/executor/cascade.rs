@@ -5,12 +5,14 @@
 
 use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
-use crate::lifecycle::{Ask, Asynchrony, Effect};
+use crate::lifecycle::{Ask, Asynchrony, Verb};
 use crate::operation_log;
-use crate::records::{BINDING, BUSY, Detail, Loaded, OF, Request, Steps, asked};
+use crate::records::{BINDING, BUSY, Detail, OF, Request, Steps, asked};
+use bytes::Bytes;
 use std::time::Duration;
-use sutler_journal::{
-    Commit, Due, Key, List, Lost, NewOperation, OperationId, Page, Run, SealContext, Start, Write,
+use sutler_journal::{Commit, Key, List, Lost, OperationId, Page, Queue, Run};
+use sutler_records::{
+    DecisionCommit, Documents, LoadedDocument, OperationContent, RecordError, StartPlace,
 };
 
 /// When to look again at bindings that still run; their ends usually wake us sooner.
@@ -73,7 +75,7 @@ impl BrokerExecutor {
         &self,
         run: &Run,
         key: &Key,
-        was: &Loaded<Binding>,
+        was: &LoadedDocument<Binding>,
         steps: &mut Steps,
         request: &Request,
     ) -> Result<(), Lost> {
@@ -101,32 +103,23 @@ impl BrokerExecutor {
             request_identity: request.request_identity.clone(),
             origin: request.origin.clone(),
         };
-        let mut commit = records.put(Commit::new(), key, was, &decision.next);
-        for effect in &decision.effects {
-            commit = match *effect {
-                Effect::Start(verb, id) | Effect::StartWaiting(verb, id) => {
-                    let waits = matches!(effect, Effect::StartWaiting(..));
-                    commit.start(NewOperation {
-                        id,
-                        lane: key.clone(),
-                        verb: verb.word(),
-                        queue: self.0.queue.clone(),
-                        start: if waits {
-                            Start::Waiting
-                        } else {
-                            Start::Ready(Due::Now)
-                        },
-                        detail: records.seal_detail(id, &Detail::default()),
-                        request: records.seal(SealContext::Request(id), &request),
-                    })
-                }
-                Effect::Cancel(id) => commit.write(Write::Cancel(id)).write(Write::Wake(id)),
-                Effect::Wake(id) => commit.write(Write::Wake(id)),
-                // An unbind ends nothing.
-                Effect::End(_) => commit,
-            };
-        }
-        let progress = records.seal_steps(run.id(), steps);
+        let content = UnbindContent {
+            documents: records,
+            queue: &self.0.queue,
+            request: &request,
+        };
+        let decided = DecisionCommit {
+            documents: records,
+            key,
+            was,
+            next: &decision.next,
+            effects: &decision.effects,
+            content: &content,
+        };
+        let Ok((commit, _)) = decided.add_to(Commit::new(), StartPlace::Anywhere) else {
+            return Ok(());
+        };
+        let progress = records.seal_progress(run.id(), steps);
         let commit = commit.advance(run.id(), sutler_journal::Next::Same, None, Some(progress));
         // Somebody was first with this binding: the next look finds out.
         if run.commit(commit).await?.is_ok() {
@@ -145,6 +138,35 @@ impl BrokerExecutor {
                 }
             }
         }
+    }
+}
+
+/// Stored content of an unbind that a deprovision starts.
+struct UnbindContent<'a> {
+    documents: &'a Documents,
+    queue: &'a Queue,
+    request: &'a Request,
+}
+
+impl OperationContent<Verb> for UnbindContent<'_> {
+    fn queue(&self) -> &Queue {
+        self.queue
+    }
+
+    fn verb_name(&self, verb: Verb) -> &'static str {
+        verb.word()
+    }
+
+    fn request(&self, id: OperationId) -> Result<Bytes, RecordError> {
+        Ok(self.documents.seal_request(id, self.request))
+    }
+
+    fn start_detail(&self, _: OperationId) -> Bytes {
+        Bytes::new()
+    }
+
+    fn end_detail(&self, _: OperationId) -> Bytes {
+        Bytes::new()
     }
 }
 

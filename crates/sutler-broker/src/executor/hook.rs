@@ -7,7 +7,7 @@ use crate::lifecycle::binding::{self, Binding, Bond};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, End, Verb};
 use crate::operation_log;
-use crate::records::Detail;
+use crate::records::{Detail, ResourceKeys as _};
 use crate::service::{Bound, Predecessor, Provisioned, Update};
 use crate::stock::Stock;
 use std::future::Future;

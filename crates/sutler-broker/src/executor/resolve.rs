@@ -5,12 +5,13 @@ use super::{BrokerExecutor, instance_id, stopped};
 use crate::lifecycle::End;
 use crate::lifecycle::instance::{Instance, InstanceSpec, Made, Thing};
 use crate::plans::OfferedPlan;
-use crate::records::{Detail, Loaded, RefusedAs};
+use crate::records::{Detail, RefusedAs};
 use crate::refusal::Refusal;
 use crate::service::Asked;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Commit, Lost, Run, SealedWith, StoreTime, Version};
+use sutler_records::LoadedDocument;
 
 /// How often it is looked whether the catalog is up to date.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -19,11 +20,11 @@ const TOO_LATE: &str = "The catalog is still being brought up to date, and does 
 /// What became of the plan of a provision.
 pub(super) enum Resolved {
     /// It is known; this is the instance from now on.
-    Yes(Box<Loaded<Instance>>),
+    Yes(Box<LoadedDocument<Instance>>),
     /// Nobody knows yet.
     Later(Duration),
     /// It will not be.
-    Never(Box<Loaded<Instance>>, End<Made>, Box<Detail>),
+    Never(Box<LoadedDocument<Instance>>, End<Made>, Box<Detail>),
 }
 
 impl BrokerExecutor {
@@ -31,7 +32,7 @@ impl BrokerExecutor {
     pub(super) async fn resolved(
         &self,
         run: &Run,
-        mut was: Loaded<Instance>,
+        mut was: LoadedDocument<Instance>,
     ) -> Result<Resolved, Lost> {
         loop {
             let thing = match &was.state {
@@ -58,7 +59,7 @@ impl BrokerExecutor {
             }
             let version = Some(Version(commit.id()));
             if run.commit(commit).await?.is_ok() {
-                return Ok(Resolved::Yes(Box::new(Loaded {
+                return Ok(Resolved::Yes(Box::new(LoadedDocument {
                     state: next,
                     version,
                     sealed_with: SealedWith::Current,
@@ -78,7 +79,7 @@ impl BrokerExecutor {
     async fn not_offered(
         &self,
         run: &Run,
-        was: Loaded<Instance>,
+        was: LoadedDocument<Instance>,
         spec: &InstanceSpec,
     ) -> Result<Resolved, Lost> {
         let standing = self.0.plans.standing(&spec.service_id, &spec.plan_id).await;
@@ -93,7 +94,7 @@ impl BrokerExecutor {
         let refusal = match (standing.refreshing, standing.withdrawn) {
             (true, _) => Refusal::Busy(TOO_LATE),
             (false, Some(sentence)) => Refusal::Invalid(sentence),
-            (false, None) => crate::desk::unknown_plan(&spec.service_id, &spec.plan_id),
+            (false, None) => Refusal::unknown_plan(&spec.service_id, &spec.plan_id),
         };
         Ok(refused(was, refusal))
     }
@@ -114,7 +115,7 @@ impl BrokerExecutor {
     fn validated(&self, run: &Run, thing: &Thing, plan: &OfferedPlan) -> Result<Thing, Refusal> {
         let Some(service) = self.0.plans.service(&plan.pinned) else {
             let (service, plan) = (&thing.spec.service_id, &thing.spec.plan_id);
-            return Err(crate::desk::unknown_plan(service, plan));
+            return Err(Refusal::unknown_plan(service, plan));
         };
         let version = plan.pinned.maintenance_version();
         let asked = thing.spec.maintenance_version.as_deref();
@@ -138,7 +139,7 @@ impl BrokerExecutor {
     }
 }
 
-fn refused(was: Loaded<Instance>, refusal: Refusal) -> Resolved {
+fn refused(was: LoadedDocument<Instance>, refusal: Refusal) -> Resolved {
     let detail = Detail {
         description: Some(refusal.to_string()),
         refused: Some(RefusedAs::Invalid),

@@ -6,7 +6,7 @@
 mod orders;
 
 use super::order::Order;
-use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb};
+use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use serde::{Deserialize, Serialize};
 use sutler_journal::OperationId;
@@ -221,7 +221,7 @@ fn create(failed: Option<&Bond>, asked: Bind) -> Result<Decision<Binding>, Refus
         made: failed.map_or(operation, |bond| bond.made),
         last: operation,
     };
-    Ok(Decision::started(
+    Ok(started(
         Binding::Creating { bond },
         Verb::Bind,
         operation,
@@ -274,7 +274,7 @@ fn delete(mut bond: Bond, operation: OperationId, pace: Pace, live: bool) -> Dec
         over: None,
         was_live: live,
     };
-    Decision::started(next, Verb::Unbind, operation, pace)
+    started(next, Verb::Unbind, operation, pace)
 }
 
 /// B-245: the creation is halted; the deletion begins when it has ended.

@@ -11,7 +11,7 @@ mod views;
 pub(crate) use views::{fetch, parent};
 
 use super::order::Order;
-use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb};
+use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use endings::{on_ended, on_overdue, on_saved};
 use serde::{Deserialize, Serialize};
@@ -304,7 +304,7 @@ fn create(failed: Option<&Thing>, asked: Provision) -> Result<Decision<Instance>
         made: failed.map_or(operation, |thing| thing.made),
         last: operation,
     };
-    Ok(Decision::started(
+    Ok(started(
         Instance::Creating { thing },
         Verb::Provision,
         operation,
@@ -391,7 +391,7 @@ fn update_live(mut thing: Thing, asked: Update) -> Result<Decision<Instance>, Re
         dashboard_url,
         given_up: false,
     };
-    Ok(Decision::started(next, Verb::Update, ask.operation, pace))
+    Ok(started(next, Verb::Update, ask.operation, pace))
 }
 
 fn unsupported(sentence: &str) -> Refusal {
@@ -424,7 +424,7 @@ fn delete(mut thing: Thing, operation: OperationId, pace: Pace, live: bool) -> D
         over: None,
         was_live: live,
     };
-    Decision::started(next, Verb::Deprovision, operation, pace)
+    started(next, Verb::Deprovision, operation, pace)
 }
 
 /// B-255: the creation is halted; the deletion begins when it has ended.

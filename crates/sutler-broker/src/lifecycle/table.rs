@@ -1,5 +1,5 @@
 //! Holds the rules to the tables in `tests/transitions/`: every row, and a row for every state and
-//! every event.
+//! every event. A row may name sets of states and of events; it is expanded here.
 //!
 //! The tables are the specification, written by hand. Nothing here writes them: a row that does not
 //! fit is a mistake in the row or in the rules, and a person finds out which. What the words of a row
@@ -15,16 +15,19 @@ use crate::refusal::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::OperationId;
 
-/// One line of a table.
+/// Widest line of a table, so that it can be read without scrolling.
+const LINE_CHARS_MAX: usize = 160;
+
+/// A row for one state and one event, as a table's line says it of sets of both.
 struct Row<'t> {
     number: usize,
+    /// The line as it is written.
     text: &'t str,
     state: &'t str,
     event: &'t str,
     answer: &'t str,
     effects: &'t str,
     next: &'t str,
-    cites: &'t str,
 }
 
 /// What the rules make of a row's state and event, in the table's words.
@@ -42,30 +45,18 @@ fn complaints(
     events: &[&str],
     seen: impl Fn(&Row) -> Seen,
 ) -> Vec<String> {
-    let mut complaints = Vec::new();
-    let mut rows = BTreeMap::new();
-    for (index, text) in table.lines().enumerate() {
-        if text.trim().is_empty() || text.starts_with('#') {
-            continue;
-        }
-        let row = match parse(index + 1, text) {
-            Ok(row) => row,
-            Err(complaint) => {
-                complaints.push(complaint);
-                continue;
-            }
-        };
-        if !states.contains(&row.state) || !events.contains(&row.event) {
-            complaints.push(said(&row, "no such state or event"));
-        } else if let Some(earlier) = rows.insert((row.state, row.event), row.number) {
-            complaints.push(said(&row, &format!("line {earlier} says it already")));
+    let (rows, mut complaints) = expand(table, states, events);
+    let mut numbers = BTreeMap::new();
+    for row in &rows {
+        if let Some(earlier) = numbers.insert((row.state, row.event), row.number) {
+            complaints.push(said(row, &format!("line {earlier} says it already")));
         } else {
-            complaints.extend(judge(&row, &seen(&row)));
+            complaints.extend(judge(row, &seen(row)));
         }
     }
     for event in events {
         for state in states {
-            if !rows.contains_key(&(*state, *event)) {
+            if !numbers.contains_key(&(*state, *event)) {
                 complaints.push(format!("no row for: {state} | {event}"));
             }
         }
@@ -73,25 +64,89 @@ fn complaints(
     complaints
 }
 
-fn parse(number: usize, text: &str) -> Result<Row<'_>, String> {
-    let cells: Vec<&str> = text.split('|').map(str::trim).collect();
-    let [state, event, answer, effects, next, cites] = cells[..] else {
-        return Err(format!("line {number} has not six columns: {text}"));
-    };
-    let row = Row {
-        number,
-        text,
-        state,
-        event,
-        answer,
-        effects,
-        next,
-        cites,
-    };
-    match row.cites.split(", ").find(|cite| !is_cite(cite)) {
-        None => Ok(row),
-        Some(cite) => Err(said(&row, &format!("`{cite}` is no source"))),
+/// The rows of a table, one for each state and event that its lines name, and the lines that are none.
+///
+/// A line without columns names events: those of the rows below it, together with such lines right
+/// above it.
+fn expand<'t>(
+    table: &'t str,
+    states: &[&'t str],
+    events: &[&'t str],
+) -> (Vec<Row<'t>>, Vec<String>) {
+    let mut rows = Vec::new();
+    let mut complaints = Vec::new();
+    let mut named: Vec<&str> = Vec::new();
+    let mut after_row = true;
+    for (index, text) in table.lines().enumerate() {
+        let number = index + 1;
+        if text.trim().is_empty() || text.starts_with('#') {
+            continue;
+        }
+        if text.contains('|') {
+            after_row = true;
+            match parse(number, text, states, &named) {
+                Ok(parsed) => rows.extend(parsed),
+                Err(complaint) => complaints.push(complaint),
+            }
+            continue;
+        }
+        if std::mem::take(&mut after_row) {
+            named.clear();
+        }
+        let found = matching(text.trim(), events);
+        if found.is_empty() {
+            complaints.push(format!("line {number}: no such event\n  {text}"));
+        }
+        named.extend(found);
     }
+    (rows, complaints)
+}
+
+/// The names that a pattern means: itself, or with `*` at its end all that begin so.
+fn matching<'t>(pattern: &str, names: &[&'t str]) -> Vec<&'t str> {
+    let is_meant = |name: &&&str| match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => **name == pattern,
+    };
+    names.iter().filter(is_meant).copied().collect()
+}
+
+fn parse<'t>(
+    number: usize,
+    text: &'t str,
+    states: &[&'t str],
+    events: &[&'t str],
+) -> Result<Vec<Row<'t>>, String> {
+    let cells: Vec<&str> = text.split('|').map(str::trim).collect();
+    let [patterns, answer, effects, next, cites] = cells[..] else {
+        return Err(format!("line {number} has not five columns: {text}"));
+    };
+    let complaint = |what: &str| Err(format!("line {number}: {what}\n  {text}"));
+    if let Some(cite) = cites.split(", ").find(|cite| !is_cite(cite)) {
+        return complaint(&format!("`{cite}` is not a source"));
+    }
+    if text.chars().count() > LINE_CHARS_MAX {
+        return complaint(&format!("wider than {LINE_CHARS_MAX} columns"));
+    }
+    let mut rows = Vec::new();
+    for pattern in patterns.split(", ") {
+        let meant = matching(pattern, states);
+        if meant.is_empty() || events.is_empty() {
+            return complaint("no such state, or no event above it");
+        }
+        for state in meant {
+            rows.extend(events.iter().map(|event| Row {
+                number,
+                text,
+                state,
+                event,
+                answer,
+                effects,
+                next,
+            }));
+        }
+    }
+    Ok(rows)
 }
 
 /// A line of the checklist, a numbered invariant, or a section of the design.
@@ -125,7 +180,12 @@ fn judge(row: &Row, seen: &Seen) -> Vec<String> {
 }
 
 fn said(row: &Row, complaint: &str) -> String {
-    format!("line {}: {complaint}\n  {}", row.number, row.text)
+    let Row { state, event, .. } = row;
+    format!(
+        "line {}: {complaint}\n  in {state} | {event}\n  {}",
+        row.number,
+        row.text.trim()
+    )
 }
 
 /// An answer in the table's words. A wrong operation id is part of the words, and so never fits.
@@ -224,44 +284,63 @@ fn as_told(row: &Row) -> Seen {
     }
 }
 
-const GOOD_ROW: &str = "here | it rains | - | - | unchanged | B-001";
+const GOOD: &str = "it rains\n  here | - | - | unchanged | B-001";
 
 #[test]
 fn a_table_without_a_row_for_a_state_and_an_event_is_wrong() {
-    let found = complaints(GOOD_ROW, &["here", "there"], &["it rains"], as_told);
+    let found = complaints(GOOD, &["here", "there"], &["it rains"], as_told);
     assert_eq!(found, ["no row for: there | it rains"]);
 }
 
 #[test]
+fn a_row_holds_for_every_state_and_event_that_it_names() {
+    let table = "it rains\nit snows*\n  here*, there | - | - | unchanged | B-001\n\nfog\n  * | - | - | unchanged | B-001";
+    let states = ["here", "here too", "there"];
+    let events = ["it rains", "it snows", "it snows again", "fog"];
+    let (rows, found) = expand(table, &states, &events);
+    assert_eq!(found, [""; 0]);
+    assert_eq!(rows.len(), states.len() * events.len());
+    let found = complaints(table, &states, &events, as_told);
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
 fn a_table_that_says_the_same_twice_is_wrong() {
-    let twice = format!("# head\n\n{GOOD_ROW}\n{GOOD_ROW}\n");
-    let found = complaints(&twice, &["here"], &["it rains"], as_told);
+    let twice = "# head\n\nit rains\n  here | - | - | unchanged | B-001\n  h* | joined | - | unchanged | B-001\n";
+    let found = complaints(twice, &["here"], &["it rains"], as_told);
     assert_eq!(
         found,
-        [format!("line 4: line 3 says it already\n  {GOOD_ROW}")]
+        [
+            "line 5: line 4 says it already\n  in here | it rains\n  h* | joined | - | unchanged | B-001"
+        ]
     );
 }
 
 #[test]
-fn a_row_of_an_unknown_event_or_without_a_source_is_wrong() {
-    let found = complaints(GOOD_ROW, &["here"], &[], as_told);
-    assert_eq!(
-        found,
-        [format!("line 1: no such state or event\n  {GOOD_ROW}")]
-    );
-    let bare = "here | it rains | - | - | unchanged | said so";
-    let found = complaints(bare, &[], &[], as_told);
-    assert_eq!(found, [format!("line 1: `said so` is no source\n  {bare}")]);
+fn a_row_of_an_unknown_state_or_event_or_without_a_source_is_wrong() {
+    let found = complaints(GOOD, &["there"], &["it rains"], as_told);
+    let row = "  here | - | - | unchanged | B-001";
+    let unknown = format!("line 2: no such state, or no event above it\n{row}");
+    assert_eq!(found, [unknown.as_str(), "no row for: there | it rains"]);
+    let found = complaints(GOOD, &["here"], &[], as_told);
+    assert_eq!(found, ["line 1: no such event\n  it rains", &unknown]);
+    let bare = "it rains\n  here | - | - | unchanged | said so";
+    let found = complaints(bare, &[], &["it rains"], as_told);
+    let row = "  here | - | - | unchanged | said so";
+    assert_eq!(found, [format!("line 2: `said so` is not a source\n{row}")]);
 }
 
 #[test]
 fn a_row_that_the_rules_do_not_follow_is_shown() {
-    let found = complaints(GOOD_ROW, &["here"], &["it rains"], |row| Seen {
+    let found = complaints(GOOD, &["here"], &["it rains"], |row| Seen {
         answer: "joined".to_owned(),
         ..as_told(row)
     });
+    let row = "here | - | - | unchanged | B-001";
     assert_eq!(
         found,
-        [format!("line 1: the answer is `joined`\n  {GOOD_ROW}")]
+        [format!(
+            "line 2: the answer is `joined`\n  in here | it rains\n  {row}"
+        )]
     );
 }

@@ -3,8 +3,8 @@
 //! Found by their order, so that no id is there twice: with ten thousand offerings that is noticed. What an
 //! offering is kept as: `plans/offering.rs`.
 
+use super::error::CatalogError;
 use super::offering::Entry;
-use crate::broker::BuildError;
 use std::sync::Arc;
 use sutler_osb::{CatalogFault, CatalogFaults};
 
@@ -21,7 +21,7 @@ pub(super) struct Listing {
 impl Listing {
     /// # Errors
     /// Two of them are alike. Offerings are checked one by one; that can be seen here only.
-    pub(super) fn of(entries: Vec<Arc<Entry>>) -> Result<Self, BuildError> {
+    pub(super) fn of(entries: Vec<Arc<Entry>>) -> Result<Self, CatalogError> {
         let all = || entries.iter().enumerate();
         let names = all().map(|(nth, it)| (it.name.as_str(), nth));
         in_order(names).map_err(|name| twice("name", name, "B-055"))?;
@@ -83,13 +83,13 @@ fn in_order<'a, T>(things: impl Iterator<Item = (&'a str, T)>) -> Result<Box<[T]
     Ok(things.into_iter().map(|(_, place)| place).collect())
 }
 
-fn twice(what: &str, value: &str, rule: &'static str) -> BuildError {
+fn twice(what: &str, value: &str, rule: &'static str) -> CatalogError {
     let fault = CatalogFault {
         path: "services".to_owned(),
         reason: format!("must not have the {what} {value:?} twice"),
         rule,
     };
-    BuildError::Catalog(CatalogFaults {
+    CatalogError::Catalog(CatalogFaults {
         faults: vec![fault],
         warnings: Vec::new(),
     })

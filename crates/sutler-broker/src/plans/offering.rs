@@ -3,9 +3,9 @@
 //! It is kept as its part of the catalog's body. Who needs more than ids reads that again (`Entry::pinned`).
 //! Where that part is: `plans/sheets.rs`.
 
+use super::error::CatalogError;
 use super::sheets::Pad;
 use super::{OTHERS, Services, service_of};
-use crate::broker::BuildError;
 use crate::lifecycle::{Asynchrony, Verb};
 use crate::plan_schemas::compile_schemas;
 use crate::service::DerivedSchemas;
@@ -73,12 +73,12 @@ pub(super) fn check(
     spec: ServiceSpec,
     services: &Services,
     pad: &Pad,
-) -> Result<Offering, BuildError> {
-    let catalog = Catalog::load(vec![spec]).map_err(BuildError::Catalog)?;
+) -> Result<Offering, CatalogError> {
+    let catalog = Catalog::load(vec![spec]).map_err(CatalogError::Catalog)?;
     let mut offerings = offerings(&catalog, services, pad)?;
     offerings
         .pop()
-        .ok_or_else(|| BuildError::NotOffered(String::new()))
+        .ok_or_else(|| CatalogError::NotOffered(String::new()))
 }
 
 /// All offerings of a catalog.
@@ -86,7 +86,7 @@ pub(super) fn offerings(
     catalog: &Catalog,
     services: &Services,
     pad: &Pad,
-) -> Result<Vec<Offering>, BuildError> {
+) -> Result<Vec<Offering>, CatalogError> {
     let all = catalog.services().iter();
     all.map(|service| prepare(service, services, pad)).collect()
 }
@@ -96,10 +96,10 @@ fn prepare(
     service: &ServiceOffering,
     services: &Services,
     pad: &Pad,
-) -> Result<Offering, BuildError> {
+) -> Result<Offering, CatalogError> {
     let named = [service.id.as_str(), service.name.as_str(), OTHERS];
     let by = named.iter().find_map(|name| services.get(*name));
-    let by = by.ok_or_else(|| BuildError::NoService(service.name.as_str().to_owned()))?;
+    let by = by.ok_or_else(|| CatalogError::NoService(service.name.as_str().to_owned()))?;
     match by.schemas() {
         derived if derived == DerivedSchemas::default() => prepared(service, services, pad),
         derived => prepared(&with_derived_schemas(service, &derived)?, services, pad),
@@ -110,17 +110,17 @@ fn prepared(
     service: &ServiceOffering,
     services: &Services,
     pad: &Pad,
-) -> Result<Offering, BuildError> {
+) -> Result<Offering, CatalogError> {
     let mut plans = Vec::with_capacity(service.plans.len());
     for plan in service.offered_plans() {
         let pinned = plan.pin();
         let name = pinned.service_name.as_str();
         let by = service_of(services, &pinned);
-        let by = by.ok_or_else(|| BuildError::NoService(name.to_owned()))?;
+        let by = by.ok_or_else(|| CatalogError::NoService(name.to_owned()))?;
         let bind = by.policy(Verb::Bind, &pinned).asynchrony;
         // B-113: whoever learns of an asynchronous binding by polling must be able to fetch it.
         if pinned.bindable && bind == Asynchrony::Required && !pinned.bindings_retrievable {
-            return Err(BuildError::AsyncBindNotRetrievable(name.to_owned()));
+            return Err(CatalogError::AsyncBindNotRetrievable(name.to_owned()));
         }
         compile_schemas(&pinned)?;
         plans.push(Copied {
@@ -129,9 +129,9 @@ fn prepared(
             origin: pinned.origin,
         });
     }
-    let json = serde_json::to_vec(service).map_err(BuildError::Form)?;
+    let json = serde_json::to_vec(service).map_err(CatalogError::Form)?;
     // It is read again when it is used: what cannot be read, for being nested too deeply, is not offered.
-    serde_json::from_slice::<ServiceOffering>(&json).map_err(BuildError::Form)?;
+    serde_json::from_slice::<ServiceOffering>(&json).map_err(CatalogError::Form)?;
     let entry = Entry {
         service_id: service.id.clone(),
         name: service.name.as_str().to_owned(),
@@ -148,8 +148,8 @@ fn prepared(
 fn with_derived_schemas(
     service: &ServiceOffering,
     derived: &DerivedSchemas,
-) -> Result<ServiceOffering, BuildError> {
-    let mut json = serde_json::to_value(service).map_err(BuildError::Form)?;
+) -> Result<ServiceOffering, CatalogError> {
+    let mut json = serde_json::to_value(service).map_err(CatalogError::Form)?;
     let plans = json.get_mut("plans").and_then(Value::as_array_mut);
     for plan in plans.into_iter().flatten() {
         let provision = derived.provision.as_ref();
@@ -158,14 +158,14 @@ fn with_derived_schemas(
         add_schema(plan, ["service_instance", "update"], update);
         add_schema(plan, ["service_binding", "create"], derived.bind.as_ref());
     }
-    let mut spec: ServiceSpec = serde_json::from_value(json).map_err(BuildError::Form)?;
+    let mut spec: ServiceSpec = serde_json::from_value(json).map_err(CatalogError::Form)?;
     let plans = spec.plans.iter_mut().flatten();
     for (plan, was) in plans.zip(&service.plans) {
         plan.origin.clone_from(&was.origin);
     }
-    let catalog = Catalog::load(vec![spec]).map_err(BuildError::Catalog)?;
+    let catalog = Catalog::load(vec![spec]).map_err(CatalogError::Catalog)?;
     let checked = catalog.services().first().cloned();
-    checked.ok_or_else(|| BuildError::NotOffered(service.name.as_str().to_owned()))
+    checked.ok_or_else(|| CatalogError::NotOffered(service.name.as_str().to_owned()))
 }
 
 fn add_schema(plan: &mut Value, path: [&str; 2], schema: Option<&Value>) {

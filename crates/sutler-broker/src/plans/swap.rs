@@ -4,18 +4,18 @@
 //! written. Its bytes stay where they are, if their neighbours stay too (`plans/sheets.rs`). So a swap costs
 //! what changed, and one look at each offering, which is done where nobody's request waits for it.
 
+use super::error::CatalogError;
 use super::listing::Listing;
 use super::offering::{Entry, Offering, offerings};
 use super::sheets::{Pad, Writer};
 use super::{Cache, Footings, Offer, Plans, Services, hex};
-use crate::aside::aside;
-use crate::broker::BuildError;
-use crate::records::{PLAN, Records};
+use crate::records::PLAN;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 use sutler_journal::{Commit, CommitError, Key, List, SealContext};
 use sutler_osb::Catalog;
+use sutler_records::{Documents, run_blocking};
 
 /// From so many new plans on it is listed which copies there are, instead of asking for each.
 const LISTED_FROM: usize = 50;
@@ -45,7 +45,7 @@ pub(super) fn slots_of(
     catalog: &Catalog,
     services: &Services,
     pad: &Pad,
-) -> Result<Vec<Slot>, BuildError> {
+) -> Result<Vec<Slot>, CatalogError> {
     let all = offerings(catalog, services, pad)?;
     Ok(all.into_iter().map(Slot::New).collect())
 }
@@ -54,15 +54,15 @@ impl Plans {
     /// Replaces the whole catalog; copies of its plans are written before it is shown.
     pub(crate) async fn replace<'a>(
         &self,
-        shelves: impl Iterator<Item = &'a Records>,
+        shelves: impl Iterator<Item = &'a Documents>,
         slots: Vec<Slot>,
         footings: Footings,
-    ) -> Result<(), BuildError> {
+    ) -> Result<(), CatalogError> {
         let (was, cache) = (self.offer(), self.cache.clone());
-        let assembled = aside(move || assemble(&was, slots, cache));
+        let assembled = run_blocking(move || assemble(&was, slots, cache));
         let assembled = assembled
             .await
-            .map_err(|error| BuildError::Store(error.into()))?;
+            .map_err(|error| CatalogError::Store(error.into()))?;
         let Assembled { mut offer, new } = assembled?;
         offer.stand_on(footings);
         for records in shelves {
@@ -74,7 +74,7 @@ impl Plans {
     }
 
     /// Writes the copies of all plans now offered.
-    pub(crate) async fn keep_all_copies(&self, records: &Records) -> Result<(), BuildError> {
+    pub(crate) async fn keep_all_copies(&self, records: &Documents) -> Result<(), CatalogError> {
         let offer = self.offer();
         keep_copies(records, &offer, offer.listing.plans()).await
     }
@@ -85,7 +85,7 @@ pub(super) fn assemble(
     was: &Offer,
     slots: Vec<Slot>,
     cache: Arc<Cache>,
-) -> Result<Assembled, BuildError> {
+) -> Result<Assembled, CatalogError> {
     let stood: Vec<Option<usize>> = slots.iter().map(|slot| stood(was, slot)).collect();
     let mut entries = Vec::with_capacity(slots.len());
     let mut new = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn assemble(
             Slot::Same(id) => {
                 let at = rest.first().copied().flatten().filter(|_| kept);
                 let entry = at.and_then(|at| was.listing.get(at)).cloned();
-                entry.ok_or(BuildError::NotOffered(id))?
+                entry.ok_or(CatalogError::NotOffered(id))?
             }
             // Its JSON is let go of as soon as it is written: all of them at once are as much as the answer.
             Slot::New(Offering { entry, json }) => {
@@ -146,11 +146,11 @@ fn etag(entries: &[Arc<Entry>]) -> String {
 
 /// Writes the copies of plans that are not there yet.
 async fn keep_copies(
-    records: &Records,
+    records: &Documents,
     offer: &Offer,
     plans: &[(usize, usize)],
-) -> Result<(), BuildError> {
-    let failed = |error: CommitError| BuildError::Store(error.into());
+) -> Result<(), CatalogError> {
+    let failed = |error: CommitError| CatalogError::Store(error.into());
     let mut batch = Copies::default();
     let there = match plans.len() >= LISTED_FROM {
         true => Some(all_there(records).await?),
@@ -187,19 +187,19 @@ async fn keep_copies(
     batch.write(records).await.map_err(failed)
 }
 
-async fn is_there(records: &Records, key: &Key) -> Result<bool, BuildError> {
+async fn is_there(records: &Documents, key: &Key) -> Result<bool, CatalogError> {
     let found = records.store.get(key).await;
-    let found = found.map_err(|error| BuildError::Store(error.into()))?;
+    let found = found.map_err(|error| CatalogError::Store(error.into()))?;
     Ok(found.is_some())
 }
 
 /// The digests of all copies that are written.
-async fn all_there(records: &Records) -> Result<HashSet<String>, BuildError> {
+async fn all_there(records: &Documents) -> Result<HashSet<String>, CatalogError> {
     let list = List::Prefix(Key::prefix(&records.realm, PLAN, &[])?);
     let (mut there, mut after) = (HashSet::new(), None);
     loop {
         let page = records.store.list(&list, after.as_ref(), PAGE).await;
-        let page = page.map_err(|error| BuildError::Store(error.into()))?;
+        let page = page.map_err(|error| CatalogError::Store(error.into()))?;
         there.extend(page.documents.iter().map(|it| it.key.id(0).to_owned()));
         match page.next {
             Some(next) => after = Some(next),
@@ -221,7 +221,7 @@ impl Copies {
         self.copies.len() >= COPIES_MAX || self.bytes >= COPIES_BYTES_MAX
     }
 
-    async fn write(self, records: &Records) -> Result<(), CommitError> {
+    async fn write(self, records: &Documents) -> Result<(), CommitError> {
         let add = |commit: Commit, (key, body): &(Key, bytes::Bytes)| {
             commit.insert(key.clone(), Vec::new(), body.clone())
         };

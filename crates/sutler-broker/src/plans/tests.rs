@@ -1,9 +1,9 @@
 //! Catalogs that follow each other: what they are found by, what they say, and what is kept ready of them.
 
+use super::error::CatalogError;
 use super::sheets::Pad;
 use super::swap::{Assembled, Slot, assemble};
 use super::{Cache, OTHERS, Offer, Offering, Services, offering};
-use crate::broker::BuildError;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::lifecycle::AuthorState;
@@ -61,7 +61,7 @@ fn same(id: &str) -> Slot {
     Slot::Same(id.to_owned())
 }
 
-fn try_next(was: &Offer, slots: Vec<Slot>) -> std::result::Result<Offer, BuildError> {
+fn try_next(was: &Offer, slots: Vec<Slot>) -> std::result::Result<Offer, CatalogError> {
     let cache: Arc<Cache> = was.cache.clone();
     let Assembled { offer, .. } = assemble(was, slots, cache)?;
     Ok(offer)
@@ -84,7 +84,7 @@ async fn answer(content: &ChunkedBody) -> String {
 fn refused(slots: Vec<Slot>) -> String {
     let was = first(vec![new("a", "one")]);
     let refused = try_next(&was, slots).err().expect("it is refused");
-    refused.to_string()
+    crate::broker::BuildError::from(refused).to_string()
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ fn two_offerings_that_are_alike_are_refused_although_each_is_good() {
 fn what_is_not_offered_cannot_stay() {
     let was = first(vec![new("a", "one")]);
     let gone = try_next(&was, vec![same("b")]).err();
-    assert!(matches!(gone, Some(BuildError::NotOffered(id)) if id == "b"));
+    assert!(matches!(gone, Some(CatalogError::NotOffered(id)) if id == "b"));
 }
 
 /// Holds: B-120.

@@ -6,14 +6,16 @@ use crate::fixture::{Fixture, catalog_of};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_broker::{Broker, Chore, ChoreCx, Platform, Result, Running};
+use sutler_broker::{
+    Broker, InstanceCounts, PeriodicTask, Platform, Running, TaskContext, TaskResult,
+};
 use sutler_journal::{KeyRing, MemoryStore};
 
 /// Does nothing: a broker with chores has a ledger.
 struct Idle;
 
 #[async_trait]
-impl Chore for Idle {
+impl PeriodicTask for Idle {
     fn name(&self) -> &str {
         "idle"
     }
@@ -22,7 +24,7 @@ impl Chore for Idle {
         Duration::from_secs(3600)
     }
 
-    async fn turn(&self, _: &ChoreCx) -> Result<()> {
+    async fn run_once(&self, _: &TaskContext) -> TaskResult<()> {
         Ok(())
     }
 }
@@ -40,14 +42,16 @@ impl RestartableBroker {
                 self.store.clone(),
                 KeyRing::parse(&self.ring).expect("a ring"),
             )
-            .chore(Arc::new(Idle));
+            .periodic_task(Arc::new(Idle));
         set_up(broker).start().await.expect("the broker starts")
     }
 }
 
 async fn have_instance_of(running: &Running, plan: &str) -> bool {
-    let ledger = running.ledger().expect("there are chores");
-    let tenants = ledger.tenants().await.expect("the store answers");
+    let ledger = running.collections().expect("there are chores");
+    let tenants = InstanceCounts::read(&ledger)
+        .await
+        .expect("the store answers");
     tenants
         .have_instance_of([plan])
         .await

@@ -9,7 +9,9 @@ use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_broker::{Broker, Chore, ChoreCx, Footing, Keeper, Patience, Result, Running, Standing};
+use sutler_broker::{
+    Broker, Footing, Keeper, Patience, PeriodicTask, Running, Standing, TaskContext, TaskResult,
+};
 use sutler_osb::OperationKind;
 
 /// Keeps a catalog as a test says.
@@ -217,7 +219,7 @@ async fn nobody_waits_for_ever_and_not_everybody_waits() {
 struct Writer;
 
 #[async_trait]
-impl Chore for Writer {
+impl PeriodicTask for Writer {
     fn name(&self) -> &str {
         "writer"
     }
@@ -226,11 +228,11 @@ impl Chore for Writer {
         Duration::from_secs(3600)
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
-        let was = cx.ledger().get::<u64>("specs", "db").await?;
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        let was = cx.collections().get::<u64>("specs", "db").await?;
         let next = was.as_ref().map_or(1, |it| it.value + 1);
-        let stamp = was.map(|it| it.stamp);
-        let batch = cx.batch().put("specs", "db", stamp, &next);
+        let revision = was.map(|it| it.revision);
+        let batch = cx.batch().put("specs", "db", revision, &next);
         assert!(cx.write(batch).await?, "nobody else writes");
         Ok(())
     }
@@ -240,7 +242,7 @@ impl Chore for Writer {
 struct Careful;
 
 #[async_trait]
-impl Chore for Careful {
+impl PeriodicTask for Careful {
     fn name(&self) -> &str {
         "careful"
     }
@@ -249,20 +251,20 @@ impl Chore for Careful {
         Duration::from_secs(3600)
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
-        let mut stamps = Vec::new();
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        let mut revisions = Vec::new();
         for value in 1..=2_u64 {
             let batch = cx
                 .batch()
-                .put("state", "it", stamps.last().copied(), &value);
+                .put("state", "it", revisions.last().copied(), &value);
             cx.write(batch).await?;
-            let now = cx.ledger().get::<u64>("state", "it").await?;
-            stamps.extend(now.map(|it| it.stamp));
+            let now = cx.collections().get::<u64>("state", "it").await?;
+            revisions.extend(now.map(|it| it.revision));
         }
         let mut written = Vec::new();
-        for stamp in stamps {
+        for revision in revisions {
             let batch = cx.batch().put("specs", "db", None, &written);
-            let batch = batch.unchanged("state", "it", stamp);
+            let batch = batch.unchanged("state", "it", revision);
             written.push(cx.write(batch).await?);
         }
         Ok(())
@@ -271,9 +273,9 @@ impl Chore for Careful {
 
 #[tokio::test]
 async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
-    let set_up = |broker: Broker| broker.chore(Arc::new(Careful));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Careful));
     on_each_store_with(set_up, async |kit| {
-        let ledger = kit.running.ledger().expect("there are chores");
+        let ledger = kit.running.collections().expect("there are chores");
         let entry = async || ledger.get::<Vec<bool>>("specs", "db").await;
         kit.until("the chore was done", async || {
             entry().await.expect("the store answers").is_some()
@@ -289,27 +291,27 @@ async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
 async fn turned(kit: &Fixture) -> Footing {
     let number = kit
         .running
-        .ask_for("writer")
+        .request_run("writer")
         .await
         .expect("the store answers");
     kit.until("the chore was done", async || {
-        let status = kit.running.chore_status("writer").await;
+        let status = kit.running.task_status("writer").await;
         status.expect("the store answers").served >= number
     })
     .await;
-    let ledger = kit.running.ledger().expect("there are chores");
+    let ledger = kit.running.collections().expect("there are chores");
     let entry = ledger.get::<u64>("specs", "db").await;
     let entry = entry.expect("the store answers").expect("it was written");
     Footing {
         collection: "specs",
         id: entry.id,
-        stamp: entry.stamp,
+        revision: entry.revision,
     }
 }
 
 #[tokio::test]
 async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
-    let set_up = |broker: Broker| broker.chore(Arc::new(Writer));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
     on_each_store_with(set_up, async |kit| {
         let told = TestCatalogKeeper::keep(kit, Standing::default());
         let footing = turned(kit).await;
@@ -340,10 +342,10 @@ async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
 
 #[tokio::test]
 async fn a_chore_is_planned_again_after_every_turn_and_says_how_it_stands() {
-    let set_up = |broker: Broker| broker.chore(Arc::new(Writer));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
     on_each_store_with(set_up, async |kit| {
         let status = async || {
-            let status = kit.running.chore_status("writer").await;
+            let status = kit.running.task_status("writer").await;
             status.expect("the store answers")
         };
         kit.until("the first turn is over", async || {
@@ -353,7 +355,7 @@ async fn a_chore_is_planned_again_after_every_turn_and_says_how_it_stands() {
         turned(kit).await;
         turned(kit).await;
         let status = status().await;
-        assert_eq!((status.asked, status.served), (2, 2));
+        assert_eq!((status.requested, status.served), (2, 2));
         assert_eq!((status.failure, status.running_since), (None, None));
     })
     .await;

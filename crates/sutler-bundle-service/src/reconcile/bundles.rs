@@ -50,7 +50,7 @@ pub struct BundleView {
 #[serde(rename_all = "kebab-case")]
 pub enum BundleState {
     /// It is in the catalog.
-    OfferedSpecs,
+    Offered,
     /// It is not there any more; its instances are served.
     Withdrawn,
     /// Another bundle has its name or id, or it cannot be used here.

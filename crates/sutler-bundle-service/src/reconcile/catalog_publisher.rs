@@ -26,7 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use sutler_broker::{
-    Entry, Keeper, Ledger, LedgerFault, Offering, Running, Stamp, Standing, aside, live_aside,
+    CollectionItem, Collections, CollectionsError, Keeper, Offering, Revision, Running, Standing,
+    run_blocking, run_in_background,
 };
 use sutler_registry::{RegistryChange, SpecName};
 
@@ -58,7 +59,7 @@ pub struct PublisherConfig {
 pub enum PublishError {
     /// The records cannot be read.
     #[error(transparent)]
-    Ledger(#[from] LedgerFault),
+    Collections(#[from] CollectionsError),
     /// The process ends.
     #[error("the process stops: {0}")]
     Stopping(#[from] tokio::task::JoinError),
@@ -74,7 +75,7 @@ pub enum PublishError {
 pub struct CatalogPublisher {
     parts: Arc<PublisherConfig>,
     running: Running,
-    ledger: Ledger,
+    ledger: Collections,
     published: tokio::sync::Mutex<PublishedCatalog>,
     /// As it was last read, for whoever asks what is known.
     read: RwLock<RegistrySnapshot>,
@@ -91,7 +92,7 @@ impl CatalogPublisher {
         folders: Arc<Snapshot>,
     ) -> Result<Arc<Self>, PublishError> {
         metrics::describe();
-        let ledger = running.ledger().ok_or(PublishError::NoLedger)?;
+        let ledger = running.collections().ok_or(PublishError::NoLedger)?;
         let publisher = Arc::new(Self {
             parts: Arc::new(parts),
             ledger,
@@ -135,8 +136,8 @@ impl CatalogPublisher {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn view(&self) -> Result<RegistriesView, LedgerFault> {
-        let refresh = self.running.chore_status(REFRESH).await?;
+    pub async fn view(&self) -> Result<RegistriesView, CollectionsError> {
+        let refresh = self.running.task_status(REFRESH).await?;
         self.catch_up_or_tell(Freshness::AtLeastServed).await;
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let order = self.names_in_config_order();
@@ -147,7 +148,7 @@ impl CatalogPublisher {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, LedgerFault> {
+    pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, CollectionsError> {
         let records = RegistryRecords::read(&self.ledger).await?;
         Ok(view::one(&records, &self.names_in_config_order(), registry))
     }
@@ -156,7 +157,7 @@ impl CatalogPublisher {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn bundles(&self) -> Result<BundlesView, LedgerFault> {
+    pub async fn bundles(&self) -> Result<BundlesView, CollectionsError> {
         self.catch_up().await;
         let folders = self.published.lock().await.folders.clone();
         let records = RegistryRecords::read(&self.ledger).await?;
@@ -171,15 +172,16 @@ impl CatalogPublisher {
     /// The store does not answer.
     pub async fn plan(&self) -> sutler_broker::Result<Vec<RegistryChange>> {
         let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
-        live_aside(async move { refresh.plan(&ledger).await }).await?
+        let plan = run_in_background(async move { refresh.plan(&ledger).await }).await?;
+        plan.map_err(sutler_broker::Error::from_task)
     }
 
     /// Has registries asked now; says the number to wait for.
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn refresh(&self) -> Result<u64, LedgerFault> {
-        self.running.ask_for(REFRESH).await
+    pub async fn refresh(&self) -> Result<u64, CollectionsError> {
+        self.running.request_run(REFRESH).await
     }
 
     fn names_in_config_order(&self) -> Vec<String> {
@@ -195,11 +197,11 @@ impl CatalogPublisher {
 
     /// Takes in every version, those that only instances still need, too. None is read yet.
     async fn fetch_versions(&self) -> Result<(), PublishError> {
-        let keep = |shelf: &mut Arc<VersionStore>, it: Entry<VersionRecord>| {
+        let keep = |shelf: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
             shelf.keep(&it.id, &version::written(it.value));
         };
         let shelf = self.parts.shelf.clone();
-        self.ledger.gather(VERSIONS, shelf, keep).await?;
+        self.ledger.fold(VERSIONS, shelf, keep).await?;
         Ok(())
     }
 
@@ -212,9 +214,9 @@ impl CatalogPublisher {
     async fn catch_up_with(&self, haste: Freshness) -> Result<(), PublishError> {
         let mut published = self.published.lock().await;
         let now = generation(&self.ledger).await?;
-        let pushed = pushes(&self.ledger).await?.map(|it| it.stamp);
-        let same =
-            now.as_ref().map(|it| it.stamp) == published.generation && pushed == published.pushes;
+        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        let same = now.as_ref().map(|it| it.revision) == published.generation
+            && pushed == published.pushes;
         let whole = now.as_ref().is_none_or(|it| !it.value.dirty);
         let reads = match haste {
             Freshness::Complete => !same && whole,
@@ -234,21 +236,21 @@ impl CatalogPublisher {
     async fn read_again(&self, published: &mut PublishedCatalog) -> Result<bool, PublishError> {
         let now = generation(&self.ledger).await?;
         let specs = now.as_ref().and_then(|it| it.value.whole());
-        let pushed = pushes(&self.ledger).await?.map(|it| it.stamp);
+        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
         if specs.is_some() && specs == published.specs && pushed == published.pushes {
             // Refreshes with nothing changed are the rule, and there may be thousands of specs.
             let registries = registries(&self.ledger).await?;
             self.write_read().read_again(registries);
             self.measure();
             published.number = now.as_ref().map(|it| it.value.number);
-            published.generation = now.map(|it| it.stamp);
+            published.generation = now.map(|it| it.revision);
             return Ok(false);
         }
         let records = RegistryRecords::read(&self.ledger).await?;
         let (now, pushed) = (records.generation.clone(), records.pushes);
         let order = self.names_in_config_order();
         let mut made = std::mem::take(&mut published.made);
-        let sorted = aside(move || {
+        let sorted = run_blocking(move || {
             let mut sorted = diff(records, &order);
             let gone = keep_unchanged(&mut made, &mut sorted.offered);
             (sorted, made, gone)
@@ -275,7 +277,7 @@ impl CatalogPublisher {
         }
         differs |= published.faults != faults;
         published.faults = faults;
-        published.generation = now.as_ref().map(|it| it.stamp);
+        published.generation = now.as_ref().map(|it| it.revision);
         published.number = now.as_ref().map(|it| it.value.number);
         published.specs = now.and_then(|it| it.value.whole());
         published.pushes = pushed;
@@ -309,21 +311,21 @@ impl CatalogPublisher {
             let some: Vec<(Arc<SpecName>, WantedVersion)> =
                 changed.by_ref().take(MADE_AT_ONCE).collect();
             let (parts, running) = (self.parts.clone(), self.running.clone());
-            let made = aside(move || {
+            let made = run_blocking(move || {
                 let some = some.into_iter();
                 let make = |(name, it): (Arc<SpecName>, WantedVersion)| {
                     let made = make(&parts, &running, &name, &it.version);
-                    (made, name, it.stamp)
+                    (made, name, it.revision)
                 };
                 some.map(make)
-                    .collect::<Vec<(MadeOffering, Arc<SpecName>, Stamp)>>()
+                    .collect::<Vec<(MadeOffering, Arc<SpecName>, Revision)>>()
             });
-            for (outcome, name, stamp) in made.await? {
+            for (outcome, name, revision) in made.await? {
                 match outcome {
                     Ok((image, offering)) => {
                         published
                             .made
-                            .insert(name.clone(), (stamp, Arc::new(image)));
+                            .insert(name.clone(), (revision, Arc::new(image)));
                         published.fresh.insert(name, offering);
                     }
                     Err(why) => faults.push(format!("{name}: {why}")),
@@ -400,10 +402,10 @@ impl Keeper for CatalogPublisher {
     }
 
     async fn standing(&self, service_id: &str, plan_id: &str) -> Standing {
-        let refreshing = match self.running.chore_status(REFRESH).await {
+        let refreshing = match self.running.task_status(REFRESH).await {
             // Before the first is over, nobody knows what there is.
             Ok(status) => {
-                let waits = status.asked > status.served;
+                let waits = status.requested > status.served;
                 status.running_since.is_some() || status.ended.is_none() || waits
             }
             Err(_) => false,

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_broker::{Chore, ChoreCx, Result};
+use sutler_broker::{PeriodicTask, TaskContext, TaskResult};
 use sutler_registry::{
     RefreshFacts, RegistryChange, SpecName, WithdrawalRules, deletions, usage_candidates,
 };
@@ -50,7 +50,7 @@ impl Deletions {
 }
 
 #[async_trait]
-impl Chore for Deletions {
+impl PeriodicTask for Deletions {
     fn name(&self) -> &str {
         DELETIONS
     }
@@ -59,8 +59,8 @@ impl Chore for Deletions {
         self.every
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
-        let ledger = cx.ledger();
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        let ledger = cx.collections();
         let records = RegistryRecords::read(ledger).await?;
         let uses = SpecUsage::read(ledger, &records).await?;
         let known = records.known();
@@ -93,33 +93,37 @@ impl Chore for Deletions {
 }
 
 /// Has everybody read again, specs too if one is gone. A refresh that is in the middle does so itself.
-async fn bump_generation(cx: &ChoreCx, specs: bool) -> Result<()> {
-    if let Some(now) = generation(cx.ledger()).await?
+async fn bump_generation(cx: &TaskContext, specs: bool) -> TaskResult<()> {
+    if let Some(now) = generation(cx.collections()).await?
         && !now.value.dirty
         && !now.value.filling
     {
         let next = now.value.next(specs);
-        let batch = put_generation(cx.batch(), Some(now.stamp), next);
+        let batch = put_generation(cx.batch(), Some(now.revision), next);
         cx.write(batch).await?;
     }
     Ok(())
 }
 
 /// Whether it was still as it was read, and is gone now.
-async fn delete(cx: &ChoreCx, records: &RegistryRecords, change: &RegistryChange) -> Result<bool> {
+async fn delete(
+    cx: &TaskContext,
+    records: &RegistryRecords,
+    change: &RegistryChange,
+) -> TaskResult<bool> {
     let batch = match (change, change.spec()) {
         (RegistryChange::Delete { .. }, Some(name)) => {
             let Some(was) = records.specs.get(name) else {
                 return Ok(false);
             };
-            cx.batch().remove(SPECS, &id_of(name), was.stamp)
+            cx.batch().remove(SPECS, &id_of(name), was.revision)
         }
         (RegistryChange::Forget { registry }, _) => {
             let Some(was) = records.registries.get(registry) else {
                 return Ok(false);
             };
             cx.batch()
-                .remove(super::records::REGISTRIES, registry, was.stamp)
+                .remove(super::records::REGISTRIES, registry, was.revision)
         }
         _ => return Ok(false),
     };
@@ -129,11 +133,11 @@ async fn delete(cx: &ChoreCx, records: &RegistryRecords, change: &RegistryChange
 /// Deletes versions that no spec names and whose spec has no instance, of whatever version: one that was moved to
 /// a plan of another version is still run by the one that made it.
 async fn delete_versions(
-    cx: &ChoreCx,
+    cx: &TaskContext,
     records: &RegistryRecords,
     gone: &BTreeSet<SpecName>,
     uses: SpecUsage,
-) -> Result<()> {
+) -> TaskResult<()> {
     // A refresh writes a version before the spec that names it. While one is in the middle, or began or
     // somebody pushed since, nobody can tell which versions are needed: the next turn will.
     let generation = records.generation.as_ref();
@@ -146,9 +150,11 @@ async fn delete_versions(
     let unnamed = |it: &&VersionOfSpec| !named.contains(it.digest.as_str());
     let unnamed: Vec<&VersionOfSpec> = uses.versions.iter().filter(unnamed).collect();
     let of_specs = unnamed.iter().map(|it| it.spec.clone()).collect();
-    let used = uses.among(cx.ledger(), of_specs).await?;
+    let used = uses.among(cx.collections(), of_specs).await?;
     for version in unnamed.iter().filter(|it| !used.contains(&it.spec)) {
-        let batch = cx.batch().remove(VERSIONS, &version.digest, version.stamp);
+        let batch = cx
+            .batch()
+            .remove(VERSIONS, &version.digest, version.revision);
         let batch = records.undisturbed(batch);
         if cx.write(batch).await? {
             tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");

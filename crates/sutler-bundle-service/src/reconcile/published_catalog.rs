@@ -10,7 +10,7 @@ use crate::reconcile::PublisherConfig;
 use crate::version_store::Bundle;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use sutler_broker::{BuildError, Footing, Offering, Running, Slot, Stamp};
+use sutler_broker::{BuildError, Footing, Offering, Revision, Running, Slot};
 use sutler_bundle::{Collision, claimed_names};
 use sutler_osb::ServiceSpec;
 use sutler_registry::SpecName;
@@ -23,15 +23,15 @@ const SLICE: usize = 256;
 pub(super) struct PublishedCatalog {
     pub folders: Arc<Snapshot>,
     /// The state of all records that is offered.
-    pub generation: Option<Stamp>,
+    pub generation: Option<Revision>,
     /// The last whole one that is in it.
     pub number: Option<u64>,
     /// What developers had pushed by then.
-    pub pushes: Option<Stamp>,
+    pub pushes: Option<Revision>,
     /// The state of the specs that is offered, where it was whole.
     pub specs: Option<u64>,
     /// What was made of each spec, by the state of its record.
-    pub made: BTreeMap<Arc<SpecName>, (Stamp, Arc<OfferedImage>)>,
+    pub made: BTreeMap<Arc<SpecName>, (Revision, Arc<OfferedImage>)>,
     /// Those of them that were never offered as they are now.
     pub fresh: BTreeMap<Arc<SpecName>, Offering>,
     /// What is wrong with those of which nothing could be made.
@@ -79,7 +79,7 @@ impl PublishedCatalog {
         let (mut slots, shown) = self.folder_slots(running)?;
         let mut footings = Vec::with_capacity(self.made.len());
         let mut images = HashMap::with_capacity(self.made.len());
-        for (nth, (name, (stamp, image))) in self.made.iter().enumerate() {
+        for (nth, (name, (revision, image))) in self.made.iter().enumerate() {
             if nth % SLICE == 0 {
                 tokio::task::yield_now().await;
             }
@@ -89,7 +89,7 @@ impl PublishedCatalog {
             let footing = Footing {
                 collection: SPECS,
                 id: id_of(name),
-                stamp: *stamp,
+                revision: *revision,
             };
             footings.push((service_id.clone(), footing));
             images.insert(service_id.clone(), image.clone());

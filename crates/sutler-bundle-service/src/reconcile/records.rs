@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use sutler_broker::{Entry, Ledger, LedgerFault, Stamp, aside};
+use sutler_broker::{CollectionItem, Collections, CollectionsError, Revision, run_blocking};
 use sutler_registry::{KnownRegistries, KnownRegistry, KnownSpec, SpecName};
 
 /// Collections.
@@ -103,7 +103,7 @@ pub(super) struct PushCount {
 #[derive(Clone, Debug)]
 pub(super) struct StoredRecord<T> {
     pub value: T,
-    pub stamp: Stamp,
+    pub revision: Revision,
 }
 
 /// All records but the versions.
@@ -112,26 +112,26 @@ pub(super) struct RegistryRecords {
     pub registries: BTreeMap<String, StoredRecord<KnownRegistry>>,
     pub specs: BTreeMap<Arc<SpecName>, StoredRecord<SpecRecord>>,
     pub generation: Option<StoredRecord<Generation>>,
-    pub pushes: Option<Stamp>,
+    pub pushes: Option<Revision>,
 }
 
 impl RegistryRecords {
-    pub(super) async fn read(ledger: &Ledger) -> Result<Self, LedgerFault> {
+    pub(super) async fn read(ledger: &Collections) -> Result<Self, CollectionsError> {
         let generation = generation(ledger).await?;
         let pushes = pushes(ledger).await?;
         let registries = registries(ledger).await?;
-        let keep = |specs: &mut Vec<_>, it: Entry<SpecRecord>| {
-            let (value, stamp) = (it.value, it.stamp);
-            specs.push((value.name.clone(), StoredRecord { value, stamp }));
+        let keep = |specs: &mut Vec<_>, it: CollectionItem<SpecRecord>| {
+            let (value, revision) = (it.value, it.revision);
+            specs.push((value.name.clone(), StoredRecord { value, revision }));
         };
-        let specs = ledger.gather(SPECS, Vec::new(), keep).await?;
+        let specs = ledger.fold(SPECS, Vec::new(), keep).await?;
         // A map that is made in one go takes half of what one takes that grows.
-        let specs = aside(|| specs.into_iter().collect()).await?;
+        let specs = run_blocking(|| specs.into_iter().collect()).await?;
         Ok(Self {
             registries,
             specs,
             generation,
-            pushes: pushes.map(|it| it.stamp),
+            pushes: pushes.map(|it| it.revision),
         })
     }
 
@@ -154,12 +154,12 @@ impl RegistryRecords {
         &self,
         batch: sutler_broker::Batch<'a>,
     ) -> sutler_broker::Batch<'a> {
-        let generation = self.generation.as_ref().map(|it| it.stamp);
+        let generation = self.generation.as_ref().map(|it| it.revision);
         let states = [(GENERATION, generation), (PUSHES, self.pushes)];
         states
             .into_iter()
-            .fold(batch, |batch, (id, stamp)| match stamp {
-                Some(stamp) => batch.unchanged(STATE, id, stamp),
+            .fold(batch, |batch, (id, revision)| match revision {
+                Some(revision) => batch.unchanged(STATE, id, revision),
                 None => batch.absent(STATE, id),
             })
     }
@@ -167,34 +167,34 @@ impl RegistryRecords {
 
 /// The registries, without their specs.
 pub(super) async fn registries(
-    ledger: &Ledger,
-) -> Result<BTreeMap<String, StoredRecord<KnownRegistry>>, LedgerFault> {
-    let keep = |registries: &mut BTreeMap<_, _>, it: Entry<KnownRegistry>| {
-        let (value, stamp) = (it.value, it.stamp);
-        registries.insert(it.id, StoredRecord { value, stamp });
+    ledger: &Collections,
+) -> Result<BTreeMap<String, StoredRecord<KnownRegistry>>, CollectionsError> {
+    let keep = |registries: &mut BTreeMap<_, _>, it: CollectionItem<KnownRegistry>| {
+        let (value, revision) = (it.value, it.revision);
+        registries.insert(it.id, StoredRecord { value, revision });
     };
-    ledger.gather(REGISTRIES, BTreeMap::new(), keep).await
+    ledger.fold(REGISTRIES, BTreeMap::new(), keep).await
 }
 
 /// Which state all records are in.
 pub(super) async fn generation(
-    ledger: &Ledger,
-) -> Result<Option<StoredRecord<Generation>>, LedgerFault> {
+    ledger: &Collections,
+) -> Result<Option<StoredRecord<Generation>>, CollectionsError> {
     let found = ledger.get::<Generation>(STATE, GENERATION).await?;
     Ok(found.map(|it| StoredRecord {
         value: it.value,
-        stamp: it.stamp,
+        revision: it.revision,
     }))
 }
 
 /// How often developers pushed or deleted.
 pub(super) async fn pushes(
-    ledger: &Ledger,
-) -> Result<Option<StoredRecord<PushCount>>, LedgerFault> {
+    ledger: &Collections,
+) -> Result<Option<StoredRecord<PushCount>>, CollectionsError> {
     let found = ledger.get::<PushCount>(STATE, PUSHES).await?;
     Ok(found.map(|it| StoredRecord {
         value: it.value,
-        stamp: it.stamp,
+        revision: it.revision,
     }))
 }
 
@@ -205,13 +205,13 @@ pub(super) fn put_pushes(
 ) -> sutler_broker::Batch<'_> {
     let number = was.as_ref().map_or(0, |it| it.value.number) + 1;
     let next = PushCount { number };
-    batch.put(STATE, PUSHES, was.map(|it| it.stamp), &next)
+    batch.put(STATE, PUSHES, was.map(|it| it.revision), &next)
 }
 
 /// Adds the next state of all records to a batch.
 pub(super) fn put_generation<'a>(
     batch: sutler_broker::Batch<'a>,
-    was: Option<Stamp>,
+    was: Option<Revision>,
     next: Generation,
 ) -> sutler_broker::Batch<'a> {
     batch.put(STATE, GENERATION, was, &next)

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use sutler_broker::{Chore, ChoreCx, Error, Ledger, Result, aside};
+use sutler_broker::{Collections, PeriodicTask, TaskContext, TaskError, TaskResult, run_blocking};
 use sutler_registry::{
     Item, ItemError, ItemOutcome, ItemState, KnownRegistries, KnownSpec, ListOutcome,
     PUSHED_REGISTRY, RefreshFacts, Registry, RegistryChange, ScannedItem, SpecName,
@@ -143,31 +143,31 @@ impl Refresh {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self, ledger: &Ledger) -> Result<Vec<RegistryChange>> {
+    pub async fn plan(&self, ledger: &Collections) -> TaskResult<Vec<RegistryChange>> {
         let (records, known) = Self::known(ledger).await?;
         let findings = self.find(ledger, &records, &known, None).await?;
         let plan = move || sutler_registry::reconcile(&known, &findings.facts());
-        Ok(aside(plan).await?)
+        Ok(run_blocking(plan).await?)
     }
 
     /// All records, and what the rules see of them.
-    async fn known(ledger: &Ledger) -> Result<(RegistryRecords, KnownRegistries)> {
+    async fn known(ledger: &Collections) -> TaskResult<(RegistryRecords, KnownRegistries)> {
         let records = RegistryRecords::read(ledger).await?;
         let known = move || {
             let known = records.known();
             (records, known)
         };
-        Ok(aside(known).await?)
+        Ok(run_blocking(known).await?)
     }
 
     /// Asks registries, and whoever else must be asked before anything can be decided.
     async fn find(
         &self,
-        ledger: &Ledger,
+        ledger: &Collections,
         records: &RegistryRecords,
         known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
-    ) -> Result<RefreshFindings> {
+    ) -> TaskResult<RefreshFindings> {
         let (asked, fresh) = self.ask_all(records, known, writes).await?;
         let now = Timestamp::now();
         Ok(RefreshFindings {
@@ -188,12 +188,12 @@ impl Refresh {
     /// The specs that instances were made of, as far as it matters.
     async fn used(
         &self,
-        ledger: &Ledger,
+        ledger: &Collections,
         records: &RegistryRecords,
         known: &KnownRegistries,
         asked: &BTreeMap<String, ListOutcome>,
         now: Timestamp,
-    ) -> Result<BTreeSet<SpecName>> {
+    ) -> TaskResult<BTreeSet<SpecName>> {
         let names = usage_candidates(known, asked, self.rules, now);
         if names.is_empty() {
             return Ok(names);
@@ -207,11 +207,11 @@ impl Refresh {
         records: &RegistryRecords,
         known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
-    ) -> Result<(
+    ) -> TaskResult<(
         BTreeMap<String, ListOutcome>,
         BTreeMap<SpecName, OfferTerms>,
     )> {
-        let mut looks: Vec<BoxFuture<'_, Result<RegistryScan>>> = Vec::new();
+        let mut looks: Vec<BoxFuture<'_, TaskResult<RegistryScan>>> = Vec::new();
         for source in self.sources.iter() {
             looks.push(Box::pin(self.look(source, records, known, writes)));
         }
@@ -231,7 +231,7 @@ impl Refresh {
         records: &RegistryRecords,
         known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
-    ) -> Result<RegistryScan> {
+    ) -> TaskResult<RegistryScan> {
         let registry = source.registry.name();
         let offer = version::offer_of(registry, self.offers.all.clone());
         let known_as = |item: &Item| {
@@ -342,7 +342,7 @@ impl Refresh {
 }
 
 #[async_trait]
-impl Chore for Refresh {
+impl PeriodicTask for Refresh {
     fn name(&self) -> &str {
         REFRESH
     }
@@ -351,13 +351,13 @@ impl Chore for Refresh {
         self.every
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
         for _ in 0..TRIES {
             if self.try_once(cx).await? {
                 return Ok(());
             }
         }
-        Err(Error::failed(
+        Err(TaskError::failed(
             "others keep writing what is known of registries; the next turn reads it again",
         ))
     }
@@ -365,8 +365,8 @@ impl Chore for Refresh {
 
 impl Refresh {
     /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
-    async fn try_once(&self, cx: &ChoreCx) -> Result<bool> {
-        let ledger = cx.ledger();
+    async fn try_once(&self, cx: &TaskContext) -> TaskResult<bool> {
+        let ledger = cx.collections();
         let (records, known) = Self::known(ledger).await?;
         let turn = RefreshRun {
             writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
@@ -374,7 +374,7 @@ impl Refresh {
         };
         let finds = self.find(ledger, &records, &known, Some(&turn));
         let findings = self.with_progress(cx, &turn.looked, finds).await?;
-        let next = aside(move || RefreshResult::of(known, findings)).await?;
+        let next = run_blocking(move || RefreshResult::of(known, findings)).await?;
         cx.progress(&format!("writing {} changes", next.changes.len()))
             .await?;
         let written = write(turn.writer.into_inner(), &records, &next).await;
@@ -382,17 +382,17 @@ impl Refresh {
         if written {
             next.changes.iter().for_each(log_change);
         }
-        aside(move || drop((records, next))).await?;
+        run_blocking(move || drop((records, next))).await?;
         Ok(written)
     }
 
     /// Says from time to time how far it is.
     async fn with_progress<T>(
         &self,
-        cx: &ChoreCx,
+        cx: &TaskContext,
         looked: &AtomicUsize,
-        finds: impl Future<Output = Result<T>> + Send,
-    ) -> Result<T> {
+        finds: impl Future<Output = TaskResult<T>> + Send,
+    ) -> TaskResult<T> {
         let mut finds = std::pin::pin!(finds);
         let names: Vec<&str> = self.sources.iter().map(|it| it.registry.name()).collect();
         if names.is_empty() {
@@ -443,12 +443,12 @@ async fn write(
     mut writer: Writer<'_>,
     records: &RegistryRecords,
     next: &RefreshResult,
-) -> Result<bool> {
+) -> TaskResult<bool> {
     for (name, was) in &next.before {
         let held = next.after.held(name).filter(|it| Some(*it) != was.as_ref());
         let record = held.and_then(|held| record_of(name, held, records, &next.fresh));
         if let Some(record) = record {
-            let was = records.specs.get(name).map(|it| it.stamp);
+            let was = records.specs.get(name).map(|it| it.revision);
             writer.put_spec(name, was, &record).await?;
         }
     }
@@ -457,7 +457,7 @@ async fn write(
         let its = without_specs(its);
         // What was pushed is of no registry that is asked.
         if registry != PUSHED_REGISTRY && was.is_none_or(|was| was.value != its) {
-            writer.put_registry(registry, was.map(|it| it.stamp), its);
+            writer.put_registry(registry, was.map(|it| it.revision), its);
         }
     }
     writer.end().await

@@ -2,13 +2,13 @@
 
 use super::records::{RegistryRecords, VERSIONS, VersionRecord};
 use std::collections::{BTreeMap, BTreeSet};
-use sutler_broker::{Entry, Ledger, LedgerFault, Stamp};
+use sutler_broker::{CollectionItem, Collections, CollectionsError, InstanceCounts, Revision};
 use sutler_registry::SpecName;
 
 /// A version, without what it says.
 pub(super) struct VersionOfSpec {
     pub digest: String,
-    pub stamp: Stamp,
+    pub revision: Revision,
     pub spec: SpecName,
 }
 
@@ -21,9 +21,9 @@ pub(super) struct SpecUsage {
 impl SpecUsage {
     /// Reads all versions.
     pub(super) async fn read(
-        ledger: &Ledger,
+        ledger: &Collections,
         records: &RegistryRecords,
-    ) -> Result<Self, LedgerFault> {
+    ) -> Result<Self, CollectionsError> {
         let specs = records.specs.iter();
         let of_specs = specs.map(|(name, it)| {
             let plans = it.value.plans.iter().cloned();
@@ -33,26 +33,26 @@ impl SpecUsage {
             versions: Vec::new(),
             plans: of_specs.collect(),
         };
-        let keep = |uses: &mut Self, it: Entry<VersionRecord>| {
+        let keep = |uses: &mut Self, it: CollectionItem<VersionRecord>| {
             let of_spec = uses.plans.entry(it.value.spec.clone()).or_default();
             of_spec.extend(it.value.plans);
             uses.versions.push(VersionOfSpec {
                 digest: it.id,
-                stamp: it.stamp,
+                revision: it.revision,
                 spec: it.value.spec,
             });
         };
-        ledger.gather(VERSIONS, of_specs, keep).await
+        ledger.fold(VERSIONS, of_specs, keep).await
     }
 
     /// Those of some specs that have instances.
     pub(super) async fn among(
         &self,
-        ledger: &Ledger,
+        ledger: &Collections,
         names: BTreeSet<SpecName>,
-    ) -> Result<BTreeSet<SpecName>, LedgerFault> {
+    ) -> Result<BTreeSet<SpecName>, CollectionsError> {
         let mut used = BTreeSet::new();
-        let tenants = ledger.tenants().await?;
+        let tenants = InstanceCounts::read(ledger).await?;
         for name in names {
             let plans = self.plans.get(&name).into_iter().flatten();
             let mut plans: Vec<&str> = plans.map(String::as_str).collect();

@@ -4,7 +4,7 @@ use super::records::RegistryRecords;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use sutler_broker::ChoreStatus;
+use sutler_broker::TaskStatus;
 use sutler_registry::{
     KnownRegistries, KnownRegistry, OfferedSpecs, PUSHED_REGISTRY, SpecName, WithdrawalMark,
     offered_specs,
@@ -14,7 +14,7 @@ use sutler_registry::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistriesView {
     /// How asking them stands.
-    pub refresh: ChoreStatus,
+    pub refresh: TaskStatus,
     /// Each of them, in the order of the configuration; those that are not configured any more last.
     pub registries: Vec<RegistryView>,
 }
@@ -109,7 +109,7 @@ pub(super) fn all(
     known: &KnownRegistries,
     counts: &BTreeMap<String, Counts>,
     order: &[String],
-    refresh: ChoreStatus,
+    refresh: TaskStatus,
 ) -> RegistriesView {
     let configured: BTreeSet<&String> = order.iter().collect();
     let others = known.0.keys().filter(|name| !configured.contains(name));

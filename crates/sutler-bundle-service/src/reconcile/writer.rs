@@ -9,14 +9,14 @@ use super::records::{
     put_generation,
 };
 use std::collections::BTreeSet;
-use sutler_broker::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, ChoreCx, Result, Stamp};
+use sutler_broker::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Revision, TaskContext, TaskResult};
 use sutler_registry::{KnownRegistry, SpecName};
 
 /// Writes records in batches, each of them whole.
 pub(super) struct Writer<'a> {
-    cx: &'a ChoreCx,
+    cx: &'a TaskContext,
     generation: Generation,
-    stamp: Option<Stamp>,
+    revision: Option<Revision>,
     specs_changed: bool,
     /// Somebody else wrote: nothing more is written.
     stale: bool,
@@ -26,17 +26,17 @@ pub(super) struct Writer<'a> {
     bytes: usize,
     /// All versions that were written, or are about to be.
     seen: BTreeSet<String>,
-    registries: Vec<(String, Option<Stamp>, KnownRegistry)>,
+    registries: Vec<(String, Option<Revision>, KnownRegistry)>,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(cx: &'a ChoreCx, records: &RegistryRecords) -> Self {
+    pub(super) fn new(cx: &'a TaskContext, records: &RegistryRecords) -> Self {
         let generation = records.generation.as_ref();
         let value = generation.map(|it| it.value).unwrap_or_default();
         Self {
             cx,
             generation: value,
-            stamp: generation.map(|it| it.stamp),
+            revision: generation.map(|it| it.revision),
             // Somebody died in the middle: what was written then counts from now on.
             specs_changed: value.dirty,
             stale: false,
@@ -49,7 +49,11 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a version that a spec is about to name.
-    pub(super) async fn put_version(&mut self, digest: &str, record: &VersionRecord) -> Result<()> {
+    pub(super) async fn put_version(
+        &mut self,
+        digest: &str,
+        record: &VersionRecord,
+    ) -> TaskResult<()> {
         if self.stale || !self.seen.insert(digest.to_owned()) {
             return Ok(());
         }
@@ -74,9 +78,9 @@ impl<'a> Writer<'a> {
     pub(super) async fn put_spec(
         &mut self,
         name: &SpecName,
-        was: Option<Stamp>,
+        was: Option<Revision>,
         record: &SpecRecord,
-    ) -> Result<()> {
+    ) -> TaskResult<()> {
         self.write_versions().await?;
         if !self.generation.dirty {
             let dirty = Generation {
@@ -101,12 +105,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a registry, at the end.
-    pub(super) fn put_registry(&mut self, name: &str, was: Option<Stamp>, known: KnownRegistry) {
+    pub(super) fn put_registry(&mut self, name: &str, was: Option<Revision>, known: KnownRegistry) {
         self.registries.push((name.to_owned(), was, known));
     }
 
     /// Ends the state that was begun, if anything was written. Whether all of it was.
-    pub(super) async fn end(mut self) -> Result<bool> {
+    pub(super) async fn end(mut self) -> TaskResult<bool> {
         self.write_versions().await?;
         if let Some(batch) = self.batch.take() {
             self.commit(batch).await?;
@@ -125,13 +129,14 @@ impl<'a> Writer<'a> {
         }
         let next = self.generation.next(self.specs_changed);
         if !self.stale {
-            self.commit(put_generation(batch, self.stamp, next)).await?;
+            self.commit(put_generation(batch, self.revision, next))
+                .await?;
         }
         Ok(!self.stale)
     }
 
     /// Writes versions. One that is there is written again: whoever is about to delete it must notice.
-    async fn write_versions(&mut self) -> Result<()> {
+    async fn write_versions(&mut self) -> TaskResult<()> {
         let versions = std::mem::take(&mut self.versions);
         self.bytes = 0;
         if self.stale || versions.is_empty() {
@@ -146,22 +151,22 @@ impl<'a> Writer<'a> {
         }
         let mut batch = self.cx.batch();
         for (digest, record) in &versions {
-            let there = self.cx.ledger().get::<VersionRecord>(VERSIONS, digest);
-            let was = there.await?.map(|it| it.stamp);
+            let there = self.cx.collections().get::<VersionRecord>(VERSIONS, digest);
+            let was = there.await?.map(|it| it.revision);
             batch = batch.put(VERSIONS, digest, was, record);
         }
         self.commit(batch).await
     }
 
-    async fn enter(&mut self, next: Generation) -> Result<()> {
-        let batch = put_generation(self.cx.batch(), self.stamp, next);
-        let stamp = batch.stamp();
+    async fn enter(&mut self, next: Generation) -> TaskResult<()> {
+        let batch = put_generation(self.cx.batch(), self.revision, next);
+        let revision = batch.revision();
         self.commit(batch).await?;
-        (self.generation, self.stamp) = (next, Some(stamp));
+        (self.generation, self.revision) = (next, Some(revision));
         Ok(())
     }
 
-    async fn commit(&mut self, batch: Batch<'a>) -> Result<()> {
+    async fn commit(&mut self, batch: Batch<'a>) -> TaskResult<()> {
         self.stale |= !self.cx.write(batch).await?;
         Ok(())
     }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_broker::{Fate, Running};
+use sutler_broker::{OperationStatus, Running};
 use sutler_runner::RunName;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -32,13 +32,13 @@ const WITHIN: Duration = Duration::from_secs(30);
 #[async_trait]
 pub trait OperationLookup: Send + Sync + 'static {
     /// What became of an operation; `None`: nobody can tell now.
-    async fn fate(&self, operation: Uuid) -> Option<Fate>;
+    async fn fate(&self, operation: Uuid) -> Option<OperationStatus>;
 }
 
 #[async_trait]
 impl OperationLookup for Running {
-    async fn fate(&self, operation: Uuid) -> Option<Fate> {
-        Running::fate(self, operation).await.ok()
+    async fn fate(&self, operation: Uuid) -> Option<OperationStatus> {
+        self.operation_status(operation).await.ok()
     }
 }
 
@@ -246,14 +246,14 @@ enum CleanupVerdict {
 }
 
 /// Decides by what became of the operation, whether a hook is at work, and how often it was looked at.
-fn verdict(fate: Option<Fate>, at_work: bool, looks: u32) -> CleanupVerdict {
+fn verdict(fate: Option<OperationStatus>, at_work: bool, looks: u32) -> CleanupVerdict {
     match (fate, at_work) {
-        (Some(Fate::Ended | Fate::Unknown), false) => CleanupVerdict::Remove,
+        (Some(OperationStatus::Ended | OperationStatus::Unknown), false) => CleanupVerdict::Remove,
         // A hook is at work until its operation ends: somebody on another replica has abandoned it.
-        (Some(Fate::Ended), true) => CleanupVerdict::Stop,
-        (Some(Fate::Unknown | Fate::Open), true) => CleanupVerdict::Leave,
-        (Some(Fate::Open), false) if looks >= LOOKS_MAX => CleanupVerdict::Leave,
-        (Some(Fate::Open), false) | (None, _) => CleanupVerdict::Wait,
+        (Some(OperationStatus::Ended), true) => CleanupVerdict::Stop,
+        (Some(OperationStatus::Unknown | OperationStatus::Open), true) => CleanupVerdict::Leave,
+        (Some(OperationStatus::Open), false) if looks >= LOOKS_MAX => CleanupVerdict::Leave,
+        (Some(OperationStatus::Open), false) | (None, _) => CleanupVerdict::Wait,
     }
 }
 
@@ -264,17 +264,21 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::{CleanupVerdict, LOOKS_MAX, verdict};
-    use sutler_broker::Fate;
+    use sutler_broker::OperationStatus;
 
     #[test]
     fn a_run_is_removed_only_when_its_end_is_written_down_and_nobody_is_at_work_with_it() {
         let table = [
-            (Some(Fate::Ended), false, CleanupVerdict::Remove),
-            (Some(Fate::Ended), true, CleanupVerdict::Stop),
-            (Some(Fate::Unknown), false, CleanupVerdict::Remove),
-            (Some(Fate::Unknown), true, CleanupVerdict::Leave),
-            (Some(Fate::Open), false, CleanupVerdict::Wait),
-            (Some(Fate::Open), true, CleanupVerdict::Leave),
+            (Some(OperationStatus::Ended), false, CleanupVerdict::Remove),
+            (Some(OperationStatus::Ended), true, CleanupVerdict::Stop),
+            (
+                Some(OperationStatus::Unknown),
+                false,
+                CleanupVerdict::Remove,
+            ),
+            (Some(OperationStatus::Unknown), true, CleanupVerdict::Leave),
+            (Some(OperationStatus::Open), false, CleanupVerdict::Wait),
+            (Some(OperationStatus::Open), true, CleanupVerdict::Leave),
             (None, false, CleanupVerdict::Wait),
             (None, true, CleanupVerdict::Wait),
         ];
@@ -282,7 +286,7 @@ mod tests {
             assert_eq!(verdict(fate, at_work, 1), expected, "{fate:?}, {at_work}");
         }
         assert_eq!(
-            verdict(Some(Fate::Open), false, LOOKS_MAX),
+            verdict(Some(OperationStatus::Open), false, LOOKS_MAX),
             CleanupVerdict::Leave
         );
     }

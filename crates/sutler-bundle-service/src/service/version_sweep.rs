@@ -5,7 +5,7 @@ use super::state::InstanceState;
 use crate::version_store::VersionStoreError;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use sutler_broker::{AuthorState, Running, Unread};
+use sutler_broker::{AuthorState, ReadInstancesError, Running};
 use sutler_osb::PinnedPlan;
 
 /// How long a version must be in nobody's use: far longer than any request takes from reading the catalog to
@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(3600);
 pub enum SweepError {
     /// It is not known which are used.
     #[error(transparent)]
-    Unread(#[from] Unread),
+    ReadInstancesError(#[from] ReadInstancesError),
     /// The folder cannot be read.
     #[error(transparent)]
     VersionStore(#[from] VersionStoreError),

@@ -7,14 +7,14 @@ use super::findings::ManifestFindings;
 use super::scalars;
 use serde_json::Number;
 use std::time::Duration;
-use sutler_yaml::{Kind, Node, Place};
+use sutler_yaml::{Kind, Location, Node};
 
 /// A mapping, its keys sorted out.
 pub(crate) struct Fields<'a> {
     /// Where in the manifest; empty at the top.
     pub(crate) path: String,
     /// Where it begins.
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     values: Vec<(&'static str, &'a Node)>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Where this key stands, or else the mapping.
-    pub(crate) fn place_of(&self, name: &str) -> Place {
+    pub(crate) fn place_of(&self, name: &str) -> Location {
         self.get(name).map_or(self.place, |node| node.place)
     }
 

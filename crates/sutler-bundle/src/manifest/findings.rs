@@ -3,13 +3,13 @@
 //! Who finds faults are the readers beside this file; `fields.rs` notes most of them.
 
 use std::fmt;
-use sutler_yaml::{Place, one_line};
+use sutler_yaml::{Location, one_line};
 
 /// Something in a manifest that cannot be, or that is probably not meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestFinding {
     /// Where in the file; of something missing, where the thing begins that lacks it.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     /// Where in the manifest, e.g. `plans[0].parameters[2].type`; empty at the top.
     pub path: String,
     /// What, as the rest of a sentence that begins with the path.
@@ -21,7 +21,9 @@ impl ManifestFinding {
     #[must_use]
     pub fn in_file(&self, file: &str) -> String {
         match self.place {
-            Some(Place { line, column }) => format!("{file}:{line}:{column}: {}", self.sentence()),
+            Some(Location { line, column }) => {
+                format!("{file}:{line}:{column}: {}", self.sentence())
+            }
             None => format!("{file}: {}", self.sentence()),
         }
     }
@@ -89,17 +91,17 @@ impl ManifestFindings {
     }
 
     /// Notes something that cannot be.
-    pub(crate) fn fault(&mut self, place: Place, path: &str, reason: impl Into<String>) {
+    pub(crate) fn fault(&mut self, place: Location, path: &str, reason: impl Into<String>) {
         self.faults.push(noted(place, path, reason));
     }
 
     /// Notes something that is probably not meant.
-    pub(crate) fn warn(&mut self, place: Place, path: &str, reason: impl Into<String>) {
+    pub(crate) fn warn(&mut self, place: Location, path: &str, reason: impl Into<String>) {
         self.warnings.push(noted(place, path, reason));
     }
 
     /// Notes what a new manifest must not have and an old one may: the reason ends with what becomes of it.
-    pub(crate) fn doubt(&mut self, place: Place, path: &str, reason: &str, instead: &str) {
+    pub(crate) fn doubt(&mut self, place: Location, path: &str, reason: &str, instead: &str) {
         match self.form {
             ManifestForm::Bundle => self.fault(place, path, reason),
             ManifestForm::Apb => self.warn(place, path, format!("{reason}; {instead}")),
@@ -107,7 +109,7 @@ impl ManifestFindings {
     }
 }
 
-fn noted(place: Place, path: &str, reason: impl Into<String>) -> ManifestFinding {
+fn noted(place: Location, path: &str, reason: impl Into<String>) -> ManifestFinding {
     ManifestFinding {
         // A place of zero stands nowhere in the file.
         place: (place.line > 0).then_some(place),

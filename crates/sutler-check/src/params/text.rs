@@ -1,15 +1,15 @@
 //! Texts for strings of a schema: by format, by pattern, by length. Patterns: `pattern.rs`.
 
-use super::fit::size;
-use super::flat::Flat;
+use super::flatten::FlatSchema;
 use super::limits::TEXT_MAX;
 use super::pattern;
+use super::valid_sample::size;
 
 /// Texts without meaning, for where none is asked for.
 const WORDS: [&str; 3] = ["sutler-check", "sutler-other", "abc"];
 
 /// Texts that probably fit, no two the same.
-pub(super) fn texts(flat: &Flat) -> Vec<String> {
+pub(super) fn texts(flat: &FlatSchema) -> Vec<String> {
     let least = size(flat, "minLength").unwrap_or(0);
     let most = size(flat, "maxLength").unwrap_or(usize::MAX);
     if least > TEXT_MAX || least > most {

@@ -2,8 +2,8 @@
 //! its meaning. `docs/check.md` describes them.
 
 use super::{Counts, Report};
-use crate::book::{Finding, Subject, Verdict};
 use crate::case::Level;
+use crate::verdicts::{Finding, Subject, Verdict};
 use serde_json::{Map, Value, json};
 
 /// The version of this form.

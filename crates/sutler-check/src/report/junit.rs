@@ -2,8 +2,8 @@
 //! each case. What is not applicable is skipped; what is a MAY never fails a build.
 
 use super::Report;
-use crate::book::{Finding, Subject, Verdict};
 use crate::case::Level;
+use crate::verdicts::{Finding, Subject, Verdict};
 use std::fmt::Write as _;
 
 pub(super) fn render(report: &Report) -> String {
@@ -160,7 +160,7 @@ fn escaped(text: &str, quoted: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{attribute, content};
+    use super::{attribute, content_type};
 
     #[test]
     fn nothing_in_a_text_ends_its_element_or_breaks_the_document() {

@@ -1,8 +1,8 @@
 //! A report as Markdown, for a pull request or an issue: a table, then every failure, folded.
 
 use super::{Counts, Report};
-use crate::book::{Finding, Subject};
 use crate::case::Level;
+use crate::verdicts::{Finding, Subject};
 use std::fmt::Write as _;
 
 pub(super) fn render(report: &Report) -> String {

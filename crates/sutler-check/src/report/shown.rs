@@ -15,14 +15,14 @@ const HEADERS_MAX: usize = 40;
 
 /// A request and its answer, ready to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownExchange {
     /// The request: method and target, headers, an empty line, the body.
     pub request: Vec<String>,
     /// The answer: its status, headers, an empty line, the body; or why there is none.
     pub answer: Vec<String>,
 }
 
-impl Shown {
+impl ShownExchange {
     pub(crate) fn of(exchange: &Exchange, redaction: &Redaction) -> Self {
         let redaction = redaction.with(exchange);
         let answer = match &exchange.outcome {
@@ -127,7 +127,7 @@ fn cut(line: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Shown;
+    use super::ShownExchange;
     use crate::exchange::Exchange;
     use crate::report::Redaction;
     use sutler_client::wire::{Answer, Method, Request};
@@ -146,7 +146,7 @@ mod tests {
     fn long_bodies_are_cut_and_say_so() {
         let items: Vec<usize> = (0..100).collect();
         let text = serde_json::to_string(&items).expect("a list");
-        let shown = Shown::of(&exchange(&["v2"], &text), &Redaction::default());
+        let shown = ShownExchange::of(&exchange(&["v2"], &text), &Redaction::default());
         assert_eq!(
             shown.answer.last().map(String::as_str),
             Some("… and 62 more lines")
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_may_hold_credentials_and_cannot_be_read_is_not_shown() {
         let path = ["v2", "service_instances", "i", "service_bindings", "b"];
-        let shown = Shown::of(
+        let shown = ShownExchange::of(
             &exchange(&path, "{\"credentials\":{\"p\":\"hush-hush\"}"),
             &Redaction::default(),
         );

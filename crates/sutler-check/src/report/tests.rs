@@ -1,12 +1,12 @@
 //! One report in all its forms, compared to the letter with the files in `tests/`.
 
 use super::{Redaction, Report};
-use crate::book::{Finding, Subject, Verdict};
 use crate::case::{Case, Level, Scope};
-use crate::clean_up::LeftBehind;
+use crate::clean_up::LeftoverResource;
+use crate::created::Tally;
 use crate::exchange::Exchange;
-use crate::ledger::Tally;
 use crate::options::{PlanParameters, Profile};
+use crate::verdicts::{Finding, Subject, Verdict};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +107,7 @@ fn report() -> Report {
             find(&TOLD, plan("small"), fail("it did not tell")),
             find(&TOLD, plan("large"), Verdict::Pass),
         ],
-        left_behind: vec![LeftBehind {
+        left_behind: vec![LeftoverResource {
             what: "instance i".to_owned(),
             why: "its delete was answered with 500".to_owned(),
             target: "/v2/service_instances/i?service_id=s&plan_id=p".to_owned(),

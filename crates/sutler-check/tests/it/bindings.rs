@@ -1,7 +1,7 @@
 //! What the walk of bindings promises besides its verdicts: few bindings, no failure of a broker that
 //! is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have `flaws.rs`.
 
-use crate::broken::{BINDING_LIBERTIES, Broken, Flaws, Kit};
+use crate::faulty_broker::{BINDING_LIBERTIES, FaultyBroker, Flaws, Kit};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
@@ -9,7 +9,7 @@ use sutler_check::{Check, Level, Report, all_cases};
 const BINDINGS_MAX: usize = 6;
 
 async fn checked(kit: Kit, flaws: Flaws) -> Report {
-    let broken = Broken::start(kit, flaws).await;
+    let broken = FaultyBroker::start(kit, flaws).await;
     Check::of(broken.connection()).run().await.unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! A check that no flaw can fail is not a check: every MUST case is failed by the flaw of its name,
 //! and a broker without flaws fails none. Run with `--nocapture` to see what each flaw broke besides.
 
-use crate::broken::{Broken, Era, Flaws, Kit, asked_for};
+use crate::faulty_broker::{Era, FaultyBroker, Flaws, Kit, asked_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use sutler_check::{Case, Check, Finding, Level, Options, Profile, Report, Verdict, all_cases};
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 const SIDE_BY_SIDE: usize = 6;
 
 async fn checked(kit: Kit, flaws: Flaws, era: Era) -> Report {
-    let broken = Broken::start_of(kit, flaws, era).await;
+    let broken = FaultyBroker::start_of(kit, flaws, era).await;
     let options = Options {
         profile: match era {
             Era::Now => Profile::V2_17,
@@ -62,7 +62,7 @@ async fn a_broker_without_flaws_fails_nothing_and_keeps_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_removes_what_it_made() {
     for kit in Kit::ALL {
-        let broken = Broken::start(kit, Flaws::none()).await;
+        let broken = FaultyBroker::start(kit, Flaws::none()).await;
         let check = Check::of(broken.connection());
         check.run().await.unwrap();
         assert!(broken.requests() > 0);
@@ -71,7 +71,7 @@ async fn a_check_removes_what_it_made() {
 }
 
 /// What came of one flaw.
-enum Came {
+enum FlawOutcome {
     /// The case failed, and these others with it.
     Noticed(BTreeSet<&'static str>),
     /// The check ran over the flaw in these catalogs and saw nothing.
@@ -80,18 +80,18 @@ enum Came {
     NeverSeen,
 }
 
-async fn tried(case: &'static str, kits: Vec<Kit>) -> Came {
+async fn tried(case: &'static str, kits: Vec<Kit>) -> FlawOutcome {
     if kits.is_empty() {
-        return Came::NeverSeen;
+        return FlawOutcome::NeverSeen;
     }
     for kit in &kits {
         let report = checked(*kit, Flaws::one(case), Era::Now).await;
         let mut failed = failed(&report);
         if failed.remove(case) {
-            return Came::Noticed(failed);
+            return FlawOutcome::Noticed(failed);
         }
     }
-    Came::Survived(kits)
+    FlawOutcome::Survived(kits)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,12 +124,14 @@ async fn every_must_case_is_failed_by_the_flaw_of_its_name() {
     let known = asked_for();
     for (name, came) in all {
         match came {
-            Came::Noticed(others) => eprintln!("{name}: noticed, and {others:?}"),
-            Came::NeverSeen => faults.push(format!("{name}: passes in no catalog of the kit")),
-            Came::Survived(_) if !known.contains(name) => {
+            FlawOutcome::Noticed(others) => eprintln!("{name}: noticed, and {others:?}"),
+            FlawOutcome::NeverSeen => {
+                faults.push(format!("{name}: passes in no catalog of the kit"))
+            }
+            FlawOutcome::Survived(_) if !known.contains(name) => {
                 faults.push(format!("{name}: the kit has no flaw of this name"));
             }
-            Came::Survived(kits) => faults.push(format!("{name}: survived in {kits:?}")),
+            FlawOutcome::Survived(kits) => faults.push(format!("{name}: survived in {kits:?}")),
         }
     }
     assert!(

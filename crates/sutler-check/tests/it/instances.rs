@@ -2,7 +2,7 @@
 //! a broker that is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have
 //! `flaws.rs`.
 
-use crate::broken::{Broken, Flaws, Kit, LIBERTIES};
+use crate::faulty_broker::{FaultyBroker, Flaws, Kit, LIBERTIES};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
@@ -12,7 +12,7 @@ const INSTANCES_MAX: usize = 4;
 const REQUESTS_MAX: usize = 300;
 
 async fn checked(kit: Kit, flaws: Flaws) -> Report {
-    let broken = Broken::start(kit, flaws).await;
+    let broken = FaultyBroker::start(kit, flaws).await;
     Check::of(broken.connection()).run().await.unwrap()
 }
 

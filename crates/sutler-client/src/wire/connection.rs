@@ -2,8 +2,8 @@
 //!
 //! Redirects are never followed: they would carry credentials to wherever the broker points.
 
-use super::exchange::{Answer, Method, Proof, Request, Unanswered};
-use super::silence::{innermost, silence};
+use super::exchange::{Answer, Method, Proof, Request, TransportError};
+use super::transport_error::{classify_error, innermost};
 use bytes::{Bytes, BytesMut};
 use reqwest::{Certificate, Identity, Url};
 use secrecy::{ExposeSecret, SecretString};
@@ -25,7 +25,7 @@ const NOBODY: &str = "sutler-wrong-on-purpose";
 /// Why a connection cannot be set up. Says what to change; holds no secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Unusable(String);
+pub struct InvalidConnectionError(String);
 
 enum Credentials {
     None,
@@ -96,26 +96,30 @@ impl Connection {
     ///
     /// # Errors
     /// There was no whole answer: nothing was sent, or it took too long, broke off, or was too long.
-    pub async fn send(&self, request: &Request) -> Result<Answer, Unanswered> {
+    pub async fn send(&self, request: &Request) -> Result<Answer, TransportError> {
         let started = Instant::now();
         match tokio::time::timeout(self.answer_within, self.exchange(request, started)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Unanswered::TimedOut(self.answer_within)),
+            Err(_) => Err(TransportError::TimedOut(self.answer_within)),
         }
     }
 
-    async fn exchange(&self, request: &Request, started: Instant) -> Result<Answer, Unanswered> {
+    async fn exchange(
+        &self,
+        request: &Request,
+        started: Instant,
+    ) -> Result<Answer, TransportError> {
         if let Some(reason) = request.unsendable() {
-            return Err(Unanswered::NotSent(reason));
+            return Err(TransportError::NotSent(reason));
         }
         let mut response = self
             .outgoing(request)
             .send()
             .await
-            .map_err(|error| silence(&error, self.answer_within))?;
+            .map_err(|error| classify_error(&error, self.answer_within))?;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
-        let too_long = || Unanswered::TooLong(self.answer_bytes_max);
+        let too_long = || TransportError::TooLong(self.answer_bytes_max);
         let announced = response.content_length().map(usize::try_from);
         if announced.is_some_and(|it| it.map_or(true, |bytes| bytes > self.answer_bytes_max)) {
             return Err(too_long());
@@ -124,7 +128,7 @@ impl Connection {
         while let Some(chunk) = response
             .chunk()
             .await
-            .map_err(|error| silence(&error, self.answer_within))?
+            .map_err(|error| classify_error(&error, self.answer_within))?
         {
             if body.len() + chunk.len() > self.answer_bytes_max {
                 return Err(too_long());
@@ -190,11 +194,13 @@ impl ConnectionBuilder {
     ///
     /// # Errors
     /// The text holds no certificate.
-    pub fn trust(mut self, pem: &[u8]) -> Result<Self, Unusable> {
+    pub fn trust(mut self, pem: &[u8]) -> Result<Self, InvalidConnectionError> {
         let roots = Certificate::from_pem_bundle(pem)
             .ok()
             .filter(|it| !it.is_empty())
-            .ok_or_else(|| Unusable("there is no certificate in PEM form to trust".to_owned()))?;
+            .ok_or_else(|| {
+                InvalidConnectionError("there is no certificate in PEM form to trust".to_owned())
+            })?;
         self.roots.extend(roots);
         Ok(self)
     }
@@ -203,9 +209,11 @@ impl ConnectionBuilder {
     ///
     /// # Errors
     /// The text holds no certificate with its key.
-    pub fn identity(mut self, pem: &SecretString) -> Result<Self, Unusable> {
+    pub fn identity(mut self, pem: &SecretString) -> Result<Self, InvalidConnectionError> {
         let identity = Identity::from_pem(pem.expose_secret().as_bytes()).map_err(|_| {
-            Unusable("the client's certificate and its key must both be in PEM form".to_owned())
+            InvalidConnectionError(
+                "the client's certificate and its key must both be in PEM form".to_owned(),
+            )
         })?;
         self.identity = Some(identity);
         Ok(self)
@@ -236,10 +244,10 @@ impl ConnectionBuilder {
     ///
     /// # Errors
     /// The URL cannot be used, or no certificates are to be found on this machine.
-    pub fn build(self) -> Result<Connection, Unusable> {
+    pub fn build(self) -> Result<Connection, InvalidConnectionError> {
         let base = checked(&self.url)?;
         if matches!(&self.credentials, Credentials::Basic(user, _) if user.contains(':')) {
-            return Err(Unusable(
+            return Err(InvalidConnectionError(
                 "a user of basic authentication cannot have a colon in its name; use another user"
                     .to_owned(),
             ));
@@ -264,7 +272,7 @@ impl ConnectionBuilder {
             builder = builder.identity(identity);
         }
         let http = builder.build().map_err(|error| {
-            Unusable(format!(
+            InvalidConnectionError(format!(
                 "no connection can be set up: {}",
                 innermost(&error)
             ))
@@ -279,10 +287,10 @@ impl ConnectionBuilder {
     }
 }
 
-fn checked(url: &str) -> Result<String, Unusable> {
-    let refuse = |why: &str| {
-        Err(Unusable(format!(
-            "the broker's URL {why}, such as https://broker.example:8080"
+fn checked(url: &str) -> Result<String, InvalidConnectionError> {
+    let refuse = |reason: &str| {
+        Err(InvalidConnectionError(format!(
+            "the broker's URL {reason}, such as https://broker.example:8080"
         )))
     };
     let Ok(parsed) = Url::parse(url) else {

@@ -220,7 +220,7 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum TransportError {
     /// There was no connection: nothing was sent.
     #[error("no connection: {0}")]
     NotSent(String),

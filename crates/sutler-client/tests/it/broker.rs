@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sutler_broker::{
     AuthorState, Bound, Broker, Cx, Policy, Provisioned, Result, UntypedService, Update, Updated,
 };
-use sutler_client::Offered;
+use sutler_client::PlanIds;
 use sutler_osb::{Catalog, OperationKind, Parameters, PinnedPlan};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -30,9 +30,9 @@ pub(crate) struct Hook {
 }
 
 #[derive(Default)]
-struct Notebook(Mutex<Vec<Hook>>);
+struct HookLog(Mutex<Vec<Hook>>);
 
-impl Notebook {
+impl HookLog {
     fn note(&self, kind: OperationKind, cx: &Cx) {
         let hook = Hook {
             kind,
@@ -46,7 +46,7 @@ impl Notebook {
 }
 
 #[async_trait]
-impl UntypedService for Notebook {
+impl UntypedService for HookLog {
     async fn provision(&self, cx: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
         self.note(OperationKind::Provision, cx);
         Ok(Provisioned::new(AuthorState(json!({}))))
@@ -90,17 +90,17 @@ impl UntypedService for Notebook {
 }
 
 /// A broker at work.
-pub(crate) struct AtWork {
+pub(crate) struct RunningBroker {
     pub address: SocketAddr,
-    notebook: Arc<Notebook>,
+    notebook: Arc<HookLog>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
 
-impl AtWork {
+impl RunningBroker {
     /// Starts one; its user is `user`, its password `s3cret`, unless it is set up differently.
     pub(crate) async fn start(set_up: impl FnOnce(Broker) -> Broker) -> Self {
-        let notebook = Arc::new(Notebook::default());
+        let notebook = Arc::new(HookLog::default());
         let broker = Broker::new(catalog())
             .basic_auth("user", "s3cret")
             .in_memory()
@@ -134,8 +134,8 @@ impl AtWork {
 }
 
 /// The service and one of its plans.
-pub(crate) fn offered(plan: &str) -> Offered {
-    Offered {
+pub(crate) fn offered(plan: &str) -> PlanIds {
+    PlanIds {
         service_id: SERVICE.try_into().expect("an id"),
         plan_id: plan.try_into().expect("an id"),
     }

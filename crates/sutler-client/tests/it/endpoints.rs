@@ -1,26 +1,26 @@
 //! All ten endpoints against a real broker, at once and by and by, with both identities.
 
-use crate::broker::{ASYNC, AtWork, SERVICE, SYNC, offered};
-use crate::raw::{Act, Raw};
+use crate::broker::{ASYNC, RunningBroker, SERVICE, SYNC, offered};
+use crate::raw_server::{RawServer, ServerAct};
 use serde_json::{Map, json};
 use std::time::Duration;
 use sutler_client::wire::Connection;
 use sutler_client::{
-    Call, Circumstances, Client, Heard, Meaning, News, Operation, Pace, Reading, Reply, Success,
-    Why, classify, classify_read,
+    Call, Client, Meaning, Operation, OperationEvent, PollSchedule, PollUpdate, Reading,
+    RejectionReason, Reply, ReplyContext, Success, classify, classify_read,
 };
 use sutler_osb::{
     BindBody, BindingId, InstanceId, OperationKind, OriginatingIdentity, ProvisionBody, UpdateBody,
 };
 
-const PACE: Pace = Pace {
+const PACE: PollSchedule = PollSchedule {
     first: Duration::from_millis(2),
     shortest: Duration::from_millis(1),
     longest: Duration::from_millis(20),
     within: Duration::from_secs(20),
 };
 
-fn client(broker: &AtWork) -> Client {
+fn client(broker: &RunningBroker) -> Client {
     let connection = Connection::to(&format!("http://{}", broker.address))
         .basic("user", "s3cret".into())
         .build();
@@ -71,7 +71,7 @@ fn bind_body(plan: &str) -> BindBody {
 }
 
 fn meaning<B>(kind: OperationKind, reply: Reply<B>) -> Meaning<B> {
-    classify(kind, Heard::Reply(reply), &Circumstances::default())
+    classify(kind, OperationEvent::Reply(reply), &ReplyContext::default())
 }
 
 fn now<B: std::fmt::Debug>(meaning: Meaning<B>) -> B {
@@ -85,7 +85,7 @@ fn now<B: std::fmt::Debug>(meaning: Meaning<B>) -> B {
 fn token<B: std::fmt::Debug>(meaning: Meaning<B>) -> Option<sutler_osb::OperationToken> {
     match meaning {
         Meaning::Polling {
-            news: News::Accepted(accepted),
+            update: PollUpdate::Accepted(accepted),
             ..
         } => accepted.operation,
         other => panic!("{other:?}"),
@@ -96,15 +96,15 @@ async fn ended(
     client: &Client,
     operation: &Operation,
 ) -> Meaning<sutler_osb::FetchBindingResponse> {
-    let circumstances = Circumstances::default();
+    let context = ReplyContext::default();
     client
-        .poll_to_end(operation, None, &Call::new(), &PACE, &circumstances)
+        .poll_to_end(operation, None, &Call::new(), &PACE, &context)
         .await
 }
 
 #[tokio::test]
 async fn the_whole_life_of_an_instance_at_once() {
-    let broker = AtWork::start(|broker| broker).await;
+    let broker = RunningBroker::start(|broker| broker).await;
     let (client, of) = (client(&broker), offered(SYNC));
     let (instance, binding) = (instance(), binding());
 
@@ -171,7 +171,7 @@ async fn the_whole_life_of_an_instance_at_once() {
 
 #[tokio::test]
 async fn the_whole_life_of_an_instance_by_and_by() {
-    let broker = AtWork::start(|broker| broker).await;
+    let broker = RunningBroker::start(|broker| broker).await;
     let (client, of) = (client(&broker), offered(ASYNC));
     let (instance, binding) = (instance(), binding());
 
@@ -217,7 +217,7 @@ async fn the_whole_life_of_an_instance_by_and_by() {
 /// P-111.
 #[tokio::test]
 async fn a_binding_is_rotated_by_a_bind_that_names_its_predecessor() {
-    let broker = AtWork::start(|broker| broker).await;
+    let broker = RunningBroker::start(|broker| broker).await;
     let client = client(&broker);
     let (instance, binding) = (instance(), binding());
     let call = Call::new();
@@ -247,7 +247,7 @@ async fn a_binding_is_rotated_by_a_bind_that_names_its_predecessor() {
 
 #[tokio::test]
 async fn refusals_of_a_real_broker_are_understood() {
-    let broker = AtWork::start(|broker| broker).await;
+    let broker = RunningBroker::start(|broker| broker).await;
     let client = client(&broker);
     let instance = instance();
     let synchronously = Call::new().synchronously();
@@ -259,7 +259,7 @@ async fn refusals_of_a_real_broker_are_understood() {
         matches!(
             refused,
             Meaning::Rejected {
-                why: Why::AsyncRequired,
+                reason: RejectionReason::AsyncRequired,
                 ..
             }
         ),
@@ -275,7 +275,7 @@ async fn refusals_of_a_real_broker_are_understood() {
         matches!(
             refused,
             Meaning::Rejected {
-                why: Why::Conflict,
+                reason: RejectionReason::Conflict,
                 ..
             }
         ),
@@ -292,7 +292,7 @@ async fn refusals_of_a_real_broker_are_understood() {
 /// P-001, P-004, P-020.
 #[tokio::test]
 async fn every_request_says_its_version_its_name_and_what_its_body_is() {
-    let server = Raw::always(Act::answer(200, "{}")).await;
+    let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = Connection::to(&server.url()).build();
     let client = Client::new(connection.expect("a connection"));
     let (instance, binding, of) = (instance(), binding(), offered(SYNC));
@@ -339,7 +339,7 @@ async fn every_request_says_its_version_its_name_and_what_its_body_is() {
 /// The same call with the same body is the same request, byte for byte.
 #[tokio::test]
 async fn what_is_sent_again_is_the_same() {
-    let server = Raw::always(Act::answer(500, "{}")).await;
+    let server = RawServer::always(ServerAct::answer(500, "{}")).await;
     let connection = Connection::to(&server.url()).basic("user", "s3cret".into());
     let client = Client::new(connection.build().expect("a connection"));
     for _ in 0..2 {

@@ -1,10 +1,10 @@
 //! What the client promises: the wire, the ten endpoints, polling, and what each answer means.
 
 mod broker;
+mod classify_laws;
 mod endpoints;
-mod following;
-mod laws;
 mod meanings;
-mod raw;
-mod secured;
+mod polling;
+mod raw_server;
+mod tls;
 mod wire;

@@ -27,7 +27,7 @@ const KINDS: [OperationKind; 5] = [
 /// One line of a table.
 struct Row<'t> {
     number: usize,
-    heard: &'t str,
+    event: &'t str,
     meanings: [&'t str; 5],
 }
 
@@ -39,13 +39,13 @@ fn rows(table: &str) -> Vec<Row<'_>> {
         }
         let number = index + 1;
         let cells: Vec<&str> = text.split('|').map(str::trim).collect();
-        let [heard, provision, update, deprovision, bind, unbind, cites] = cells[..] else {
+        let [event, provision, update, deprovision, bind, unbind, cites] = cells[..] else {
             panic!("line {number} has not seven columns: {text}");
         };
         assert!(cites.split(", ").all(is_cite), "line {number}: {cites}");
         rows.push(Row {
             number,
-            heard,
+            event,
             meanings: [provision, update, deprovision, bind, unbind],
         });
     }
@@ -65,16 +65,16 @@ fn is_cite(cite: &str) -> bool {
 /// Everything in which a table and the code differ, and everything the table leaves out.
 fn complaints(table: &str, polls: bool, wanted: &[String]) -> Vec<String> {
     let mut complaints = Vec::new();
-    let mut said: BTreeMap<String, usize> = BTreeMap::new();
+    let mut message: BTreeMap<String, usize> = BTreeMap::new();
     let rows = rows(table);
-    let named: Vec<&str> = rows.iter().map(|row| row.heard).collect();
+    let named: Vec<&str> = rows.iter().map(|row| row.event).collect();
     for row in &rows {
-        for heard in situation::expanded(row.heard, &named) {
-            if let Some(earlier) = said.insert(heard.clone(), row.number) {
+        for event in situation::expanded(row.event, &named) {
+            if let Some(earlier) = message.insert(event.clone(), row.number) {
                 complaints.push(format!("line {}: see line {earlier}", row.number));
             }
-            let Some(situation) = Situation::parse(&heard) else {
-                complaints.push(format!("line {}: what is {heard:?}?", row.number));
+            let Some(situation) = Situation::parse(&event) else {
+                complaints.push(format!("line {}: what is {event:?}?", row.number));
                 continue;
             };
             for (kind, meaning) in KINDS.into_iter().zip(row.meanings) {
@@ -83,13 +83,13 @@ fn complaints(table: &str, polls: bool, wanted: &[String]) -> Vec<String> {
                     let line = row.number;
                     let kind = kind.word();
                     complaints.push(format!(
-                        "line {line}: {heard} | {kind}: `{meaning}` is `{found}`"
+                        "line {line}: {event} | {kind}: `{meaning}` is `{found}`"
                     ));
                 }
             }
         }
     }
-    let missing = wanted.iter().filter(|it| !said.contains_key(*it));
+    let missing = wanted.iter().filter(|it| !message.contains_key(*it));
     complaints.extend(missing.map(|it| format!("no row for: {it}")));
     complaints
 }

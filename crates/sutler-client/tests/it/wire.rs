@@ -1,10 +1,10 @@
 //! The wire against servers that say anything: bounded, told apart, and without a word of secrets.
 
-use crate::raw::{Act, Raw};
+use crate::raw_server::{RawServer, ServerAct};
 use secrecy::SecretString;
 use std::time::Duration;
 use sutler_client::wire::{
-    Answer, Connection, ConnectionBuilder, Method, Proof, Request, Unanswered,
+    Answer, Connection, ConnectionBuilder, Method, Proof, Request, TransportError,
 };
 
 /// Long enough for a busy machine.
@@ -20,12 +20,12 @@ fn to(url: &str) -> ConnectionBuilder {
 }
 
 /// What comes of a server that does one thing.
-async fn of(act: Act) -> Result<Answer, Unanswered> {
+async fn of(act: ServerAct) -> Result<Answer, TransportError> {
     of_within(WITHIN, act).await
 }
 
-async fn of_within(within: Duration, act: Act) -> Result<Answer, Unanswered> {
-    let server = Raw::always(act).await;
+async fn of_within(within: Duration, act: ServerAct) -> Result<Answer, TransportError> {
+    let server = RawServer::always(act).await;
     let connection = to(&server.url()).answer_within(within).build();
     let connection = connection.expect("a connection");
     let request = Request::new(Method::Get, &["v2", "catalog"]);
@@ -36,7 +36,7 @@ async fn of_within(within: Duration, act: Act) -> Result<Answer, Unanswered> {
 
 #[tokio::test]
 async fn a_whole_answer_comes_with_status_headers_and_body() {
-    let answer = of(Act::answer_with(418, "X-Pot: tea\r\n", "{\"a\":1}"))
+    let answer = of(ServerAct::answer_with(418, "X-Pot: tea\r\n", "{\"a\":1}"))
         .await
         .expect("an answer");
     assert_eq!(answer.status, 418);
@@ -55,40 +55,44 @@ async fn who_is_not_there_was_sent_nothing() {
     ] {
         let connection = to(&url).build().expect("a URL");
         let outcome = connection.send(&Request::new(Method::Get, &["v2"])).await;
-        let refused = matches!(outcome, Err(Unanswered::NotSent(_)));
+        let refused = matches!(outcome, Err(TransportError::NotSent(_)));
         assert!(refused, "{url}: {outcome:?}");
     }
 }
 
 #[tokio::test]
 async fn silence_after_a_request_is_a_timeout() {
-    for heard in [
+    for event in [
         "",
         "HTTP/1.1 200 OK\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{\"a\"",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n",
     ] {
-        let outcome = of_within(SOON, Act::SayAndHang(heard.as_bytes().to_vec())).await;
-        assert_eq!(outcome.err(), Some(Unanswered::TimedOut(SOON)), "{heard:?}");
+        let outcome = of_within(SOON, ServerAct::SayAndHang(event.as_bytes().to_vec())).await;
+        assert_eq!(
+            outcome.err(),
+            Some(TransportError::TimedOut(SOON)),
+            "{event:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_was_closed() {
-    for heard in [
+    for event in [
         "",
         "HTTP/1.1 200 OK\r\nContent-Le",
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{\"a\"",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"a",
     ] {
-        let outcome = of(Act::Say(heard.as_bytes().to_vec())).await;
-        assert_eq!(outcome.err(), Some(Unanswered::Closed), "{heard:?}");
+        let outcome = of(ServerAct::Say(event.as_bytes().to_vec())).await;
+        assert_eq!(outcome.err(), Some(TransportError::Closed), "{event:?}");
     }
 }
 
 #[tokio::test]
 async fn what_is_no_http_is_called_garbage() {
-    for heard in [
+    for event in [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "HTTP/9.9 200 OK\r\n\r\n",
         "HTTP/1.1 2x0 OK\r\n\r\n",
@@ -96,9 +100,9 @@ async fn what_is_no_http_is_called_garbage() {
         "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
     ] {
-        let outcome = of(Act::Say(heard.as_bytes().to_vec())).await;
-        let garbage = matches!(outcome, Err(Unanswered::Garbage(_)));
-        assert!(garbage, "{heard:?}: {outcome:?}");
+        let outcome = of(ServerAct::Say(event.as_bytes().to_vec())).await;
+        let garbage = matches!(outcome, Err(TransportError::Garbage(_)));
+        assert!(garbage, "{event:?}: {outcome:?}");
     }
 }
 
@@ -106,22 +110,22 @@ async fn what_is_no_http_is_called_garbage() {
 async fn an_endless_answer_is_left_where_it_is_too_long() {
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).into_bytes();
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
-    let outcome = of(Act::Repeat(head, chunk)).await;
-    assert_eq!(outcome.err(), Some(Unanswered::TooLong(BYTES_MAX)));
+    let outcome = of(ServerAct::Repeat(head, chunk)).await;
+    assert_eq!(outcome.err(), Some(TransportError::TooLong(BYTES_MAX)));
     // Without a length, the end of the connection would be the end of the body.
     let head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_vec();
-    let outcome = of(Act::Repeat(head, vec![b'x'; 4096])).await;
-    assert_eq!(outcome.err(), Some(Unanswered::TooLong(BYTES_MAX)));
+    let outcome = of(ServerAct::Repeat(head, vec![b'x'; 4096])).await;
+    assert_eq!(outcome.err(), Some(TransportError::TooLong(BYTES_MAX)));
 }
 
 #[tokio::test]
 async fn an_answer_that_announces_too_much_is_not_waited_for() {
     for length in ["65537", "999999999999999"] {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-        let outcome = of(Act::SayAndHang(head.into_bytes())).await;
+        let outcome = of(ServerAct::SayAndHang(head.into_bytes())).await;
         assert_eq!(
             outcome.err(),
-            Some(Unanswered::TooLong(BYTES_MAX)),
+            Some(TransportError::TooLong(BYTES_MAX)),
             "{length}"
         );
     }
@@ -129,17 +133,17 @@ async fn an_answer_that_announces_too_much_is_not_waited_for() {
 
 #[tokio::test]
 async fn more_bytes_than_announced_are_none_of_the_answer() {
-    let heard = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}and something else";
-    let answer = of(Act::Say(heard.as_bytes().to_vec())).await;
+    let event = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}and something else";
+    let answer = of(ServerAct::Say(event.as_bytes().to_vec())).await;
     assert_eq!(&answer.expect("an answer").body[..], b"{}");
 }
 
 #[tokio::test]
 async fn endless_headers_end() {
     let line = format!("X-More: {}\r\n", "x".repeat(4096)).into_bytes();
-    let outcome = of(Act::Repeat(b"HTTP/1.1 200 OK\r\n".to_vec(), line)).await;
+    let outcome = of(ServerAct::Repeat(b"HTTP/1.1 200 OK\r\n".to_vec(), line)).await;
     assert!(
-        matches!(outcome, Err(Unanswered::Garbage(_))),
+        matches!(outcome, Err(TransportError::Garbage(_))),
         "{outcome:?}"
     );
 }
@@ -149,7 +153,7 @@ async fn endless_headers_end() {
 async fn what_is_compressed_is_not_unpacked() {
     for encoding in ["gzip", "deflate", "br", "zstd"] {
         let headers = format!("Content-Encoding: {encoding}\r\n");
-        let answer = of(Act::answer_with(200, &headers, "\u{1f}packed")).await;
+        let answer = of(ServerAct::answer_with(200, &headers, "\u{1f}packed")).await;
         assert_eq!(&answer.expect("an answer").body[..], b"\x1fpacked");
     }
 }
@@ -157,10 +161,10 @@ async fn what_is_compressed_is_not_unpacked() {
 /// P-154.
 #[tokio::test]
 async fn nobody_is_followed_elsewhere() {
-    let elsewhere = Raw::always(Act::answer(200, "{}")).await;
+    let elsewhere = RawServer::always(ServerAct::answer(200, "{}")).await;
     for status in [301, 302, 303, 307, 308] {
         let location = format!("Location: {}/v2/catalog\r\n", elsewhere.url());
-        let answer = of(Act::answer_with(status, &location, "")).await;
+        let answer = of(ServerAct::answer_with(status, &location, "")).await;
         assert_eq!(answer.expect("an answer").status, status);
     }
     assert!(elsewhere.seen().is_empty());
@@ -168,12 +172,12 @@ async fn nobody_is_followed_elsewhere() {
 
 #[tokio::test]
 async fn ids_that_are_steps_between_folders_are_not_sent() {
-    let server = Raw::always(Act::answer(200, "{}")).await;
+    let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).build().expect("a connection");
     for id in [".", ".."] {
         let request = Request::new(Method::Delete, &["v2", "service_instances", id]);
         let outcome = connection.send(&request).await;
-        let Err(Unanswered::NotSent(sentence)) = outcome else {
+        let Err(TransportError::NotSent(sentence)) = outcome else {
             panic!("{outcome:?}");
         };
         assert!(sentence.contains("choose another id"), "{sentence}");
@@ -183,12 +187,12 @@ async fn ids_that_are_steps_between_folders_are_not_sent() {
 
 #[tokio::test]
 async fn a_header_that_is_none_is_named_and_not_sent() {
-    let server = Raw::always(Act::answer(200, "{}")).await;
+    let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).build().expect("a connection");
     for (name, value) in [("X-Note", "hush\r\nX-Forged: hush"), ("no name", "hush")] {
         let request = Request::new(Method::Get, &["v2"]).header(name, value);
         let outcome = connection.send(&request).await;
-        let Err(Unanswered::NotSent(sentence)) = outcome else {
+        let Err(TransportError::NotSent(sentence)) = outcome else {
             panic!("{outcome:?}");
         };
         assert!(sentence.contains(name), "{sentence}");
@@ -199,7 +203,7 @@ async fn a_header_that_is_none_is_named_and_not_sent() {
 
 #[tokio::test]
 async fn every_other_id_arrives_as_the_one_segment_it_is() {
-    let server = Raw::always(Act::answer(200, "{}")).await;
+    let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).build().expect("a connection");
     for (id, sent) in [
         ("...", "..."),
@@ -222,7 +226,11 @@ async fn every_other_id_arrives_as_the_one_segment_it_is() {
     }
 }
 
-async fn authorization(connection: &Connection, server: &Raw, proof: Proof) -> Option<String> {
+async fn authorization(
+    connection: &Connection,
+    server: &RawServer,
+    proof: Proof,
+) -> Option<String> {
     let request = Request::new(Method::Get, &["v2"]).proof(proof);
     connection.send(&request).await.expect("an answer");
     let seen = server.seen().pop().expect("a request");
@@ -234,7 +242,7 @@ async fn authorization(connection: &Connection, server: &Raw, proof: Proof) -> O
 
 #[tokio::test]
 async fn each_request_proves_who_sends_it_as_it_is_told() {
-    let server = Raw::always(Act::answer(200, "{}")).await;
+    let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let basic = to(&server.url()).basic("user", "s3cret".into()).build();
     let basic = basic.expect("a connection");
     let right = authorization(&basic, &server, Proof::Right).await;
@@ -256,13 +264,13 @@ async fn each_request_proves_who_sends_it_as_it_is_told() {
 #[tokio::test]
 async fn secrets_are_neither_printed_nor_told() {
     let secret = || SecretString::from("hush\nhush");
-    let server = Raw::always(Act::answer(200, "{}")).await;
+    let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).bearer(secret()).build();
     let connection = connection.expect("a connection");
     // A line break cannot be in a header.
     let outcome = connection.send(&Request::new(Method::Get, &["v2"])).await;
     assert!(
-        matches!(outcome, Err(Unanswered::NotSent(_))),
+        matches!(outcome, Err(TransportError::NotSent(_))),
         "{outcome:?}"
     );
     let printed = format!("{connection:?} {outcome:?}");

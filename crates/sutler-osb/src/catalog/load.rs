@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::schema;
 use super::spec::{DashboardClientSpec, PlanSpec, ServiceSpec};
 use crate::maintenance::MaintenanceInfo;
-use crate::text::NonEmptyText;
+use crate::non_empty_text::NonEmptyText;
 use std::collections::HashMap;
 
 /// Longest string the specification recommends, in characters (B-053).
@@ -197,7 +197,7 @@ fn text(
 }
 
 /// A mandatory id, of an offering or of a plan, which should need no encoding in a URL (B-021).
-fn id<T: TryFrom<String, Error = crate::ids::InvalidId>>(
+fn id<T: TryFrom<String, Error = crate::ids::IdError>>(
     id: Option<String>,
     path: String,
     rule: &'static str,
@@ -246,14 +246,14 @@ fn advise_length(text: &str, path: impl FnOnce() -> String, findings: &mut Findi
 
 /// Names and ids that appear twice, each reported at its second place.
 fn check_uniqueness(services: &[ServiceSpec], findings: &mut Findings) {
-    let mut service_names = Seen::default();
-    let mut service_ids = Seen::default();
-    let mut plan_ids = Seen::default();
+    let mut service_names = SeenNames::default();
+    let mut service_ids = SeenNames::default();
+    let mut plan_ids = SeenNames::default();
     for (nth, service) in services.iter().enumerate() {
         let path = format!("services[{nth}]");
         service_names.note(&service.name, format!("{path}.name"), "B-055", findings);
         service_ids.note(&service.id, format!("{path}.id"), "B-056", findings);
-        let mut plan_names = Seen::default();
+        let mut plan_names = SeenNames::default();
         for (nth, plan) in service.plans.iter().flatten().enumerate() {
             let path = format!("{path}.plans[{nth}]");
             plan_ids.note(&plan.id, format!("{path}.id"), "B-068", findings);
@@ -264,9 +264,9 @@ fn check_uniqueness(services: &[ServiceSpec], findings: &mut Findings) {
 
 /// Texts seen so far, with the place of each.
 #[derive(Default)]
-struct Seen<'a>(HashMap<&'a str, String>);
+struct SeenNames<'a>(HashMap<&'a str, String>);
 
-impl<'a> Seen<'a> {
+impl<'a> SeenNames<'a> {
     fn note(
         &mut self,
         text: &'a Option<String>,

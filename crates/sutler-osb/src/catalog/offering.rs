@@ -5,7 +5,7 @@
 
 use super::plan::{Plan, PlanRef};
 use crate::ids::ServiceId;
-use crate::text::NonEmptyText;
+use crate::non_empty_text::NonEmptyText;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;

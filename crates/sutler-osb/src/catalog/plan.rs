@@ -6,7 +6,7 @@ use super::offering::{Requires, ServiceOffering};
 use super::schema::Schemas;
 use crate::ids::{PlanId, ServiceId};
 use crate::maintenance::MaintenanceInfo;
-use crate::text::NonEmptyText;
+use crate::non_empty_text::NonEmptyText;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

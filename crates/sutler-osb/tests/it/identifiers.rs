@@ -2,7 +2,7 @@
 
 use proptest::prelude::{any, prop_assert_eq, proptest};
 use sutler_osb::{
-    ApiVersion, BindingId, InstanceId, InvalidVersion, OperationToken, PlanId, ServiceId,
+    ApiVersion, BindingId, InstanceId, OperationToken, PlanId, ServiceId, VersionError,
 };
 
 /// Holds: B-020.
@@ -35,7 +35,7 @@ fn ids_that_look_alike_stay_different() {
 
 #[test]
 fn a_refused_id_is_named_as_the_specification_names_it() {
-    let check = |refused: Result<PlanId, sutler_osb::InvalidId>, sentence: &str| {
+    let check = |refused: Result<PlanId, sutler_osb::IdError>, sentence: &str| {
         assert_eq!(refused.unwrap_err().to_string(), sentence);
     };
     check(PlanId::try_from(""), "`plan_id` must not be empty");
@@ -135,7 +135,7 @@ fn what_is_not_exactly_two_integers_is_no_version() {
         "2.٣",
         "2,17",
     ] {
-        assert_eq!(text.parse::<ApiVersion>(), Err(InvalidVersion), "{text:?}");
+        assert_eq!(text.parse::<ApiVersion>(), Err(VersionError), "{text:?}");
     }
 }
 

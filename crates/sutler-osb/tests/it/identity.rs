@@ -3,8 +3,8 @@
 use proptest::prelude::{any, prop_assert_eq, proptest};
 use serde_json::json;
 use sutler_osb::{
-    InvalidOriginatingIdentity, InvalidRequestIdentity, ORIGINATING_IDENTITY_BYTES_MAX,
-    OriginatingIdentity, RequestIdentity,
+    ORIGINATING_IDENTITY_BYTES_MAX, OriginatingIdentity, OriginatingIdentityError, RequestIdentity,
+    RequestIdentityError,
 };
 
 /// `{"user_id":"683ea748-3092-4ff4-b656-39cacc4d5360"}` in base64.
@@ -39,7 +39,7 @@ fn every_common_base64_is_read() {
 /// Holds: B-005.
 #[test]
 fn a_malformed_originating_identity_is_refused_with_its_reason() {
-    use InvalidOriginatingIdentity::{NoPlatform, NotAnObject, NotBase64, TooLong};
+    use OriginatingIdentityError::{NoPlatform, NotAnObject, NotBase64, TooLong};
     let check = |header: &str, reason| {
         assert_eq!(
             OriginatingIdentity::parse(header).unwrap_err(),
@@ -76,7 +76,7 @@ fn a_request_identity_is_given_back_as_it_came() {
 /// Holds: B-007.
 #[test]
 fn a_request_identity_cannot_forge_a_log_line() {
-    use InvalidRequestIdentity::{Empty, NotVisible, TooLong};
+    use RequestIdentityError::{Empty, NotVisible, TooLong};
     let check = |text: &str, reason| {
         assert_eq!(RequestIdentity::try_from(text).unwrap_err(), reason);
     };

@@ -1,7 +1,7 @@
 //! Moments, and when a binding ends.
 
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
-use sutler_osb::{BindingMetadata, InvalidTime, RenewalAfterExpiry, UtcTime};
+use sutler_osb::{BindingMetadata, RenewalAfterExpiryError, TimeError, UtcTime};
 
 fn time(text: &str) -> UtcTime {
     UtcTime::try_from(text).unwrap()
@@ -38,7 +38,7 @@ fn other_forms_of_time_are_refused() {
     ] {
         assert_eq!(
             UtcTime::try_from(text).unwrap_err(),
-            InvalidTime::Pattern,
+            TimeError::Pattern,
             "{text:?}"
         );
     }
@@ -61,7 +61,7 @@ fn days_and_hours_that_do_not_exist_are_refused() {
     ] {
         assert_eq!(
             UtcTime::try_from(text).unwrap_err(),
-            InvalidTime::NoSuchTime,
+            TimeError::NoSuchTime,
             "{text:?}"
         );
     }
@@ -98,7 +98,7 @@ fn seconds_since_the_epoch_become_the_same_moment() {
     ] {
         assert_eq!(
             UtcTime::from_epoch(seconds, micros).unwrap_err(),
-            InvalidTime::OutOfRange
+            TimeError::OutOfRange
         );
     }
 }
@@ -110,7 +110,7 @@ fn a_binding_is_never_to_be_renewed_after_it_expired() {
     let late = || Some(time("2030-01-02T00:00:00.0Z"));
     assert_eq!(
         BindingMetadata::new(early(), late()),
-        Err(RenewalAfterExpiry)
+        Err(RenewalAfterExpiryError)
     );
     for (expires_at, renew_before) in [(late(), early()), (early(), early()), (None, late())] {
         assert!(BindingMetadata::new(expires_at, renew_before).is_ok());

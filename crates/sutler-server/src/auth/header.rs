@@ -11,12 +11,12 @@ use secrecy::zeroize::Zeroizing;
 const BASIC_BYTES_MAX: usize = 4096;
 
 /// User name, colon and password; wiped when dropped.
-pub(super) type Pair = Zeroizing<Vec<u8>>;
+pub(super) type CredentialPair = Zeroizing<Vec<u8>>;
 
 /// Credentials of a request.
 pub(super) enum PresentedCredentials<'a> {
     Nothing,
-    Basic(Pair),
+    Basic(CredentialPair),
     Bearer(&'a [u8]),
     /// Unknown scheme, malformed, or more than one header.
     Unreadable,
@@ -38,7 +38,7 @@ pub(super) fn presented(headers: &HeaderMap) -> PresentedCredentials<'_> {
     }
 }
 
-fn basic(header: &[u8]) -> Option<Pair> {
+fn basic(header: &[u8]) -> Option<CredentialPair> {
     if header.len() > BASIC_BYTES_MAX {
         return None;
     }

@@ -20,7 +20,7 @@ const USERS_MAX: usize = 10_000;
 
 /// Wrong passwords of one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Failures {
+struct FailureCount {
     count: u32,
     last: Instant,
 }
@@ -34,7 +34,7 @@ fn wait_after(count: u32) -> Duration {
 }
 
 /// Whether another password may be tried now: the new count, or how long to wait.
-fn another(before: Option<Failures>, now: Instant) -> Result<Failures, Duration> {
+fn another(before: Option<FailureCount>, now: Instant) -> Result<FailureCount, Duration> {
     let count = match before {
         Some(failures) if now < failures.last + FORGIVEN => {
             let until = failures.last + wait_after(failures.count);
@@ -45,7 +45,7 @@ fn another(before: Option<Failures>, now: Instant) -> Result<Failures, Duration>
         }
         Some(_) | None => 0,
     };
-    Ok(Failures {
+    Ok(FailureCount {
         count: count.saturating_add(1),
         last: now,
     })
@@ -53,7 +53,7 @@ fn another(before: Option<Failures>, now: Instant) -> Result<Failures, Duration>
 
 /// Counts of all users, by a digest of the user name.
 #[derive(Debug, Default)]
-pub(super) struct GuessThrottle(HashMap<[u8; 32], Failures>);
+pub(super) struct GuessThrottle(HashMap<[u8; 32], FailureCount>);
 
 impl GuessThrottle {
     /// Counts an attempt before it is made, so that concurrent ones are counted too. `Err`: how long to wait.

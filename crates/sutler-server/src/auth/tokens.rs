@@ -20,7 +20,7 @@ use algorithm::Algorithm;
 use claims::{ClaimError, ClaimRules, check_claims, groups};
 use fetch::{KeySource, RemoteIssuer};
 use jwt::{UnverifiedToken, parse_token};
-use keys::{KeyLookupError, Keys};
+use keys::{IssuerKeys, KeyLookupError};
 use schedule::RefreshSchedule;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -200,7 +200,7 @@ impl Issuer {
             }
         };
         Ok(TrustedIssuer {
-            keys: Keys::new(source, self.schedule),
+            keys: IssuerKeys::new(source, self.schedule),
             rules: self.rules,
             algorithms: self.algorithms,
             token_bytes_max: self.token_bytes_max,
@@ -217,15 +217,15 @@ impl fmt::Debug for Issuer {
 /// A trusted issuer with its keys.
 struct TrustedIssuer {
     rules: ClaimRules,
-    keys: Arc<Keys>,
+    keys: Arc<IssuerKeys>,
     algorithms: Vec<Algorithm>,
     token_bytes_max: usize,
 }
 
 /// All trusted issuers.
-pub(super) struct Tokens(Vec<TrustedIssuer>);
+pub(super) struct TokenIssuers(Vec<TrustedIssuer>);
 
-impl Tokens {
+impl TokenIssuers {
     pub(super) fn of(issuers: Vec<Issuer>) -> Result<Option<Self>, AuthConfigError> {
         let mut trusted: Vec<TrustedIssuer> = Vec::with_capacity(issuers.len());
         for issuer in issuers {

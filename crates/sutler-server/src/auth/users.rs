@@ -8,7 +8,7 @@
 
 use super::config_error::AuthConfigError;
 use super::hash::Argon2Hash;
-use super::header::Pair;
+use super::header::CredentialPair;
 use super::password_cache::PasswordCache;
 use super::password_verifier::{self, HashJob, PasswordVerifier};
 use super::rejection::{Challenges, Rejection};
@@ -143,7 +143,7 @@ impl Users {
     /// Authenticates a pair.
     pub(super) async fn admit(
         &self,
-        pair: Pair,
+        pair: CredentialPair,
         challenges: Challenges,
     ) -> Result<Caller, Rejection> {
         let digest = self.digest(&[&pair]);
@@ -167,7 +167,7 @@ impl Users {
 
     async fn check_slowly(
         &self,
-        pair: Pair,
+        pair: CredentialPair,
         digest: [u8; 32],
         now: Instant,
     ) -> Result<bool, Rejection> {

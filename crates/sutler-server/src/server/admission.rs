@@ -96,7 +96,7 @@ impl Admission {
     async fn hold_back(&self) {
         let paused = &self.shared.paused;
         if super::bounded_queue::take_one(paused, PAUSED_MAX) {
-            let _one = Counted(paused, 1);
+            let _one = CounterShare(paused, 1);
             tokio::time::sleep(self.shared.limits.refusal_pause).await;
         }
     }
@@ -145,9 +145,9 @@ impl Admission {
     pub fn body_budget<'a>(&'a self, caller: &'a CallerPermit) -> BodyBudget<'a> {
         let most = self.shared.limits.body_bytes_at_once;
         BodyBudget {
-            all: Counted(&self.shared.body_bytes, 0),
+            all: CounterShare(&self.shared.body_bytes, 0),
             all_max: most,
-            own: Counted(caller.body_bytes(), 0),
+            own: CounterShare(caller.body_bytes(), 0),
             own_max: most / CALLERS_AT_LEAST,
         }
     }
@@ -192,9 +192,9 @@ impl Drop for LongRequestPermit {
 
 /// Memory that a body takes, released when dropped.
 pub struct BodyBudget<'a> {
-    all: Counted<'a>,
+    all: CounterShare<'a>,
     all_max: usize,
-    own: Counted<'a>,
+    own: CounterShare<'a>,
     own_max: usize,
 }
 
@@ -221,16 +221,16 @@ impl BodyBudget<'_> {
 }
 
 /// Amount added to a counter, subtracted when dropped.
-struct Counted<'a>(&'a AtomicUsize, usize);
+struct CounterShare<'a>(&'a AtomicUsize, usize);
 
-impl Counted<'_> {
+impl CounterShare<'_> {
     fn add(&mut self, more: usize) -> usize {
         self.1 += more;
         self.0.fetch_add(more, Ordering::Relaxed) + more
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CounterShare<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, Ordering::Relaxed);
     }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Open connections of one listener.
 #[derive(Default)]
-pub(super) struct ConnectionLimits(Mutex<Counts>);
+pub(super) struct ConnectionLimits(Mutex<ConnectionCounts>);
 
 #[derive(Default)]
-struct Counts {
+struct ConnectionCounts {
     all: usize,
     by_peer: HashMap<IpAddr, usize>,
 }
@@ -49,7 +49,7 @@ impl ConnectionLimits {
         Ok(ConnectionPermit { peers, peer })
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+    fn counts(&self) -> MutexGuard<'_, ConnectionCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

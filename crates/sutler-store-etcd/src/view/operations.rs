@@ -5,8 +5,8 @@
 //! garbage for ever, because only the commit that wrote it can point to it. Not here: who may claim
 //! (`claim.rs`), what is swept (`sweep.rs`).
 
-use super::News;
-use crate::rows::{Job, Parts};
+use super::ViewChange;
+use crate::rows::{OperationValues, StoredOperation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use sutler_journal::{
@@ -17,21 +17,21 @@ use uuid::Uuid;
 
 /// An operation as a view knows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ViewOperation {
     /// When it was last written.
     pub(crate) revision: i64,
     /// Without its detail.
     pub(crate) row: OperationRow,
     pub(crate) worker: Option<WorkerId>,
     /// Kept while the operation is unfinished or pinned: then it may be written again.
-    pub(crate) parts: Option<Parts>,
+    pub(crate) parts: Option<OperationValues>,
     pub(crate) sheets: Vec<CommitId>,
 }
 
-impl Entry {
+impl ViewOperation {
     /// All of it, as it is written; `None` if the contents are not kept here.
-    pub(crate) fn job(&self) -> Option<Job> {
-        Some(Job {
+    pub(crate) fn job(&self) -> Option<StoredOperation> {
+        Some(StoredOperation {
             row: self.row.clone(),
             worker: self.worker,
             parts: self.parts.clone()?,
@@ -42,7 +42,7 @@ impl Entry {
 /// All operations.
 #[derive(Default)]
 pub(crate) struct Operations {
-    entries: BTreeMap<OperationId, Entry>,
+    entries: BTreeMap<OperationId, ViewOperation>,
     lanes: BTreeSet<(Key, OperationId)>,
     unfinished: BTreeSet<OperationId>,
     /// Ready ones, by the time from which on they may be claimed.
@@ -57,12 +57,17 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    pub(crate) fn get(&self, id: OperationId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: OperationId) -> Option<&ViewOperation> {
         self.entries.get(&id)
     }
 
     /// Takes in an operation in the place of what it was before.
-    pub(super) fn put(&mut self, job: Job, revision: i64, now: StoreTime) -> News {
+    pub(super) fn put(
+        &mut self,
+        job: StoredOperation,
+        revision: i64,
+        now: StoreTime,
+    ) -> ViewChange {
         let id = job.row.id;
         let sheets: Vec<CommitId> = job.parts.sheets().collect();
         for sheet in &sheets {
@@ -73,8 +78,8 @@ impl Operations {
         let (row, worker) = (job.row, job.worker);
         let finished = matches!(row.state, State::Done(_));
         let news = match row.state {
-            State::Ready if row.due <= now => News::Claimable,
-            State::Waiting | State::Ready | State::Running | State::Done(_) => News::Other,
+            State::Ready if row.due <= now => ViewChange::Claimable,
+            State::Waiting | State::Ready | State::Running | State::Done(_) => ViewChange::Other,
         };
         match row.state {
             State::Waiting | State::Done(_) => {}
@@ -98,7 +103,7 @@ impl Operations {
             self.lanes.insert((row.lane.clone(), id));
         }
         let kept = !finished || row.pinned;
-        let entry = Entry {
+        let entry = ViewOperation {
             revision,
             row,
             worker,
@@ -116,7 +121,7 @@ impl Operations {
     }
 
     /// Takes an operation out of every index but that of the lanes.
-    fn take(&mut self, id: OperationId) -> Option<Entry> {
+    fn take(&mut self, id: OperationId) -> Option<ViewOperation> {
         let entry = self.entries.remove(&id)?;
         let row = &entry.row;
         self.unfinished.remove(&id);

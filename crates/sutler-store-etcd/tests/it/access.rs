@@ -1,13 +1,13 @@
 //! Being let in: TLS with certificates on both sides, users and passwords.
 
 use crate::candidate::open;
-use crate::scene::{insert, key, until};
+use crate::fixture::{insert, key, until};
 use crate::server::settings_of;
 use secrecy::SecretString;
 use std::path::PathBuf;
 use sutler_journal::Store;
 use sutler_servers::{Demands, PASSWORD, etcd};
-use sutler_store_etcd::{EtcdSettings, EtcdStore, Login, OpenError, Tls};
+use sutler_store_etcd::{EtcdOpenError, EtcdSettings, EtcdStore, Login, Tls};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_demands_certificates_is_reached_with_one() {
@@ -38,10 +38,10 @@ async fn a_server_that_demands_certificates_is_reached_with_one() {
         identity: None,
     });
     let refused = EtcdStore::open_with(&settings).await;
-    assert!(matches!(refused, Err(OpenError::Unavailable(_))));
+    assert!(matches!(refused, Err(EtcdOpenError::Unavailable(_))));
     settings.tls = Some(Tls::default());
     let unknown = EtcdStore::open_with(&settings).await;
-    assert!(matches!(unknown, Err(OpenError::Unavailable(_))));
+    assert!(matches!(unknown, Err(EtcdOpenError::Unavailable(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +57,7 @@ async fn a_user_is_let_in_by_password_and_again_when_the_token_is_old() {
     let url = etcd::demand_passwords(&server, "me", "mine").url();
     let store = EtcdStore::open(&SecretString::from(url)).await;
     let store = store.expect("the password is right");
-    let worker = crate::scene::worker(&store).await;
+    let worker = crate::fixture::worker(&store).await;
     store.commit(&insert("a", 1)).await.expect("a commit");
     store.release(worker).await.expect("leases work too");
     let began = std::time::Instant::now();
@@ -87,7 +87,7 @@ async fn a_user_is_let_in_by_password_and_again_when_the_token_is_old() {
     }
     let nobody = EtcdStore::open_with(&settings).await;
     assert!(
-        matches!(nobody, Err(OpenError::Unavailable(_))),
+        matches!(nobody, Err(EtcdOpenError::Unavailable(_))),
         "no name at all"
     );
 }

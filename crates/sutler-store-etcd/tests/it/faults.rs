@@ -1,7 +1,7 @@
 //! Servers that die, freeze and come back: a store says so quickly, and recovers by itself.
 
 use crate::candidate::Etcd;
-use crate::scene::{insert, key, new_operation, until, worker};
+use crate::fixture::{insert, key, new_operation, until, worker};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::{
@@ -116,8 +116,8 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     etcd.proxy.set_down(true);
     let (near, began) = (open_behind(&etcd).await, Instant::now());
     until("the lease ran out", || async {
-        let heir = crate::scene::worker(&*near).await;
-        let queues = [(crate::scene::WORK, 1)];
+        let heir = crate::fixture::worker(&*near).await;
+        let queues = [(crate::fixture::WORK, 1)];
         let claimed = near.claim(heir, &queues).await.expect("a claim");
         claimed
             .iter()

@@ -4,8 +4,8 @@
 mod access;
 mod candidate;
 mod chaos;
-mod counts;
 mod faults;
+mod fixture;
 mod replicas;
-mod scene;
+mod request_counts;
 mod server;

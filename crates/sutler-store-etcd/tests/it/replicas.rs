@@ -1,13 +1,13 @@
 //! Several replicas on one store: they hear of each other's work, and begin together.
 
 use crate::candidate::{Etcd, open};
-use crate::scene::{WORK, bytes, insert, key, new_operation, realm, until, worker};
+use crate::fixture::{WORK, bytes, insert, key, new_operation, realm, until, worker};
 use std::time::{Duration, Instant};
 use sutler_journal::{
     Commit, CommitError, Cursor, Due, Kind, List, OperationFilter, OperationList, Start, Store,
     Term,
 };
-use sutler_store_etcd::{EtcdStore, OpenError};
+use sutler_store_etcd::{EtcdOpenError, EtcdStore};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_hears_of_work_that_another_accepted() {
@@ -86,7 +86,7 @@ async fn a_newer_format_is_refused_with_a_sentence() {
     ask(&etcd, "/v3/kv/put", &[("key", &format), ("value", "2")]).await;
     let refused = EtcdStore::open_with(&etcd.settings).await;
     let error = refused.expect_err("it is newer");
-    assert!(matches!(error, OpenError::Newer(2)));
+    assert!(matches!(error, EtcdOpenError::Newer(2)));
     assert!(error.to_string().contains("run a newer sutler"), "{error}");
 }
 

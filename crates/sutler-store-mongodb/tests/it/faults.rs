@@ -2,7 +2,7 @@
 //! itself.
 
 use crate::candidate::{Mongo, open};
-use crate::scene::{WORK, bytes, insert, key, new_operation, until, worker};
+use crate::fixture::{WORK, bytes, insert, key, new_operation, until, worker};
 use mongodb::bson::{Document as Bsons, doc};
 use std::time::{Duration, Instant};
 use sutler_journal::{
@@ -188,7 +188,7 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     store.commit(&Commit::new().start(new)).await.expect("it");
     let near = mongo.replica().await;
     mongo.proxy.set_down(true);
-    let heir = crate::scene::worker(&*near).await;
+    let heir = crate::fixture::worker(&*near).await;
     until("the lease ran out", || async {
         let claimed = near.claim(heir, &[(WORK, 1)]).await.expect("a claim");
         claimed.iter().any(|it| it.row.fence == Fence(2))

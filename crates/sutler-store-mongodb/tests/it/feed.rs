@@ -1,7 +1,7 @@
 //! The feed when many commit and few read it.
 
 use crate::candidate::Mongo;
-use crate::scene::{insert, until};
+use crate::fixture::{insert, until};
 use mongodb::bson::{Bson, Document as Bsons, Timestamp, Uuid, doc};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

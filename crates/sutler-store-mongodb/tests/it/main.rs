@@ -3,9 +3,9 @@
 
 mod candidate;
 mod chaos;
-mod counts;
+mod command_counts;
 mod faults;
 mod feed;
+mod fixture;
 mod opening;
 mod replicas;
-mod scene;

@@ -1,12 +1,12 @@
 //! Which servers are taken, by whom, and what is made there.
 
 use crate::candidate::Mongo;
-use crate::scene::{insert, key};
+use crate::fixture::{insert, key};
 use mongodb::bson::{Document as Bsons, doc};
 use secrecy::SecretString;
 use sutler_journal::{Cursor, Store, commit_until_known};
 use sutler_servers::{Cut, Demands, MongoDialect, PASSWORD, Proxy, Tls, mongodb as servers};
-use sutler_store_mongodb::{MongoStore, OpenError};
+use sutler_store_mongodb::{MongoOpenError, MongoStore};
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,7 +19,10 @@ async fn a_standalone_server_is_refused_with_a_way_on() {
         .await
         .expect_err("it has no transactions");
     let said = refused.to_string();
-    assert!(matches!(refused, OpenError::Standalone { .. }), "{said}");
+    assert!(
+        matches!(refused, MongoOpenError::Standalone { .. }),
+        "{said}"
+    );
     assert!(
         said.contains("--replSet") && said.contains("rs.initiate()"),
         "{said}"
@@ -65,7 +68,7 @@ async fn a_newer_layout_is_refused_and_left_as_it_is() {
     let refused = MongoStore::open(&url).await.expect_err("it is newer");
     let said = refused.to_string();
     assert!(
-        matches!(refused, OpenError::Newer { found: 7, .. }),
+        matches!(refused, MongoOpenError::Newer { found: 7, .. }),
         "{said}"
     );
     assert!(said.contains("use the newer program"), "{said}");

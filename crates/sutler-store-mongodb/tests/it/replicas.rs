@@ -1,7 +1,7 @@
 //! Several replicas on one store: they hear of each other's work, and one that died stops nobody.
 
 use crate::candidate::Mongo;
-use crate::scene::{WORK, bytes, insert, key, new_operation, until, worker};
+use crate::fixture::{WORK, bytes, insert, key, new_operation, until, worker};
 use mongodb::ClientSession;
 use mongodb::bson::{Document as Bsons, doc};
 use std::time::{Duration, Instant};

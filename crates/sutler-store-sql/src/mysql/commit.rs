@@ -1,45 +1,45 @@
-//! A commit: one call of a procedure, and what its answer means. How it is tried: `committing.rs`.
+//! A commit: one call of a procedure, and what its answer means. How it is tried: `commit_retry.rs`.
 
-use super::answers::finish;
 use super::connect::Session;
-use super::packed::pack;
-use super::{Shared, sql};
-use crate::committing::{Committer, Try, Unresolved, verdict_of};
-use crate::hints::Hints;
+use super::procedure_args::pack;
+use super::query::finish;
+use super::{SqlShared, sql};
+use crate::commit_retry::{CommitAttempt, Committer, UnresolvedCommits, verdict_of};
+use crate::commit_rows::CommitRows;
+use crate::error::SqlError;
 use crate::rows::{Cells as _, one};
-use crate::staged::Staged;
-use crate::trouble::Trouble;
+use crate::wakeups::Wakeups;
 use sqlx::{Arguments, AssertSqlSafe, Executor};
 
-impl Committer for Shared {
+impl Committer for SqlShared {
     type Session = Session;
 
-    fn unresolved(&self) -> &Unresolved<Session> {
+    fn unresolved(&self) -> &UnresolvedCommits<Session> {
         &self.unresolved
     }
 
-    fn hints(&self) -> &Hints {
+    fn hints(&self) -> &Wakeups {
         &self.hints
     }
 
-    async fn try_commit(&self, staged: &Staged<'_>) -> Try<Session> {
+    async fn try_commit(&self, staged: &CommitRows<'_>) -> CommitAttempt<Session> {
         let packed = pack(staged);
-        let mut lent = match self.pool.lend().await {
-            Ok(lent) => lent,
-            Err(trouble) => return Try::Settled(Err(trouble.into_commit_error())),
+        let mut pooled = match self.pool.acquire().await {
+            Ok(pooled) => pooled,
+            Err(trouble) => return CommitAttempt::Settled(Err(trouble.into_commit_error())),
         };
-        let session = lent.line().session.clone();
-        let stale = !lent.is_fresh();
+        let session = pooled.connection().session.clone();
+        let stale = !pooled.is_fresh();
         let answer = self
-            .send(&mut lent, sql::COMMIT, &|a| {
+            .send(&mut pooled, sql::COMMIT, &|a| {
                 a.add(&staged.id.as_bytes()[..])?;
                 a.add(&packed.head[..])?;
                 a.add(&packed.data[..])
             })
             .await;
-        match finish(lent, answer).and_then(|found| one(&found)) {
-            Ok(verdict) => Try::Settled(verdict_of(verdict)),
-            Err(trouble @ (Trouble::Lost(_) | Trouble::Odd(_))) => Try::Broke {
+        match finish(pooled, answer).and_then(|found| one(&found)) {
+            Ok(verdict) => CommitAttempt::Settled(verdict_of(verdict)),
+            Err(trouble @ (SqlError::Lost(_) | SqlError::Odd(_))) => CommitAttempt::Broke {
                 trouble,
                 session,
                 stale,
@@ -48,7 +48,7 @@ impl Committer for Shared {
         }
     }
 
-    async fn end_session(&self, session: &Session) -> Result<bool, Trouble> {
+    async fn end_session(&self, session: &Session) -> Result<bool, SqlError> {
         let found = self
             .ask(sql::FIND_SESSION, &|a| a.add(&session.0[..]))
             .await?;
@@ -59,22 +59,22 @@ impl Committer for Shared {
         let Some(number) = number else {
             return Ok(true);
         };
-        let mut lent = self.pool.lend().await?;
+        let mut pooled = self.pool.acquire().await?;
         let kill = AssertSqlSafe(format!("KILL CONNECTION {number}"));
-        if lent.line().connection.execute(kill).await.is_ok() {
-            lent.keep();
+        if pooled.connection().connection.execute(kill).await.is_ok() {
+            pooled.keep();
         }
         Ok(false)
     }
 }
 
 /// What the server's refusal means for a commit.
-fn refusal(trouble: Trouble) -> Try<Session> {
+fn refusal(trouble: SqlError) -> CommitAttempt<Session> {
     match &trouble {
         // Two made the same thing at once, or locked the same things: one of them gave way.
-        Trouble::Refused { code, .. } if ["1062", "1213"].contains(&code.as_str()) => {
-            Try::Again(trouble)
+        SqlError::Refused { code, .. } if ["1062", "1213"].contains(&code.as_str()) => {
+            CommitAttempt::Again(trouble)
         }
-        _ => Try::Settled(Err(trouble.into_commit_error())),
+        _ => CommitAttempt::Settled(Err(trouble.into_commit_error())),
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Not here: how connections are kept (`pool.rs`), the tables (`schema.rs`).
 
-use super::answers::trouble_of;
-use crate::pool::Link;
-use crate::settings::{OpenError, SqlSettings};
-use crate::trouble::{Trouble, odd};
+use super::query::error_of;
+use crate::error::{SqlError, odd};
+use crate::pool::Connector;
+use crate::settings::{SqlOpenError, SqlSettings};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
@@ -22,7 +22,7 @@ pub(super) struct Server {
 }
 
 /// A connection, and which session of the server it is.
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) connection: MySqlConnection,
     pub(super) session: Session,
 }
@@ -33,15 +33,15 @@ pub(super) struct Line {
 pub(super) struct Session(pub(super) String);
 
 impl Server {
-    pub(super) fn at(url: &SecretString, settings: &SqlSettings) -> Result<Self, OpenError> {
+    pub(super) fn at(url: &SecretString, settings: &SqlSettings) -> Result<Self, SqlOpenError> {
         let options = MySqlConnectOptions::from_str(url.expose_secret()).map_err(|_| {
             // The cause may repeat a part of the URL, and a part may be the password.
             let form = "it must look like mysql://user:password@host:3306/database";
-            OpenError::Url(form.into())
+            SqlOpenError::Url(form.into())
         })?;
         if options.get_database().is_none() {
             let missing = "it must name a database: mysql://user:password@host:3306/database";
-            return Err(OpenError::Url(missing.into()));
+            return Err(SqlOpenError::Url(missing.into()));
         }
         let options = options
             .statement_cache_capacity(64)
@@ -87,15 +87,15 @@ impl Server {
     }
 }
 
-impl Link for Server {
-    type Line = Line;
+impl Connector for Server {
+    type Connection = Connection;
 
-    async fn connect(&self) -> Result<Line, Trouble> {
-        let unsent = |cause: sqlx::Error| match trouble_of(cause) {
-            Trouble::Lost(said) | Trouble::Unsent(said) | Trouble::Odd(said) => {
-                Trouble::Unsent(said)
+    async fn connect(&self) -> Result<Connection, SqlError> {
+        let unsent = |cause: sqlx::Error| match error_of(cause) {
+            SqlError::Lost(said) | SqlError::Unsent(said) | SqlError::Odd(said) => {
+                SqlError::Unsent(said)
             }
-            Trouble::Refused { code, said } => Trouble::Unsent(format!("{code}: {said}")),
+            SqlError::Refused { code, said } => SqlError::Unsent(format!("{code}: {said}")),
         };
         let mut connection = self.options.connect().await.map_err(unsent)?;
         let set_up = sqlx::raw_sql(AssertSqlSafe(self.set_up()));
@@ -105,11 +105,11 @@ impl Link for Server {
         let named = connection.fetch_one(AssertSqlSafe(name)).await;
         let taken: Option<i64> = named.map_err(unsent)?.try_get(0).map_err(odd)?;
         match taken {
-            Some(1) => Ok(Line {
+            Some(1) => Ok(Connection {
                 connection,
                 session,
             }),
-            _ => Err(Trouble::Unsent("a session could not be named".into())),
+            _ => Err(SqlError::Unsent("a session could not be named".into())),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Reading: documents, operations, the feed, counts, logs. Each is one statement.
 
-use super::{Shared, sql};
+use super::{SqlShared, sql};
 use crate::codec;
-use crate::feed::Gathered;
+use crate::error::SqlError;
+use crate::feed::FeedPage;
 use crate::rows::{self, number, one};
-use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::mysql::MySqlRow;
 use sutler_journal::{
@@ -19,14 +19,14 @@ const ROWS_MAX: usize = 10_000;
 
 type Read<T> = Result<T, StoreError>;
 
-impl Shared {
+impl SqlShared {
     pub(super) async fn get(&self, key: &Key) -> Read<Option<Document>> {
         let answer = self.ask(sql::GET, &|a| a.add(key.as_bytes())).await;
         let read = answer.and_then(|found| {
             let document = |row| rows::document(key.clone(), row, 0);
             found.first().map(document).transpose()
         });
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn operation(&self, id: OperationId) -> Read<Option<Operation>> {
@@ -34,7 +34,7 @@ impl Shared {
             .ask(sql::OPERATION, &|a| a.add(&id.0.as_bytes()[..]))
             .await;
         let read = answer.and_then(|found| found.first().map(rows::operation).transpose());
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn poll(&self, lane: &Key, id: OperationId) -> Read<Option<PolledOperation>> {
@@ -45,7 +45,7 @@ impl Shared {
             })
             .await;
         let read = answer.and_then(|found| found.first().map(rows::polled).transpose());
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn list(
@@ -99,7 +99,7 @@ impl Shared {
         let by_term = matches!(list, List::Term { .. });
         answer
             .and_then(|found| rows::page(&found, by_term, limit))
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn operations(&self, list: &OperationList) -> Read<Vec<OperationRow>> {
@@ -121,11 +121,11 @@ impl Shared {
             .await;
         answer
             .and_then(|found| found.iter().map(rows::operation_row).collect())
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn changes(&self, after: &Cursor, limit: usize) -> Read<Changes> {
-        let mut gathered = Gathered::dense(after, limit)?;
+        let mut gathered = FeedPage::dense(after, limit)?;
         loop {
             let (from, most) = gathered.wanted();
             let answer = self
@@ -135,7 +135,7 @@ impl Shared {
                 })
                 .await;
             let full = answer.and_then(|found| gathered.add(found.iter().map(rows::entry)));
-            if full.map_err(Trouble::into_store_error)? {
+            if full.map_err(SqlError::into_store_error)? {
                 return Ok(gathered.into_changes());
             }
         }
@@ -145,7 +145,7 @@ impl Shared {
         let answer = self.ask(sql::STATS, &|_| Ok(())).await;
         answer
             .and_then(|found| stats(&found))
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn now(&self) -> Read<StoreTime> {
@@ -153,7 +153,7 @@ impl Shared {
         answer
             .and_then(|found| one(&found))
             .map(StoreTime)
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn read_log(
@@ -172,11 +172,11 @@ impl Shared {
             .await;
         answer
             .and_then(|found| found.iter().map(rows::chunk).collect())
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 }
 
-fn stats(found: &[MySqlRow]) -> Result<Stats, Trouble> {
+fn stats(found: &[MySqlRow]) -> Result<Stats, SqlError> {
     let mut stats = Stats::default();
     for row in found {
         stats.accepted = number(row, 0)?;

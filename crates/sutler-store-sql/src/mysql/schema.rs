@@ -5,10 +5,10 @@
 //! and the layout's number is written last. Procedures carry the number of their version in their name,
 //! and a new layout leaves the old ones for replicas that have not been replaced yet.
 
-use super::answers::trouble_of;
 use super::connect::Server;
-use crate::settings::OpenError;
-use crate::trouble::Trouble;
+use super::query::error_of;
+use crate::error::SqlError;
+use crate::settings::SqlOpenError;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection, Executor, Row};
 use std::time::Duration;
@@ -36,8 +36,8 @@ const VERSION: &str = "SELECT CAST(VERSION() AS CHAR),
 const NEEDED: &str = "MySQL 8 or later, or MariaDB 10.6 or later";
 
 /// Makes the tables or brings them up to date; nothing is written if they are. Says what was found.
-pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, OpenError> {
-    let unreachable = |said: String| OpenError::Unreachable {
+pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, SqlOpenError> {
+    let unreachable = |said: String| SqlOpenError::Unreachable {
         server: server.name(),
         said,
     };
@@ -47,14 +47,14 @@ pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout,
         Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
     };
     examine(&mut db, server).await?;
-    let failed = |cause| OpenError::Layout {
+    let failed = |cause| SqlOpenError::Layout {
         server: server.name(),
         said: said(cause),
     };
     let found = upgrade(&mut db).await.map_err(failed)?;
     let known = LAYOUTS.len() as i64;
     if found > known {
-        return Err(OpenError::Newer {
+        return Err(SqlOpenError::Newer {
             server: server.name(),
             found,
             known,
@@ -65,7 +65,7 @@ pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout,
 }
 
 /// Refuses a server that is too old.
-async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), OpenError> {
+async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), SqlOpenError> {
     let read = async {
         let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
         let version: String = row.try_get_unchecked(0)?;
@@ -74,12 +74,12 @@ async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), OpenEr
     };
     let (version, flush) = read
         .await
-        .map_err(|cause: sqlx::Error| OpenError::Unreachable {
+        .map_err(|cause: sqlx::Error| SqlOpenError::Unreachable {
             server: server.name(),
             said: said(cause),
         })?;
     if !is_fit(&version) {
-        return Err(OpenError::Unfit {
+        return Err(SqlOpenError::Unfit {
             server: server.name(),
             found: version,
             needed: NEEDED,
@@ -126,9 +126,9 @@ async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
 
 /// The server's words.
 fn said(cause: sqlx::Error) -> String {
-    match trouble_of(cause) {
-        Trouble::Refused { code, said } => format!("{code}: {said}"),
-        Trouble::Lost(said) | Trouble::Unsent(said) | Trouble::Odd(said) => said,
+    match error_of(cause) {
+        SqlError::Refused { code, said } => format!("{code}: {said}"),
+        SqlError::Lost(said) | SqlError::Unsent(said) | SqlError::Odd(said) => said,
     }
 }
 

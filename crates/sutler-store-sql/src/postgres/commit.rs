@@ -1,43 +1,43 @@
-//! A commit: one statement, and what its answer means. How it is tried: `committing.rs`; the shorter
-//! way that usual commits take: `usual.rs`.
+//! A commit: one statement, and what its answer means. How it is tried: `commit_retry.rs`; the shorter
+//! way that usual commits take: `fast_commit.rs`.
 
-use super::answers::finish;
 use super::connect::{Server, Session};
+use super::fast_commit::FastCommit;
 use super::ids::Id;
-use super::usual::Usual;
-use super::{Shared, sql};
-use crate::committing::{Committer, Try, Unresolved, unknown, verdict_of};
-use crate::hints::Hints;
-use crate::pool::Lent;
+use super::query::finish;
+use super::{SqlShared, sql};
+use crate::commit_retry::{CommitAttempt, Committer, UnresolvedCommits, unknown, verdict_of};
+use crate::commit_rows::{CommitRows, WriteRow};
+use crate::error::SqlError;
+use crate::pool::PooledConnection;
 use crate::rows::one;
-use crate::staged::{Row, Staged};
-use crate::trouble::Trouble;
+use crate::wakeups::Wakeups;
 use sqlx::Arguments;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::PgArguments;
 
-impl Committer for Shared {
+impl Committer for SqlShared {
     type Session = Session;
 
-    fn unresolved(&self) -> &Unresolved<Session> {
+    fn unresolved(&self) -> &UnresolvedCommits<Session> {
         &self.unresolved
     }
 
-    fn hints(&self) -> &Hints {
+    fn hints(&self) -> &Wakeups {
         &self.hints
     }
 
-    async fn try_commit(&self, staged: &Staged<'_>) -> Try<Session> {
-        let mut lent = match self.pool.lend().await {
-            Ok(lent) => lent,
-            Err(trouble) => return Try::Settled(Err(trouble.into_commit_error())),
+    async fn try_commit(&self, staged: &CommitRows<'_>) -> CommitAttempt<Session> {
+        let mut pooled = match self.pool.acquire().await {
+            Ok(pooled) => pooled,
+            Err(trouble) => return CommitAttempt::Settled(Err(trouble.into_commit_error())),
         };
-        let session = lent.line().session;
-        let stale = !lent.is_fresh();
-        let answer = self.send_commit(&mut lent, staged).await;
-        match finish(lent, answer) {
-            Ok(verdict) => Try::Settled(verdict_of(verdict)),
-            Err(trouble @ (Trouble::Lost(_) | Trouble::Odd(_))) => Try::Broke {
+        let session = pooled.connection().session;
+        let stale = !pooled.is_fresh();
+        let answer = self.send_commit(&mut pooled, staged).await;
+        match finish(pooled, answer) {
+            Ok(verdict) => CommitAttempt::Settled(verdict_of(verdict)),
+            Err(trouble @ (SqlError::Lost(_) | SqlError::Odd(_))) => CommitAttempt::Broke {
                 trouble,
                 session,
                 stale,
@@ -46,7 +46,7 @@ impl Committer for Shared {
         }
     }
 
-    async fn end_session(&self, session: &Session) -> Result<bool, Trouble> {
+    async fn end_session(&self, session: &Session) -> Result<bool, SqlError> {
         let left = self
             .ask(sql::END_SESSION, &|a| {
                 a.add(session.process)?;
@@ -57,44 +57,44 @@ impl Committer for Shared {
     }
 }
 
-impl Shared {
+impl SqlShared {
     /// The usual way if there is one, and the general way where that does not know.
     async fn send_commit(
         &self,
-        lent: &mut Lent<'_, Server>,
-        staged: &Staged<'_>,
-    ) -> Result<i64, Trouble> {
-        if let Some(usual) = Usual::of(staged) {
+        pooled: &mut PooledConnection<'_, Server>,
+        staged: &CommitRows<'_>,
+    ) -> Result<i64, SqlError> {
+        if let Some(usual) = FastCommit::of(staged) {
             let fill = |to: &mut PgArguments| usual.fill(to);
-            let answer = self.send(lent, usual.statement(), &fill).await;
-            if let Some(verdict) = Usual::verdict(answer) {
+            let answer = self.send(pooled, usual.statement(), &fill).await;
+            if let Some(verdict) = FastCommit::verdict(answer) {
                 return verdict;
             }
         }
-        let found = self.send(lent, sql::COMMIT, &|a| fill(a, staged)).await?;
+        let found = self.send(pooled, sql::COMMIT, &|a| fill(a, staged)).await?;
         one(&found)
     }
 }
 
 /// What the server's refusal means for a commit; the codes beginning with SU are our own.
-fn refusal(trouble: Trouble) -> Try<Session> {
-    let Trouble::Refused { code, said } = &trouble else {
-        return Try::Settled(Err(trouble.into_commit_error()));
+fn refusal(trouble: SqlError) -> CommitAttempt<Session> {
+    let SqlError::Refused { code, said } = &trouble else {
+        return CommitAttempt::Settled(Err(trouble.into_commit_error()));
     };
     match code.as_str() {
-        "SU000" => Try::Settled(Ok(())),
-        "SU001" => Try::Settled(match said.parse::<i64>() {
+        "SU000" => CommitAttempt::Settled(Ok(())),
+        "SU001" => CommitAttempt::Settled(match said.parse::<i64>() {
             Ok(n) => verdict_of(-n),
             Err(_) => Err(unknown(&trouble)),
         }),
         // Two made the same thing at once, or locked the same things: one of them gave way.
-        "23505" | "40001" | "40P01" => Try::Again(trouble),
-        _ => Try::Settled(Err(trouble.into_commit_error())),
+        "23505" | "40001" | "40P01" => CommitAttempt::Again(trouble),
+        _ => CommitAttempt::Settled(Err(trouble.into_commit_error())),
     }
 }
 
 /// The commit as parameters of the function, in their order.
-pub(super) fn fill(to: &mut PgArguments, staged: &Staged<'_>) -> Result<(), BoxDynError> {
+pub(super) fn fill(to: &mut PgArguments, staged: &CommitRows<'_>) -> Result<(), BoxDynError> {
     let locks: Vec<i64> = staged.locks.iter().map(|(number, _)| *number).collect();
     let shared: Vec<bool> = staged.locks.iter().map(|(_, shared)| *shared).collect();
     let operations: Vec<Id> = staged.operations.iter().map(|id| Id(*id)).collect();
@@ -117,11 +117,11 @@ pub(super) fn fill(to: &mut PgArguments, staged: &Staged<'_>) -> Result<(), BoxD
     to.add(rows.iter().map(|w| w.verb).collect::<Vec<_>>())?;
     to.add(rows.iter().map(|w| w.queue).collect::<Vec<_>>())?;
     for part in [
-        |w: &Row<'_>| w.a.map(<[u8]>::to_vec),
-        |w: &Row<'_>| w.b.map(<[u8]>::to_vec),
-        |w: &Row<'_>| w.c.map(<[u8]>::to_vec),
-        |w: &Row<'_>| w.d.map(<[u8]>::to_vec),
-        |w: &Row<'_>| w.e.map(<[u8]>::to_vec),
+        |w: &WriteRow<'_>| w.a.map(<[u8]>::to_vec),
+        |w: &WriteRow<'_>| w.b.map(<[u8]>::to_vec),
+        |w: &WriteRow<'_>| w.c.map(<[u8]>::to_vec),
+        |w: &WriteRow<'_>| w.d.map(<[u8]>::to_vec),
+        |w: &WriteRow<'_>| w.e.map(<[u8]>::to_vec),
     ] {
         to.add(rows.iter().map(part).collect::<Vec<_>>())?;
     }
@@ -129,7 +129,7 @@ pub(super) fn fill(to: &mut PgArguments, staged: &Staged<'_>) -> Result<(), BoxD
     fill_terms(to, rows)
 }
 
-fn fill_terms(to: &mut PgArguments, rows: &[Row<'_>]) -> Result<(), BoxDynError> {
+fn fill_terms(to: &mut PgArguments, rows: &[WriteRow<'_>]) -> Result<(), BoxDynError> {
     let mut before: Vec<i32> = vec![0];
     let mut count = 0;
     for row in rows {

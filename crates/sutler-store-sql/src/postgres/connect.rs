@@ -3,10 +3,10 @@
 //! Settings travel with the request for a connection and cost no round trip. Not here: how connections
 //! are kept (`pool.rs`), the tables (`schema.rs`).
 
-use super::answers::trouble_of;
-use crate::pool::Link;
-use crate::settings::{OpenError, SqlSettings};
-use crate::trouble::{Trouble, odd};
+use super::query::error_of;
+use crate::error::{SqlError, odd};
+use crate::pool::Connector;
+use crate::settings::{SqlOpenError, SqlSettings};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Row};
@@ -37,7 +37,7 @@ pub(super) struct Server {
 }
 
 /// A connection, and which session of the server it is.
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) connection: PgConnection,
     pub(super) session: Session,
 }
@@ -50,11 +50,11 @@ pub(super) struct Session {
 }
 
 impl Server {
-    pub(super) fn at(url: &SecretString, settings: &SqlSettings) -> Result<Self, OpenError> {
+    pub(super) fn at(url: &SecretString, settings: &SqlSettings) -> Result<Self, SqlOpenError> {
         let options = PgConnectOptions::from_str(url.expose_secret()).map_err(|_| {
             // The cause may repeat a part of the URL, and a part may be the password.
             let form = "it must look like postgres://user:password@host:5432/database";
-            OpenError::Url(form.into())
+            SqlOpenError::Url(form.into())
         })?;
         let millis = |time: std::time::Duration| time.as_millis().max(1).to_string();
         let options = options
@@ -94,15 +94,15 @@ impl Server {
     }
 }
 
-impl Link for Server {
-    type Line = Line;
+impl Connector for Server {
+    type Connection = Connection;
 
-    async fn connect(&self) -> Result<Line, Trouble> {
-        let unsent = |cause: sqlx::Error| match trouble_of(cause) {
-            Trouble::Lost(said) | Trouble::Unsent(said) | Trouble::Odd(said) => {
-                Trouble::Unsent(said)
+    async fn connect(&self) -> Result<Connection, SqlError> {
+        let unsent = |cause: sqlx::Error| match error_of(cause) {
+            SqlError::Lost(said) | SqlError::Unsent(said) | SqlError::Odd(said) => {
+                SqlError::Unsent(said)
             }
-            Trouble::Refused { code, said } => Trouble::Unsent(format!("{code}: {said}")),
+            SqlError::Refused { code, said } => SqlError::Unsent(format!("{code}: {said}")),
         };
         let mut connection = self.options.connect().await.map_err(unsent)?;
         let row = sqlx::query(INTRODUCTION)
@@ -113,7 +113,7 @@ impl Link for Server {
             process: row.try_get(0).map_err(odd)?,
             began: row.try_get(1).map_err(odd)?,
         };
-        Ok(Line {
+        Ok(Connection {
             connection,
             session,
         })

@@ -2,11 +2,11 @@
 
 use super::commit::fill;
 use super::connect::Server;
+use super::fast_commit::FastCommit;
 use super::sql;
-use super::usual::Usual;
-use crate::pool::Link;
+use crate::commit_rows::CommitRows;
+use crate::pool::Connector;
 use crate::settings::SqlSettings;
-use crate::staged::Staged;
 use secrecy::SecretString;
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::{AssertSqlSafe, Executor, Row};
@@ -24,8 +24,8 @@ impl OpenCommit {
         let server = Server::at(url, &SqlSettings::default()).expect("a URL");
         let mut line = server.connect().await.expect("a connection");
         let mut arguments = PgArguments::default();
-        let staged = Staged::of(commit);
-        let (statement, filled) = match Usual::of(&staged) {
+        let staged = CommitRows::of(commit);
+        let (statement, filled) = match FastCommit::of(&staged) {
             Some(usual) => (usual.statement(), usual.fill(&mut arguments)),
             None => (sql::COMMIT, fill(&mut arguments, &staged)),
         };

@@ -1,11 +1,11 @@
 //! Reading: documents, operations, the feed, counts, logs. Each is one statement.
 
 use super::ids::Id;
-use super::{Shared, sql};
+use super::{SqlShared, sql};
 use crate::codec;
-use crate::feed::Gathered;
+use crate::error::SqlError;
+use crate::feed::FeedPage;
 use crate::rows::{self, number, one};
-use crate::trouble::Trouble;
 use sqlx::Arguments;
 use sqlx::postgres::PgRow;
 use sutler_journal::{
@@ -22,20 +22,20 @@ const FOLD_AFTER: i64 = 5000;
 
 type Read<T> = Result<T, StoreError>;
 
-impl Shared {
+impl SqlShared {
     pub(super) async fn get(&self, key: &Key) -> Read<Option<Document>> {
         let answer = self.ask(sql::GET, &|a| a.add(key.as_bytes())).await;
         let read = answer.and_then(|found| {
             let document = |row| rows::document(key.clone(), row, 0);
             found.first().map(document).transpose()
         });
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn operation(&self, id: OperationId) -> Read<Option<Operation>> {
         let answer = self.ask(sql::OPERATION, &|a| a.add(Id(id.0))).await;
         let read = answer.and_then(|found| found.first().map(rows::operation).transpose());
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn poll(&self, lane: &Key, id: OperationId) -> Read<Option<PolledOperation>> {
@@ -46,7 +46,7 @@ impl Shared {
             })
             .await;
         let read = answer.and_then(|found| found.first().map(rows::polled).transpose());
-        read.map_err(Trouble::into_store_error)
+        read.map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn list(
@@ -96,7 +96,7 @@ impl Shared {
         let by_term = matches!(list, List::Term { .. });
         answer
             .and_then(|found| rows::page(&found, by_term, limit))
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn operations(&self, list: &OperationList) -> Read<Vec<OperationRow>> {
@@ -119,11 +119,11 @@ impl Shared {
             .await;
         answer
             .and_then(|found| found.iter().map(rows::operation_row).collect())
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn changes(&self, after: &Cursor, limit: usize) -> Read<Changes> {
-        let mut gathered = Gathered::sparse(after, limit)?;
+        let mut gathered = FeedPage::sparse(after, limit)?;
         loop {
             let (from, most) = gathered.wanted();
             let answer = self
@@ -133,7 +133,7 @@ impl Shared {
                 })
                 .await;
             let full = answer.and_then(|found| gathered.add(found.iter().map(rows::entry)));
-            if full.map_err(Trouble::into_store_error)? {
+            if full.map_err(SqlError::into_store_error)? {
                 return Ok(gathered.into_changes());
             }
         }
@@ -141,8 +141,8 @@ impl Shared {
 
     pub(super) async fn stats(&self) -> Read<Stats> {
         let answer = self.ask(sql::STATS, &|_| Ok(())).await;
-        let found = answer.map_err(Trouble::into_store_error)?;
-        let (stats, behind) = stats(&found).map_err(Trouble::into_store_error)?;
+        let found = answer.map_err(SqlError::into_store_error)?;
+        let (stats, behind) = stats(&found).map_err(SqlError::into_store_error)?;
         if behind > FOLD_AFTER {
             // Only makes the next count cheaper.
             drop(self.ask(sql::FOLD, &|_| Ok(())).await);
@@ -155,7 +155,7 @@ impl Shared {
         answer
             .and_then(|found| one(&found))
             .map(StoreTime)
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 
     pub(super) async fn read_log(
@@ -174,12 +174,12 @@ impl Shared {
             .await;
         answer
             .and_then(|found| found.iter().map(rows::chunk).collect())
-            .map_err(Trouble::into_store_error)
+            .map_err(SqlError::into_store_error)
     }
 }
 
 /// The counts, and by how many commits the tally is behind.
-fn stats(found: &[PgRow]) -> Result<(Stats, i64), Trouble> {
+fn stats(found: &[PgRow]) -> Result<(Stats, i64), SqlError> {
     let mut stats = Stats::default();
     let (mut ended, mut behind) = (0, 0);
     for row in found {

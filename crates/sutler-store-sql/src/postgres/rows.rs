@@ -1,12 +1,12 @@
 //! The cells of PostgreSQL's rows. What they come to: `rows.rs` above.
 
+use crate::error::{SqlError, odd};
 use crate::rows::Cells;
-use crate::trouble::{Trouble, odd};
 use sqlx::postgres::{PgRow, PgValueFormat};
 use sqlx::{Row, ValueRef};
 
 impl Cells for PgRow {
-    fn integer(&self, n: usize) -> Result<Option<i64>, Trouble> {
+    fn integer(&self, n: usize) -> Result<Option<i64>, SqlError> {
         let Some(bytes) = self.blob(n)? else {
             return Ok(None);
         };
@@ -19,7 +19,7 @@ impl Cells for PgRow {
         Ok(Some(number))
     }
 
-    fn blob(&self, n: usize) -> Result<Option<&[u8]>, Trouble> {
+    fn blob(&self, n: usize) -> Result<Option<&[u8]>, SqlError> {
         let cell = self.try_get_raw(n).map_err(odd)?;
         match cell.format() {
             _ if cell.is_null() => Ok(None),

@@ -4,9 +4,9 @@
 //! from the one before. Functions carry the number of their version in their name, and a new layout
 //! leaves the old ones: replicas of the version before go on while they are replaced one by one.
 
-use super::answers::trouble_of;
 use super::connect::Server;
-use crate::settings::OpenError;
+use super::query::error_of;
+use crate::settings::SqlOpenError;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Row};
 use std::time::Duration;
@@ -36,8 +36,8 @@ const VERSION: &str = "SELECT current_setting('server_version_num')::integer,
     to_regclass('sutler_layout') IS NOT NULL";
 
 /// Makes the tables or brings them up to date; nothing is written if they are. Says what was found.
-pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, OpenError> {
-    let unreachable = |said: String| OpenError::Unreachable {
+pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, SqlOpenError> {
+    let unreachable = |said: String| SqlOpenError::Unreachable {
         server: server.name(),
         said,
     };
@@ -48,7 +48,7 @@ pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout,
         Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
     };
     let there = examine(&mut db, server).await?;
-    let failed = |cause| OpenError::Layout {
+    let failed = |cause| SqlOpenError::Layout {
         server: server.name(),
         said: said(cause),
     };
@@ -61,7 +61,7 @@ pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout,
         upgrade(&mut db).await.map_err(failed)?;
     }
     if found > known {
-        return Err(OpenError::Newer {
+        return Err(SqlOpenError::Newer {
             server: server.name(),
             found,
             known,
@@ -72,7 +72,7 @@ pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout,
 }
 
 /// Whether there is a layout already; refuses a server that is too old.
-async fn examine(db: &mut PgConnection, server: &Server) -> Result<bool, OpenError> {
+async fn examine(db: &mut PgConnection, server: &Server) -> Result<bool, SqlOpenError> {
     let read = async {
         let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
         let number: i32 = row.try_get(0)?;
@@ -83,12 +83,12 @@ async fn examine(db: &mut PgConnection, server: &Server) -> Result<bool, OpenErr
     };
     let (number, version, careless, there) =
         read.await
-            .map_err(|cause: sqlx::Error| OpenError::Unreachable {
+            .map_err(|cause: sqlx::Error| SqlOpenError::Unreachable {
                 server: server.name(),
                 said: said(cause),
             })?;
     if number < SERVER_MIN {
-        return Err(OpenError::Unfit {
+        return Err(SqlOpenError::Unfit {
             server: server.name(),
             found: format!("PostgreSQL {version}"),
             needed: "PostgreSQL 12 or later",
@@ -128,10 +128,10 @@ async fn upgrade(db: &mut PgConnection) -> Result<(), sqlx::Error> {
 
 /// The server's words without its details.
 fn said(cause: sqlx::Error) -> String {
-    match trouble_of(cause) {
-        crate::trouble::Trouble::Refused { code, said } => format!("{code}: {said}"),
-        crate::trouble::Trouble::Lost(said)
-        | crate::trouble::Trouble::Unsent(said)
-        | crate::trouble::Trouble::Odd(said) => said,
+    match error_of(cause) {
+        crate::error::SqlError::Refused { code, said } => format!("{code}: {said}"),
+        crate::error::SqlError::Lost(said)
+        | crate::error::SqlError::Unsent(said)
+        | crate::error::SqlError::Odd(said) => said,
     }
 }

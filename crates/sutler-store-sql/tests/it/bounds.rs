@@ -1,6 +1,6 @@
 //! What takes too long is ended, with a sentence: statements by the server, waiting by the pool.
 
-use crate::scene::key;
+use crate::fixture::key;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler_journal::Store;

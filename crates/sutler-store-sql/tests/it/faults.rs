@@ -1,6 +1,6 @@
 //! Servers that stop, freeze and come back: the same for every sort of server.
 
-use crate::scene::{insert, key, until_ok};
+use crate::fixture::{insert, key, until_ok};
 use std::time::{Duration, Instant};
 use sutler_journal::{Commit, CommitError, Store, commit_until_known};
 use sutler_servers::Server;

@@ -1,6 +1,6 @@
 //! A lease in real time: it runs out by the server's clock, whatever its worker does meanwhile.
 
-use crate::scene::{insert, key, operation, until_ok, worker};
+use crate::fixture::{insert, key, operation, until_ok, worker};
 use std::time::{Duration, Instant};
 use sutler_journal::{
     Commit, CommitError, Fence, LeaseError, Next, Outcome, Queue, StaleItem, Start, State, Store,

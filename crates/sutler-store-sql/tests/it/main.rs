@@ -3,9 +3,9 @@
 
 mod bounds;
 mod faults;
+mod fixture;
 mod leases;
-mod scene;
-mod trips;
+mod round_trips;
 
 #[cfg(feature = "mysql")]
 mod mysql;

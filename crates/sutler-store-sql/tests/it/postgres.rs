@@ -3,10 +3,10 @@
 mod bounds;
 mod candidate;
 mod cluster;
+mod fast_commit;
 mod faults;
 mod opening;
+mod round_trips;
 mod sweeps;
 mod tls;
-mod trips;
-mod usual;
-mod wakes;
+mod wakeups;

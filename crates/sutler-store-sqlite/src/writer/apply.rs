@@ -1,17 +1,17 @@
 //! What a commit demands of the file, and what it does to it.
 //!
-//! [`Desk::commit`] looks at every expectation and every write before it changes anything: so a stale
+//! [`WriteSession::commit`] looks at every expectation and every write before it changes anything: so a stale
 //! commit has written nothing. `Commit::check` has made sure that no two writes contend for one
 //! thing, so looking at the state before the commit is enough. What was found while looking is kept
-//! ([`Seen`]), so that nothing is looked up twice. Operations are in `operations.rs`.
+//! ([`CommitCache`]), so that nothing is looked up twice. Operations are in `operations.rs`.
 
-use super::desk::Desk;
-use super::job::Trouble;
-use super::operations::Head;
-use super::recent::Known;
+use super::job::JobError;
+use super::operations::OperationHead;
+use super::recent_commits::CommitIdLookup;
+use super::write_session::WriteSession;
 use crate::codec;
-use crate::staged::{Extra, Staged};
-use crate::young::YoungDoc;
+use crate::staged_commit::{StagedCommit, WriteExtra};
+use crate::unindexed::UnindexedDocument;
 use rusqlite::Result;
 use sutler_journal::{
     Commit, Expect, Key, OperationId, StaleItem, Start, StoreTime, Version, Write,
@@ -19,7 +19,7 @@ use sutler_journal::{
 
 /// What became of a commit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ApplyResult {
     /// It stands, now or from an earlier time.
     Applied,
     /// It did not hold, and wrote nothing.
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
 }
 
 /// A document as it was found.
-pub(super) struct Found {
+pub(super) struct FoundDocument {
     pub(super) number: i64,
     version: [u8; 16],
     terms: Vec<u8>,
@@ -37,28 +37,32 @@ pub(super) struct Found {
 
 /// What a commit has looked at, and what it knows of lanes.
 #[derive(Default)]
-pub(super) struct Seen<'a> {
-    documents: Vec<(&'a Key, Option<Found>)>,
-    operations: Vec<(OperationId, Option<Head>)>,
+pub(super) struct CommitCache<'a> {
+    documents: Vec<(&'a Key, Option<FoundDocument>)>,
+    operations: Vec<(OperationId, Option<OperationHead>)>,
     pub(super) lanes: Vec<(&'a Key, i64)>,
 }
 
-impl Desk<'_> {
+impl WriteSession<'_> {
     /// Does all of a commit or nothing of it.
-    pub(super) fn commit(&mut self, staged: &Staged, now: StoreTime) -> Result<Verdict, Trouble> {
+    pub(super) fn commit(
+        &mut self,
+        staged: &StagedCommit,
+        now: StoreTime,
+    ) -> Result<ApplyResult, JobError> {
         let commit = &staged.commit;
         if self.was_applied(commit)? {
-            return Ok(Verdict::Applied);
+            return Ok(ApplyResult::Applied);
         }
-        let mut seen = Seen::default();
+        let mut seen = CommitCache::default();
         for (n, expect) in commit.expects().iter().enumerate() {
-            if !self.holds(expect, &mut seen, now)? {
-                return Ok(Verdict::Stale(StaleItem::Expect(n)));
+            if !self.expectation_holds(expect, &mut seen, now)? {
+                return Ok(ApplyResult::Stale(StaleItem::Expect(n)));
             }
         }
         for (n, write) in commit.writes().iter().enumerate() {
-            if !self.fits(write, &mut seen, now)? {
-                return Ok(Verdict::Stale(StaleItem::Write(n)));
+            if !self.write_allowed(write, &mut seen, now)? {
+                return Ok(ApplyResult::Stale(StaleItem::Write(n)));
             }
         }
         self.subjects.clear();
@@ -66,24 +70,24 @@ impl Desk<'_> {
             self.write(commit, write, extra, &mut seen, now)?;
         }
         self.remember(commit, now)?;
-        Ok(Verdict::Applied)
+        Ok(ApplyResult::Applied)
     }
 
     fn was_applied(&mut self, commit: &Commit) -> Result<bool> {
         match self.memory.recent.knows(commit.id().0.as_u128()) {
-            Known::Seen => Ok(true),
-            Known::New => Ok(false),
-            Known::AskTheFile => {
+            CommitIdLookup::Seen => Ok(true),
+            CommitIdLookup::New => Ok(false),
+            CommitIdLookup::AskTheFile => {
                 let id = commit.id().0.into_bytes();
                 self.sql.feed_knows.exists([&id[..]])
             }
         }
     }
 
-    fn holds<'a>(
+    fn expectation_holds<'a>(
         &mut self,
         expect: &'a Expect,
-        seen: &mut Seen<'a>,
+        seen: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<bool> {
         match expect {
@@ -104,7 +108,12 @@ impl Desk<'_> {
         }
     }
 
-    fn fits<'a>(&mut self, write: &'a Write, seen: &mut Seen<'a>, now: StoreTime) -> Result<bool> {
+    fn write_allowed<'a>(
+        &mut self,
+        write: &'a Write,
+        seen: &mut CommitCache<'a>,
+        now: StoreTime,
+    ) -> Result<bool> {
         match write {
             Write::Start(new) => {
                 let alive = match new.start {
@@ -136,7 +145,7 @@ impl Desk<'_> {
     }
 
     /// Ids are made in nearly rising order: one above all others is not looked up.
-    fn is_free(&mut self, id: OperationId, seen: &mut Seen<'_>) -> Result<bool> {
+    fn is_free(&mut self, id: OperationId, seen: &mut CommitCache<'_>) -> Result<bool> {
         if id.0.as_u128() > self.memory.last.op_id {
             return Ok(true);
         }
@@ -146,8 +155,8 @@ impl Desk<'_> {
     pub(super) fn look_at_operation<'s>(
         &mut self,
         id: OperationId,
-        seen: &'s mut Seen<'_>,
-    ) -> Result<Option<&'s Head>> {
+        seen: &'s mut CommitCache<'_>,
+    ) -> Result<Option<&'s OperationHead>> {
         let place = seen.operations.iter().position(|(other, _)| *other == id);
         let place = match place {
             Some(place) => place,
@@ -162,7 +171,11 @@ impl Desk<'_> {
             .and_then(|(_, head)| head.as_ref()))
     }
 
-    fn look<'s, 'a>(&mut self, key: &'a Key, seen: &'s mut Seen<'a>) -> Result<Option<&'s Found>> {
+    fn look<'s, 'a>(
+        &mut self,
+        key: &'a Key,
+        seen: &'s mut CommitCache<'a>,
+    ) -> Result<Option<&'s FoundDocument>> {
         let place = seen.documents.iter().position(|(other, _)| *other == key);
         let place = match place {
             Some(place) => place,
@@ -177,9 +190,9 @@ impl Desk<'_> {
             .and_then(|(_, found)| found.as_ref()))
     }
 
-    fn find_document(&mut self, key: &Key) -> Result<Option<Found>> {
+    fn find_document(&mut self, key: &Key) -> Result<Option<FoundDocument>> {
         if let Some(doc) = self.find_young(key.as_bytes()) {
-            return Ok(Some(Found {
+            return Ok(Some(FoundDocument {
                 number: doc.number,
                 version: doc.version,
                 terms: doc.terms,
@@ -190,7 +203,7 @@ impl Desk<'_> {
         let Some(row) = rows.next()? else {
             return Ok(None);
         };
-        Ok(Some(Found {
+        Ok(Some(FoundDocument {
             number: row.get(0)?,
             version: row.get(1)?,
             terms: row.get_ref(2)?.as_blob()?.to_vec(),
@@ -202,19 +215,19 @@ impl Desk<'_> {
         &mut self,
         commit: &Commit,
         write: &'a Write,
-        extra: &Extra,
-        seen: &mut Seen<'a>,
+        extra: &WriteExtra,
+        seen: &mut CommitCache<'a>,
         now: StoreTime,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), JobError> {
         match (write, extra) {
-            (Write::Put { key, body, .. }, Extra::Terms(terms)) => {
+            (Write::Put { key, body, .. }, WriteExtra::Terms(terms)) => {
                 self.put(commit, key, terms, body, seen)?;
             }
             (Write::Remove(key), _) => self.remove(key, seen)?,
-            (Write::Start(new), Extra::Words { queue, verb }) => {
+            (Write::Start(new), WriteExtra::Words { queue, verb }) => {
                 self.start(new, (*queue, *verb), seen, now)?;
             }
-            (Write::Import(operation), Extra::Words { queue, verb }) => {
+            (Write::Import(operation), WriteExtra::Words { queue, verb }) => {
                 self.import(operation, (*queue, *verb), seen, now)?;
             }
             (
@@ -252,7 +265,7 @@ impl Desk<'_> {
         key: &'a Key,
         terms: &[u8],
         body: &[u8],
-        seen: &mut Seen<'a>,
+        seen: &mut CommitCache<'a>,
     ) -> Result<()> {
         let id = commit.id().0.into_bytes();
         let version = &id[..];
@@ -301,7 +314,7 @@ impl Desk<'_> {
     }
 
     fn put_young(&mut self, number: i64, key: &Key, version: [u8; 16], terms: &[u8]) {
-        let doc = YoungDoc {
+        let doc = UnindexedDocument {
             number,
             version,
             terms: terms.to_vec(),
@@ -329,7 +342,7 @@ impl Desk<'_> {
     }
 
     /// Takes a document away. Its lane stays for as long as operations are in it.
-    fn remove<'a>(&mut self, key: &'a Key, seen: &mut Seen<'a>) -> Result<()> {
+    fn remove<'a>(&mut self, key: &'a Key, seen: &mut CommitCache<'a>) -> Result<()> {
         let Some(found) = self.look(key, seen)? else {
             return Ok(());
         };
@@ -372,7 +385,11 @@ impl Desk<'_> {
     }
 
     /// The number of a lane; gives it one if it has neither a document nor operations yet.
-    pub(super) fn lane_number<'a>(&mut self, key: &'a Key, seen: &mut Seen<'a>) -> Result<i64> {
+    pub(super) fn lane_number<'a>(
+        &mut self,
+        key: &'a Key,
+        seen: &mut CommitCache<'a>,
+    ) -> Result<i64> {
         if let Some((_, number)) = seen.lanes.iter().find(|(other, _)| *other == key) {
             return Ok(*number);
         }

@@ -4,11 +4,11 @@
 //! running when an earlier boot ended. All three are found by index or in memory; nothing is
 //! scanned.
 
-use super::desk::Desk;
-use super::job::Trouble;
-use super::leases::Running;
+use super::job::JobError;
+use super::leases::RunningLease;
+use super::write_session::WriteSession;
+use crate::interned_strings;
 use crate::rows;
-use crate::words;
 use std::time::Duration;
 use sutler_journal::{Operation, OperationId, Queue, Renewal, StoreTime, WorkerId};
 use uuid::Uuid;
@@ -22,7 +22,7 @@ struct Claimable {
     taken_from: Option<Option<WorkerId>>,
 }
 
-impl Desk<'_> {
+impl WriteSession<'_> {
     /// Makes or prolongs a lease; `None` if it ran out.
     pub(crate) fn renew(
         &mut self,
@@ -39,13 +39,13 @@ impl Desk<'_> {
         worker: WorkerId,
         queues: &[(Queue, usize)],
         now: StoreTime,
-    ) -> Result<Option<Vec<Operation>>, Trouble> {
+    ) -> Result<Option<Vec<Operation>>, JobError> {
         if !self.memory.leases.holds(worker, now) {
             return Ok(None);
         }
         let mut claimed = Vec::new();
         for (queue, limit) in queues {
-            let word = words::queue(queue.as_str());
+            let word = interned_strings::queue(queue.as_str());
             let known = match self.shared.words.number(&word) {
                 Some(number) => Some(number),
                 None => self.known_word(&word)?,
@@ -65,9 +65,9 @@ impl Desk<'_> {
         queue: i64,
         limit: usize,
         now: StoreTime,
-    ) -> Result<Vec<Claimable>, Trouble> {
+    ) -> Result<Vec<Claimable>, JobError> {
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let dead = self.memory.leases.left_by_the_dead(queue, now);
+        let dead = self.memory.leases.expired_claims(queue, now);
         let mut found: Vec<Claimable> = dead
             .map(|(due, id, number, worker)| Claimable {
                 due,
@@ -91,7 +91,7 @@ impl Desk<'_> {
         found: Claimable,
         worker: WorkerId,
         queue: i64,
-    ) -> Result<Operation, Trouble> {
+    ) -> Result<Operation, JobError> {
         let (id, number): (&[u8], i64) = (worker.0.as_bytes(), found.number);
         let takeover = i64::from(found.taken_from.is_some());
         let boot = self.memory.tally.boot;
@@ -104,7 +104,7 @@ impl Desk<'_> {
         if let Some(Some(dead)) = found.taken_from {
             self.memory.leases.take(dead, number);
         }
-        let running = Running {
+        let running = RunningLease {
             id: operation.row.id,
             queue,
             due: found.due,
@@ -118,7 +118,7 @@ impl Desk<'_> {
     }
 
     /// Ends a lease; what the worker still ran is ready and due now.
-    pub(crate) fn release(&mut self, worker: WorkerId, now: StoreTime) -> Result<(), Trouble> {
+    pub(crate) fn release(&mut self, worker: WorkerId, now: StoreTime) -> Result<(), JobError> {
         for number in self.memory.leases.numbers_of(worker) {
             self.sql.op_release.execute((number, now.0))?;
             self.memory.leases.take(worker, number);
@@ -134,7 +134,7 @@ fn collect(
     mut rows: rusqlite::Rows<'_>,
     taken_from: Option<Option<WorkerId>>,
     found: &mut Vec<Claimable>,
-) -> Result<(), Trouble> {
+) -> Result<(), JobError> {
     while let Some(row) = rows.next()? {
         found.push(Claimable {
             number: row.get(0)?,

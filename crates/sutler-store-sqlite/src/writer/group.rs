@@ -4,8 +4,9 @@
 //! If a job fails in a way nobody foresaw, the whole group is rolled back and each job is done alone:
 //! slow, but one bad job harms no other. Not here: what a job does.
 
-use super::desk::Desk;
-use super::job::{Job, Trouble};
+use super::job::{Job, JobError};
+use super::write_session::WriteSession;
+#[cfg(any(test, feature = "testing"))]
 use crate::faults::{Fault, FaultPoint};
 use rusqlite::ErrorCode;
 use sutler_journal::{StoreError, metrics};
@@ -19,46 +20,48 @@ pub(super) enum Flow {
 }
 
 /// Why a transaction did not end well.
-enum Failure {
+enum GroupError {
     /// Before COMMIT: nothing was written.
-    Before(Trouble),
+    Before(JobError),
     /// A test cut the line before COMMIT: nothing was written.
+    #[cfg(any(test, feature = "testing"))]
     Cut,
     /// In COMMIT: nobody knows.
     During(StoreError),
 }
 
 /// Runs and answers all jobs of a group.
-pub(super) fn run(desk: &mut Desk<'_>, group: &mut Vec<Job>) -> Flow {
-    match attempt(desk, group) {
+pub(super) fn run(session: &mut WriteSession<'_>, group: &mut Vec<Job>) -> Flow {
+    match attempt(session, group) {
         Ok(()) => {
-            desk.publish();
+            session.publish();
             metrics::record_commit_group(group.len());
             for job in group.drain(..) {
                 job.settle();
             }
-            desk.give_hints();
+            session.give_hints();
             Flow::GoOn
         }
-        Err(Failure::Before(trouble)) => {
-            let must_reopen = !desk.rolled_back() || is_io(&trouble);
+        Err(GroupError::Before(trouble)) => {
+            let must_reopen = !session.rolled_back() || is_io(&trouble);
             if must_reopen {
                 return refuse_all(group);
             }
-            alone_or_refused(desk, group, trouble)
+            alone_or_refused(session, group, trouble)
         }
-        Err(Failure::Cut) => {
-            let whole = desk.rolled_back();
+        #[cfg(any(test, feature = "testing"))]
+        Err(GroupError::Cut) => {
+            let whole = session.rolled_back();
             let _ = refuse_all(group);
             if whole { Flow::GoOn } else { Flow::Reopen }
         }
-        Err(Failure::During(cause)) => {
+        Err(GroupError::During(cause)) => {
             tracing::error!(
                 error = &cause as &dyn std::error::Error,
                 jobs = group.len(),
                 "the outcome of a group of writes is unknown"
             );
-            desk.abandon();
+            session.abandon();
             for job in group.drain(..) {
                 job.doubt(StoreError::new(
                     "the store's file failed while the write was made durable",
@@ -69,41 +72,54 @@ pub(super) fn run(desk: &mut Desk<'_>, group: &mut Vec<Job>) -> Flow {
     }
 }
 
-fn attempt(desk: &mut Desk<'_>, group: &mut [Job]) -> Result<(), Failure> {
-    let before = |cause: rusqlite::Error| Failure::Before(Trouble::Sql(cause));
-    desk.begin().map_err(before)?;
+fn attempt(session: &mut WriteSession<'_>, group: &mut [Job]) -> Result<(), GroupError> {
+    let before = |cause: rusqlite::Error| GroupError::Before(JobError::Sql(cause));
+    session.begin().map_err(before)?;
     let writes = group.iter().map(Job::writes).sum();
-    desk.file_some(writes).map_err(before)?;
+    session.backfill_some(writes).map_err(before)?;
     for job in group.iter_mut() {
-        job.run(desk).map_err(Failure::Before)?;
+        job.run(session).map_err(GroupError::Before)?;
     }
-    desk.write_tally().map_err(before)?;
-    let commits = group.iter().any(Job::is_commit);
-    let cut = |desk: &Desk<'_>, point| commits && desk.fault(point) == Fault::Cut;
-    if cut(desk, FaultPoint::BeforeCommit) {
-        return Err(Failure::Cut);
+    session.write_tally().map_err(before)?;
+    #[cfg(any(test, feature = "testing"))]
+    for point in [FaultPoint::BeforeCommit, FaultPoint::DuringCommit] {
+        cut(session, group, point)?;
     }
-    if cut(desk, FaultPoint::DuringCommit) {
-        return Err(Failure::During(StoreError::new(
-            "the line was cut in COMMIT",
-        )));
-    }
-    desk.commit_transaction().map_err(|cause| {
+    session.commit_transaction().map_err(|cause| {
         match cause.sqlite_error_code() {
-            // Both are reported before the record that makes the transaction valid is written.
+            // InternedStrings are reported before the record that makes the transaction valid is written.
             Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => before(cause),
-            _ => Failure::During(StoreError::caused("COMMIT failed", cause)),
+            _ => GroupError::During(StoreError::caused("COMMIT failed", cause)),
         }
     })?;
-    if cut(desk, FaultPoint::AfterCommit) {
-        return Err(Failure::During(StoreError::new(
-            "the line was cut after COMMIT",
-        )));
-    }
+    #[cfg(any(test, feature = "testing"))]
+    cut(session, group, FaultPoint::AfterCommit)?;
     Ok(())
 }
 
-fn alone_or_refused(desk: &mut Desk<'_>, group: &mut Vec<Job>, trouble: Trouble) -> Flow {
+/// Fails a group that holds a commit, at the point where a test cuts it.
+#[cfg(any(test, feature = "testing"))]
+fn cut(session: &WriteSession<'_>, group: &[Job], point: FaultPoint) -> Result<(), GroupError> {
+    if !group.iter().any(Job::is_commit) || session.shared.settings.faults.at(point) == Fault::None
+    {
+        return Ok(());
+    }
+    Err(match point {
+        FaultPoint::BeforeCommit => GroupError::Cut,
+        FaultPoint::DuringCommit => {
+            GroupError::During(StoreError::new("the line was cut in COMMIT"))
+        }
+        FaultPoint::AfterCommit => {
+            GroupError::During(StoreError::new("the line was cut after COMMIT"))
+        }
+    })
+}
+
+fn alone_or_refused(
+    session: &mut WriteSession<'_>,
+    group: &mut Vec<Job>,
+    trouble: JobError,
+) -> Flow {
     if group.len() == 1
         && let Some(job) = group.pop()
     {
@@ -114,7 +130,7 @@ fn alone_or_refused(desk: &mut Desk<'_>, group: &mut Vec<Job>, trouble: Trouble)
     for job in group.drain(..) {
         let mut one = vec![job];
         flow = match flow {
-            Flow::GoOn => run(desk, &mut one),
+            Flow::GoOn => run(session, &mut one),
             Flow::Reopen => refuse_all(&mut one),
         };
     }
@@ -130,10 +146,10 @@ fn refuse_all(group: &mut Vec<Job>) -> Flow {
     Flow::Reopen
 }
 
-fn explain(trouble: Trouble) -> StoreError {
+fn explain(trouble: JobError) -> StoreError {
     match trouble {
-        Trouble::Content(cause) => cause,
-        Trouble::Sql(cause) => match cause.sqlite_error_code() {
+        JobError::Content(cause) => cause,
+        JobError::Sql(cause) => match cause.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => {
                 StoreError::caused("the disk with the store's file is full", cause)
             }
@@ -142,9 +158,9 @@ fn explain(trouble: Trouble) -> StoreError {
     }
 }
 
-fn is_io(trouble: &Trouble) -> bool {
+fn is_io(trouble: &JobError) -> bool {
     match trouble {
-        Trouble::Sql(cause) => cause.sqlite_error_code() == Some(ErrorCode::SystemIoFailure),
-        Trouble::Content(_) => false,
+        JobError::Sql(cause) => cause.sqlite_error_code() == Some(ErrorCode::SystemIoFailure),
+        JobError::Content(_) => false,
     }
 }

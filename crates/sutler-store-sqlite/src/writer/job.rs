@@ -3,31 +3,31 @@
 //! Commits are by far the most frequent and have a form of their own; everything else is a task. A
 //! job may be run twice (alone, after its group failed), so running it leaves it whole.
 
-use super::apply::Verdict;
-use super::desk::Desk;
-use crate::staged::Staged;
+use super::apply::ApplyResult;
+use super::write_session::WriteSession;
+use crate::staged_commit::StagedCommit;
 use sutler_journal::{CommitError, StoreError, StoreTime};
 use tokio::sync::oneshot;
 
 /// A commit goes back to its caller with the answer: the caller, not the writer, frees its memory.
-pub(crate) type CommitAnswer = (Box<Staged>, Result<(), CommitError>);
+pub(crate) type CommitAnswer = (Box<StagedCommit>, Result<(), CommitError>);
 
 /// Why a job could not be done. Nothing of it stays.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum JobError {
     /// The database said no.
     Sql(rusqlite::Error),
     /// What is in the file makes no sense.
     Content(StoreError),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for JobError {
     fn from(cause: rusqlite::Error) -> Self {
         Self::Sql(cause)
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for JobError {
     fn from(cause: StoreError) -> Self {
         Self::Content(cause)
     }
@@ -38,9 +38,9 @@ pub(crate) enum Job {
     /// A commit.
     Commit {
         /// It.
-        staged: Box<Staged>,
+        staged: Box<StagedCommit>,
         /// What became of it, once run.
-        verdict: Verdict,
+        verdict: ApplyResult,
         /// Who waits.
         answer: oneshot::Sender<CommitAnswer>,
     },
@@ -50,20 +50,20 @@ pub(crate) enum Job {
 
 impl Job {
     /// A commit, with its answer.
-    pub(crate) fn commit(staged: Box<Staged>, answer: oneshot::Sender<CommitAnswer>) -> Self {
+    pub(crate) fn commit(staged: Box<StagedCommit>, answer: oneshot::Sender<CommitAnswer>) -> Self {
         Self::Commit {
             staged,
-            verdict: Verdict::Applied,
+            verdict: ApplyResult::Applied,
             answer,
         }
     }
 
     /// Any work, with its answer.
     pub(crate) fn task<T: Send + 'static>(
-        work: impl FnMut(&mut Desk<'_>, StoreTime) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&mut WriteSession<'_>, StoreTime) -> Result<T, JobError> + Send + 'static,
     ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (answer, waiting) = oneshot::channel();
-        let asked = Asked {
+        let asked = PendingTask {
             work,
             done: None,
             answer,
@@ -79,6 +79,7 @@ impl Job {
         }
     }
 
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn is_commit(&self) -> bool {
         match self {
             Self::Commit { .. } => true,
@@ -87,16 +88,16 @@ impl Job {
     }
 
     /// Does it, inside a transaction.
-    pub(super) fn run(&mut self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
-        let now = desk.now();
+    pub(super) fn run(&mut self, session: &mut WriteSession<'_>) -> Result<(), JobError> {
+        let now = session.now();
         match self {
             Self::Commit {
                 staged, verdict, ..
             } => {
-                *verdict = desk.commit(staged, now)?;
+                *verdict = session.commit(staged, now)?;
                 Ok(())
             }
-            Self::Task(task) => task.run(desk, now),
+            Self::Task(task) => task.run(session, now),
         }
     }
 
@@ -109,8 +110,8 @@ impl Job {
                 answer,
             } => {
                 let result = match verdict {
-                    Verdict::Applied => Ok(()),
-                    Verdict::Stale(which) => Err(CommitError::Stale(which)),
+                    ApplyResult::Applied => Ok(()),
+                    ApplyResult::Stale(which) => Err(CommitError::Stale(which)),
                 };
                 // Nobody waits any more: the commit stands all the same.
                 let _ = answer.send((staged, result));
@@ -143,26 +144,26 @@ impl Job {
 /// Something other than a commit.
 pub(crate) trait Task: Send {
     /// Does it, inside a transaction.
-    fn run(&mut self, desk: &mut Desk<'_>, now: StoreTime) -> Result<(), Trouble>;
+    fn run(&mut self, session: &mut WriteSession<'_>, now: StoreTime) -> Result<(), JobError>;
     /// Answers with what was done.
     fn settle(self: Box<Self>);
     /// Answers that it failed.
     fn fail(self: Box<Self>, cause: StoreError);
 }
 
-struct Asked<T, W> {
+struct PendingTask<T, W> {
     work: W,
     done: Option<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, W> Task for Asked<T, W>
+impl<T, W> Task for PendingTask<T, W>
 where
     T: Send,
-    W: FnMut(&mut Desk<'_>, StoreTime) -> Result<T, Trouble> + Send,
+    W: FnMut(&mut WriteSession<'_>, StoreTime) -> Result<T, JobError> + Send,
 {
-    fn run(&mut self, desk: &mut Desk<'_>, now: StoreTime) -> Result<(), Trouble> {
-        self.done = Some((self.work)(desk, now)?);
+    fn run(&mut self, session: &mut WriteSession<'_>, now: StoreTime) -> Result<(), JobError> {
+        self.done = Some((self.work)(session, now)?);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use sutler_journal::{OperationId, Renewal, StoreTime, WorkerId};
 
 /// An operation with a worker.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct RunningLease {
     pub(super) id: OperationId,
     pub(super) queue: i64,
     pub(super) due: i64,
@@ -21,7 +21,7 @@ pub(super) struct Running {
 struct Lease {
     /// Alive before this moment. Kept after it, so that the worker learns of it.
     expires: StoreTime,
-    running: HashMap<i64, Running>,
+    running: HashMap<i64, RunningLease>,
 }
 
 /// Workers of this boot, counted.
@@ -56,7 +56,7 @@ impl Leases {
             return None;
         }
         lease.expires = now.plus(ttl);
-        let mut running: Vec<&Running> = lease.running.values().collect();
+        let mut running: Vec<&RunningLease> = lease.running.values().collect();
         running.sort_unstable_by_key(|running| running.id);
         let cancelled = running.iter().filter(|running| running.cancel);
         Some(Renewal {
@@ -77,7 +77,7 @@ impl Leases {
         lease.map_or_else(Vec::new, |lease| lease.running.keys().copied().collect())
     }
 
-    pub(super) fn give(&mut self, worker: WorkerId, number: i64, running: Running) {
+    pub(super) fn give(&mut self, worker: WorkerId, number: i64, running: RunningLease) {
         let lease = self.0.entry(worker).or_default();
         lease.running.insert(number, running);
     }
@@ -96,7 +96,7 @@ impl Leases {
     }
 
     /// What workers whose lease ran out still have of this queue: (due, id, number, worker).
-    pub(super) fn left_by_the_dead(
+    pub(super) fn expired_claims(
         &self,
         queue: i64,
         now: StoreTime,

@@ -4,9 +4,9 @@
 //! who runs what (`leases.rs`) are changed together; if the transaction fails, the memory is read
 //! again from the file.
 
-use super::apply::Seen;
-use super::desk::Desk;
-use super::leases::Running;
+use super::apply::CommitCache;
+use super::leases::RunningLease;
+use super::write_session::WriteSession;
 use crate::codec::{self, READY, RUNNING, WAITING};
 use bytes::Bytes;
 use rusqlite::{Result, params};
@@ -16,7 +16,7 @@ use sutler_journal::{
 use uuid::Uuid;
 
 /// The small columns of an operation that decide what may be done to it.
-pub(super) struct Head {
+pub(super) struct OperationHead {
     pub(super) number: i64,
     pub(super) state: i64,
     boot: i64,
@@ -27,7 +27,7 @@ pub(super) struct Head {
     pub(super) worker: Option<WorkerId>,
 }
 
-impl Head {
+impl OperationHead {
     pub(super) fn is_done(&self) -> bool {
         codec::is_done(self.state)
     }
@@ -38,15 +38,15 @@ impl Head {
     }
 }
 
-impl Desk<'_> {
-    pub(super) fn find_operation(&mut self, id: OperationId) -> Result<Option<Head>> {
+impl WriteSession<'_> {
+    pub(super) fn find_operation(&mut self, id: OperationId) -> Result<Option<OperationHead>> {
         let id: &[u8] = id.0.as_bytes();
         let mut rows = self.sql.op_find.query([id])?;
         let Some(row) = rows.next()? else {
             return Ok(None);
         };
         let worker: Option<[u8; 16]> = row.get(8)?;
-        Ok(Some(Head {
+        Ok(Some(OperationHead {
             number: row.get(0)?,
             state: row.get(1)?,
             boot: row.get(2)?,
@@ -62,7 +62,7 @@ impl Desk<'_> {
         &mut self,
         new: &'a NewOperation,
         (queue, verb): (i64, i64),
-        seen: &mut Seen<'a>,
+        seen: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<()> {
         let lane = self.lane_number(&new.lane, seen)?;
@@ -73,7 +73,7 @@ impl Desk<'_> {
             Start::Claimed(worker) => (RUNNING, self.memory.tally.boot, now, 1, Some(worker)),
         };
         if let Some(worker) = worker {
-            let running = Running {
+            let running = RunningLease {
                 id: new.id,
                 queue,
                 due: due.0,
@@ -111,7 +111,7 @@ impl Desk<'_> {
         &mut self,
         operation: &'a Operation,
         (queue, verb): (i64, i64),
-        seen: &mut Seen<'a>,
+        seen: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<()> {
         let row = &operation.row;
@@ -169,7 +169,7 @@ impl Desk<'_> {
         id: OperationId,
         next: Next,
         (detail, progress): (&Option<Bytes>, &Option<Bytes>),
-        seen: &mut Seen<'_>,
+        seen: &mut CommitCache<'_>,
         now: StoreTime,
     ) -> Result<()> {
         let Some(head) = self.look_at_operation(id, seen)? else {

@@ -2,23 +2,23 @@
 //!
 //! A sweep takes at most as many as it was told, so that no commit waits long behind it.
 
-use super::desk::Desk;
-use super::job::Trouble;
+use super::job::JobError;
+use super::write_session::WriteSession;
 use crate::codec;
 use rusqlite::OptionalExtension;
 use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, OperationId, Outcome, StoreTime, Sweep};
 
 /// One operation to throw away.
-struct Swept {
+struct SweptOperation {
     number: i64,
     lane: i64,
     finished: i64,
     lane_key: Vec<u8>,
 }
 
-impl Desk<'_> {
+impl WriteSession<'_> {
     /// Throws away; how many.
-    pub(crate) fn sweep(&mut self, sweep: &Sweep) -> Result<u64, Trouble> {
+    pub(crate) fn sweep(&mut self, sweep: &Sweep) -> Result<u64, JobError> {
         match sweep {
             Sweep::Operations {
                 lanes,
@@ -39,7 +39,7 @@ impl Desk<'_> {
         outcome: Option<Outcome>,
         before: StoreTime,
         limit: usize,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, JobError> {
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let end = codec::end_of_prefix(lanes);
         let mut found = Vec::new();
@@ -47,7 +47,7 @@ impl Desk<'_> {
             let range = (*state, before.0, lanes, end.as_deref(), most);
             let mut rows = self.sql.sweepable.query(range)?;
             while let Some(row) = rows.next()? {
-                found.push(Swept {
+                found.push(SweptOperation {
                     number: row.get(0)?,
                     lane: row.get(1)?,
                     finished: row.get(2)?,
@@ -74,7 +74,7 @@ impl Desk<'_> {
         Ok(count as u64)
     }
 
-    fn sweep_feed(&mut self, before: StoreTime, limit: usize) -> Result<u64, Trouble> {
+    fn sweep_feed(&mut self, before: StoreTime, limit: usize) -> Result<u64, JobError> {
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let (mut count, mut reached) = (0, None);
         let mut rows = self.sql.feed_oldest.query([most])?;
@@ -95,7 +95,7 @@ impl Desk<'_> {
     }
 
     /// Adds a chunk to a log, cut or dropped at the limits.
-    pub(crate) fn append_log(&mut self, id: OperationId, text: &[u8]) -> Result<(), Trouble> {
+    pub(crate) fn append_log(&mut self, id: OperationId, text: &[u8]) -> Result<(), JobError> {
         let text = text.get(..LOG_CHUNK_BYTES_MAX).unwrap_or(text);
         // What was swept must not come back as a log without an operation.
         let Some(head) = self.find_operation(id)? else {

@@ -1,6 +1,6 @@
 //! Copies made while the store is in use.
 
-use crate::scene::{directory, file, ids, insert};
+use crate::fixture::{directory, file, ids, insert};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sutler_journal::Store;

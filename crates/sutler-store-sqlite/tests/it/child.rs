@@ -3,7 +3,7 @@
 //! A part prints one line for each thing that happened; the test reads them. So a test can kill it,
 //! trace it, or take its disk away.
 
-use crate::scene::{file, ids, insert};
+use crate::fixture::{file, ids, insert};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};

@@ -3,8 +3,8 @@
 mod backups;
 mod candidate;
 mod child;
-mod disks;
-mod filing;
-mod groups;
+mod disk_errors;
+mod fixture;
+mod group_commit;
+mod index_backfill;
 mod opening;
-mod scene;

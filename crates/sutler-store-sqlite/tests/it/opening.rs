@@ -1,12 +1,12 @@
 //! Which files are opened, and which are refused and left alone.
 
 use crate::child::Child;
-use crate::scene::{directory, file, ids, insert};
+use crate::fixture::{directory, file, ids, insert};
 use rusqlite::Connection;
 use std::error::Error;
 use std::fs;
 use sutler_journal::Store;
-use sutler_store_sqlite::{OpenError, SqliteStore};
+use sutler_store_sqlite::{SqliteOpenError, SqliteStore};
 
 #[tokio::test]
 async fn what_was_committed_is_there_after_closing() {
@@ -29,7 +29,7 @@ async fn a_newer_layout_is_refused_and_left_as_it_is() {
     let refusal = SqliteStore::open(file(&directory))
         .await
         .expect_err("newer");
-    assert!(matches!(refusal, OpenError::Newer { found: 99, .. }));
+    assert!(matches!(refusal, SqliteOpenError::Newer { found: 99, .. }));
     assert!(refusal.to_string().contains("use the newer program"));
 }
 
@@ -44,7 +44,7 @@ async fn a_database_of_another_program_is_refused_and_left_as_it_is() {
     let refusal = SqliteStore::open(file(&directory))
         .await
         .expect_err("foreign");
-    assert!(matches!(refusal, OpenError::Foreign { .. }));
+    assert!(matches!(refusal, SqliteOpenError::Foreign { .. }));
     assert_eq!(fs::read(file(&directory)).expect("bytes"), before);
 }
 
@@ -56,7 +56,7 @@ async fn a_file_that_is_no_database_is_refused_and_left_as_it_is() {
     let refusal = SqliteStore::open(file(&directory))
         .await
         .expect_err("foreign");
-    assert!(matches!(refusal, OpenError::Foreign { .. }));
+    assert!(matches!(refusal, SqliteOpenError::Foreign { .. }));
     assert_eq!(fs::read(file(&directory)).expect("bytes"), text.as_bytes());
 }
 
@@ -76,7 +76,7 @@ async fn a_second_opening_in_the_same_process_is_refused() {
     let refusal = SqliteStore::open(file(&directory))
         .await
         .expect_err("in use");
-    assert!(matches!(refusal, OpenError::InUse { .. }));
+    assert!(matches!(refusal, SqliteOpenError::InUse { .. }));
     drop(first);
     SqliteStore::open(file(&directory))
         .await

@@ -12,7 +12,7 @@ use super::spring::{self, FileSections};
 use super::tree::{KeyPath, put};
 use super::value_types::{CronText, DurationText};
 use sutler_broker::{CatalogFileError, FileSettings, KindSettings};
-use sutler_yaml::{Kind, Node, YamlFault};
+use sutler_yaml::{Kind, Node, ParseError};
 
 /// Sources of a configuration.
 #[derive(Debug, Default)]
@@ -118,7 +118,7 @@ fn explains(told: &str, path: &str) -> bool {
 fn parsed(name: &str, text: &str) -> Result<FileSections, ConfigError> {
     match sutler_yaml::parse(text) {
         Ok(documents) => Ok(spring::split_documents(documents, name)),
-        Err(YamlFault { place, reason }) => Err(ConfigError(vec![ConfigDiagnostic {
+        Err(ParseError { place, reason }) => Err(ConfigError(vec![ConfigDiagnostic {
             at: at(name, place),
             path: String::new(),
             reason,

@@ -2,7 +2,7 @@
 
 use super::tree::nearest_to;
 use std::fmt;
-use sutler_yaml::{Node, Place, one_line};
+use sutler_yaml::{Location, Node, one_line};
 
 /// Source of a value; later variants override earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum ValueOrigin {
     /// Not set.
     Default,
     /// The file, at a line.
-    File(String, Place),
+    File(String, Location),
     /// A variable of the environment.
     Variable(String),
     /// A flag on the command line.
@@ -114,7 +114,7 @@ impl ConfigSources {
     pub(super) fn fault_at(
         &self,
         path: &str,
-        place: Option<Place>,
+        place: Option<Location>,
         reason: impl Into<String>,
     ) -> ConfigDiagnostic {
         let at = match (self.changed_at(path), &self.file) {
@@ -131,7 +131,7 @@ impl ConfigSources {
 }
 
 /// `sutler.yaml:3:7`.
-pub(super) fn at(name: &str, place: Option<Place>) -> String {
+pub(super) fn at(name: &str, place: Option<Location>) -> String {
     match place.filter(|place| place.line > 0) {
         Some(place) => format!("{name}:{}:{}", place.line, place.column),
         None => name.to_owned(),

@@ -1,14 +1,14 @@
 //! The broker under the check that anybody can run: every rule of the protocol, on a real server.
 
-use crate::estate::Estate;
-use crate::program::PLATFORM_PASSWORD;
+use crate::broker_process::PLATFORM_PASSWORD;
+use crate::fixture::Fixture;
 use secrecy::SecretString;
 use sutler_check::{Check, Finding, Level, Verdict};
 use sutler_client::wire::Connection;
 
 #[tokio::test]
 async fn it_keeps_every_rule_of_the_protocol_and_leaves_no_database_behind() {
-    let Some(estate) = Estate::shared("check") else {
+    let Some(estate) = Fixture::shared("check") else {
         return;
     };
     let connection = Connection::to(&estate.broker.url())

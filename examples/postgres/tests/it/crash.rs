@@ -3,8 +3,8 @@
 //! Where it is killed is no matter of luck: the test holds a lock that the server needs, looks until the
 //! server waits for it, and kills then.
 
-use crate::estate::{self, Estate};
-use crate::program::{LOOK_EVERY, PATIENCE, Start};
+use crate::broker_process::{LOOK_EVERY, PATIENCE, Start};
+use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ async fn until_it_is_stuck(operator: &mut Session, statement: &str) {
     }
 }
 
-impl Estate {
+impl Fixture {
     fn kill_and_start_again(&mut self) {
         self.broker.kill_and_wait();
         let start = Start::new(&self.server, self.prefix, self.folder.path());
@@ -31,10 +31,10 @@ impl Estate {
 
 #[tokio::test]
 async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinished_statement() {
-    let Some(server) = estate::own() else {
+    let Some(server) = fixture::own() else {
         return;
     };
-    let mut estate = Estate::on(server, "killed");
+    let mut estate = Fixture::on(server, "killed");
     let mut operator = estate.operator().await;
     operator
         .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")
@@ -57,10 +57,10 @@ async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinishe
 
 #[tokio::test]
 async fn a_broker_killed_while_a_login_is_made_hands_out_credentials_that_work() {
-    let Some(server) = estate::own() else {
+    let Some(server) = fixture::own() else {
         return;
     };
-    let mut estate = Estate::on(server, "login");
+    let mut estate = Fixture::on(server, "login");
     estate.provision("one").await;
     let mut operator = estate.operator().await;
     operator
@@ -87,10 +87,10 @@ async fn a_broker_killed_while_a_login_is_made_hands_out_credentials_that_work()
 
 #[tokio::test]
 async fn a_delete_during_a_creation_that_was_killed_leaves_nothing() {
-    let Some(server) = estate::own() else {
+    let Some(server) = fixture::own() else {
         return;
     };
-    let mut estate = Estate::on(server, "undone");
+    let mut estate = Fixture::on(server, "undone");
     let mut operator = estate.operator().await;
     operator
         .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")

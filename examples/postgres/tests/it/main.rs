@@ -1,18 +1,18 @@
 //! The broker as its users run it: the real program, against a real PostgreSQL server.
 //!
-//! `estate.rs` is one test's part of a server, `program.rs` the broker, `sql.rs` logs in. Without
+//! `fixture.rs` is one test's part of a server, `broker_process.rs` the broker, `sql.rs` logs in. Without
 //! PostgreSQL the tests say loudly that they were skipped; with `CI=true` they fail.
 
+mod broker_process;
 mod check;
 mod crash;
-mod estate;
-mod every_statement;
-mod life;
+mod crash_after_every_statement;
+mod fixture;
+mod lifecycle;
 mod outage;
-mod program;
+mod permissions;
 mod removal;
-mod rights;
+mod reply_loss_proxy;
 mod secrets;
 mod sql;
 mod update;
-mod wire;

@@ -1,15 +1,15 @@
 //! The server is away: operations wait for it, fail visibly when it does not come back, and never lose
 //! what they began.
 
-use crate::estate::{self, Estate};
-use crate::program::{LOOK_EVERY, PATIENCE, Start};
+use crate::broker_process::{LOOK_EVERY, PATIENCE, Start};
+use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 use serde_json::json;
 use std::time::Instant;
 
 const NO_ANSWER: &str = "does not answer";
 
-async fn until_it_was_tried(estate: &Estate) {
+async fn until_it_was_tried(estate: &Fixture) {
     let began = Instant::now();
     while !estate.broker.log().contains(NO_ANSWER) {
         assert!(began.elapsed() < PATIENCE, "it was not tried");
@@ -19,10 +19,10 @@ async fn until_it_was_tried(estate: &Estate) {
 
 #[tokio::test]
 async fn operations_wait_for_a_server_that_comes_back() {
-    let Some(server) = estate::own() else {
+    let Some(server) = fixture::own() else {
         return;
     };
-    let estate = Estate::on(server, "wait");
+    let estate = Fixture::on(server, "wait");
     estate.server.kill();
     assert_eq!(estate.broker.start_provision("one").await.0, 202);
     until_it_was_tried(&estate).await;
@@ -36,10 +36,10 @@ async fn operations_wait_for_a_server_that_comes_back() {
 
 #[tokio::test]
 async fn a_server_that_stays_away_fails_the_operation_with_a_sentence_and_a_way_on() {
-    let Some(server) = estate::own() else {
+    let Some(server) = fixture::own() else {
         return;
     };
-    let mut estate = Estate::on(server, "away");
+    let mut estate = Fixture::on(server, "away");
     let mut start = Start::new(&estate.server, "away", estate.folder.path());
     start.attempts = 2;
     estate.broker.kill_and_wait();

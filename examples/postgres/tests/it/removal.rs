@@ -1,14 +1,14 @@
 //! Removing what is in use: a deletion always ends, and leaves nothing.
 
-use crate::estate::Estate;
-use crate::program::{PATIENCE, Start};
+use crate::broker_process::{PATIENCE, Start};
+use crate::fixture::Fixture;
 use crate::sql::Session;
 use serde_json::json;
 use tokio::time::timeout;
 
 #[tokio::test]
 async fn a_database_is_removed_although_sessions_are_open_and_busy() {
-    let Some(estate) = Estate::shared("busy") else {
+    let Some(estate) = Fixture::shared("busy") else {
         return;
     };
     estate.provision("one").await;
@@ -32,7 +32,7 @@ async fn a_database_is_removed_although_sessions_are_open_and_busy() {
 
 #[tokio::test]
 async fn what_a_login_left_in_other_databases_does_not_keep_it() {
-    let Some(estate) = Estate::shared("strewn") else {
+    let Some(estate) = Fixture::shared("strewn") else {
         return;
     };
     estate.provision("one").await;
@@ -59,7 +59,7 @@ async fn what_a_login_left_in_other_databases_does_not_keep_it() {
 
 #[tokio::test]
 async fn what_somebody_else_removed_already_is_removed_without_a_fuss() {
-    let Some(estate) = Estate::shared("missing") else {
+    let Some(estate) = Fixture::shared("missing") else {
         return;
     };
     estate.provision("one").await;
@@ -83,7 +83,7 @@ async fn what_somebody_else_removed_already_is_removed_without_a_fuss() {
 
 #[tokio::test]
 async fn another_prefix_later_orphans_nothing() {
-    let Some(mut estate) = Estate::shared("before") else {
+    let Some(mut estate) = Fixture::shared("before") else {
         return;
     };
     estate.provision("one").await;

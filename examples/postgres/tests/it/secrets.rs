@@ -1,18 +1,18 @@
 //! Passwords are in the credentials, and nowhere else: not in a log at any level, not in the records,
 //! not in the process list, and not in the log of the server.
 
-use crate::estate::{self, Estate};
-use crate::program::PLATFORM_PASSWORD;
+use crate::broker_process::PLATFORM_PASSWORD;
+use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 use serde_json::json;
 use std::fs;
 
 #[tokio::test]
 async fn no_password_is_written_anywhere() {
-    let Some(server) = estate::own() else {
+    let Some(server) = fixture::own() else {
         return;
     };
-    let estate = Estate::on(server, "canary");
+    let estate = Fixture::on(server, "canary");
     estate.provision("one").await;
     let credentials = estate.bind("one", "app").await;
     Session::with(&credentials).await;

@@ -1,13 +1,13 @@
 //! Changing a database that is in use: plan, limits, extensions; all of it or nothing.
 
-use crate::estate::Estate;
-use crate::program::LARGE;
+use crate::broker_process::LARGE;
+use crate::fixture::Fixture;
 use crate::sql::Session;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_larger_plan_gives_more_connections_and_longer_statements() {
-    let Some(estate) = Estate::shared("grow") else {
+    let Some(estate) = Fixture::shared("grow") else {
         return;
     };
     estate.provision("one").await;
@@ -33,7 +33,7 @@ async fn a_larger_plan_gives_more_connections_and_longer_statements() {
 
 #[tokio::test]
 async fn more_connections_than_the_plan_has_are_refused_and_change_nothing() {
-    let Some(estate) = Estate::shared("greedy") else {
+    let Some(estate) = Fixture::shared("greedy") else {
         return;
     };
     let greedy = json!({ "connection_limit": 6 });
@@ -56,7 +56,7 @@ async fn more_connections_than_the_plan_has_are_refused_and_change_nothing() {
 
 #[tokio::test]
 async fn extensions_come_and_go_with_the_parameters() {
-    let Some(estate) = Estate::shared("extend") else {
+    let Some(estate) = Fixture::shared("extend") else {
         return;
     };
     let citext = json!({ "extensions": ["citext"] });
@@ -74,7 +74,7 @@ async fn extensions_come_and_go_with_the_parameters() {
 
 #[tokio::test]
 async fn an_extension_in_use_is_not_removed_and_nothing_else_changes_either() {
-    let Some(estate) = Estate::shared("needed") else {
+    let Some(estate) = Fixture::shared("needed") else {
         return;
     };
     let citext = json!({ "extensions": ["citext"] });

@@ -10,8 +10,8 @@ use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_client::wire::Answer as Raw;
 use sutler_client::{
-    Answer, Circumstances, Heard, Meaning, News, Reading, Reply, RetryAfter, Said, Sending,
-    classify, classify_read, hear,
+    Answer, BrokerMessage, Meaning, OperationEvent, PollUpdate, Reading, Reply, ReplyContext,
+    RetryAfter, Sending, classify, classify_read, decode,
 };
 use sutler_osb::OperationKind;
 
@@ -67,14 +67,14 @@ pub(super) fn answer(input: &[u8]) -> Verdict {
     let raw = Raw::new(status, &headers, body);
     let ok = || Ok(raw.clone());
     let kinds = [
-        replied(OperationKind::Provision, hear::provision(ok()), input)?,
-        replied(OperationKind::Update, hear::update(ok()), input)?,
-        replied(OperationKind::Deprovision, hear::delete(ok()), input)?,
-        replied(OperationKind::Bind, hear::bind(ok()), input)?,
-        read(hear::catalog(ok()), input)?,
-        read(hear::fetched_instance(ok()), input)?,
-        read(hear::fetched_binding(ok()), input)?,
-        polled(&hear::poll(ok()))?,
+        replied(OperationKind::Provision, decode::provision(ok()), input)?,
+        replied(OperationKind::Update, decode::update(ok()), input)?,
+        replied(OperationKind::Deprovision, decode::delete(ok()), input)?,
+        replied(OperationKind::Bind, decode::bind(ok()), input)?,
+        read(decode::catalog(ok()), input)?,
+        read(decode::fetched_instance(ok()), input)?,
+        read(decode::fetched_binding(ok()), input)?,
+        polled(&decode::poll(ok()))?,
     ];
     Ok(kinds.join(" "))
 }
@@ -83,11 +83,11 @@ fn replied<B: Clone + Debug>(kind: OperationKind, reply: Reply<B>, input: &[u8])
     faultless(&reply, input)?;
     let mut told = String::new();
     for sending in [Sending::First, Sending::AfterUnknown] {
-        let circumstances = Circumstances {
+        let circumstances = ReplyContext {
             sending,
-            ..Circumstances::default()
+            ..ReplyContext::default()
         };
-        let meaning = classify(kind, Heard::Reply(reply.clone()), &circumstances);
+        let meaning = classify(kind, OperationEvent::Reply(reply.clone()), &circumstances);
         told.push_str(&lawful(kind, &meaning)?);
     }
     Ok(told)
@@ -96,8 +96,8 @@ fn replied<B: Clone + Debug>(kind: OperationKind, reply: Reply<B>, input: &[u8])
 fn polled(reply: &Reply<sutler_osb::LastOperationResponse>) -> Verdict {
     let mut told = String::new();
     for kind in OperationKind::ALL {
-        let heard = Heard::<()>::Poll(reply.clone());
-        let meaning = classify(kind, heard, &Circumstances::default());
+        let heard = OperationEvent::<()>::Poll(reply.clone());
+        let meaning = classify(kind, heard, &ReplyContext::default());
         told.push_str(&lawful(kind, &meaning)?);
     }
     Ok(told)
@@ -137,13 +137,13 @@ fn lawful<B>(kind: OperationKind, meaning: &Meaning<B>) -> Verdict {
     let letter = match meaning {
         Meaning::Succeeded(_) => "s",
         Meaning::Polling { news, .. } => match news {
-            News::Accepted(_) => "p",
-            News::InProgress(description) => {
+            PollUpdate::Accepted(_) => "p",
+            PollUpdate::InProgress(description) => {
                 let said = description.as_deref().unwrap_or_default();
                 same(&(said.chars().count() <= SAID_CHARS_MAX), &true, "bounded")?;
                 "i"
             }
-            News::Nothing(said) => bounded(said).map(|()| "n")?,
+            PollUpdate::Nothing(said) => bounded(said).map(|()| "n")?,
         },
         Meaning::Rejected { said, .. } => bounded(said).map(|()| "x")?,
         Meaning::Retry { said, .. } => bounded(said).map(|()| "t")?,
@@ -153,7 +153,7 @@ fn lawful<B>(kind: OperationKind, meaning: &Meaning<B>) -> Verdict {
     Ok(letter.to_owned())
 }
 
-fn bounded(said: &Said) -> Result<(), String> {
+fn bounded(said: &BrokerMessage) -> Result<(), String> {
     let texts = [
         said.description.as_deref().unwrap_or_default(),
         said.error.as_ref().map_or("", |it| it.as_str()),

@@ -2,7 +2,7 @@
 
 use crate::none;
 use std::collections::BTreeSet;
-use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence};
+use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and which others of them each may depend on.
 const ALLOWED: [(&str, &[&str]); 18] = [
@@ -61,6 +61,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "sutler-bundle-service",
             "sutler-registry",
             "sutler-runner",
+            "sutler-server",
             "sutler-yaml",
         ],
     ),
@@ -250,4 +251,13 @@ fn every_member_inherits_the_lints_and_the_versions_of_the_workspace() {
         }
     }
     none(&complaints);
+}
+
+#[test]
+fn the_picture_of_the_crates_is_what_cargo_knows() {
+    let (repository, workspace) = ours();
+    let text = repository.read(picture::PAGE).unwrap_or_default();
+    let drawn = picture::draw(&repository, &workspace);
+    let fresh = picture::with_picture(&text, &drawn);
+    assert_eq!(fresh.as_deref(), Ok(text.as_str()), "{}", picture::COMMAND);
 }

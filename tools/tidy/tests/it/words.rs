@@ -1,8 +1,8 @@
 //! Words that must not stay in the code: left-overs, silenced warnings, waits in tests.
 
 use crate::none;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use sutler_tidy::product::test_files;
 use sutler_tidy::{Function, Repository, Source};
 
 /// Not in code. Spelt in two halves, so that this file does not find itself.
@@ -123,37 +123,6 @@ fn clock_stands_still(path: &Path, source: &Source, line: usize) -> bool {
     }
     let module = path.with_extension("");
     CLOCK_STANDS_STILL.iter().any(|it| module.starts_with(it))
-}
-
-/// Files under `tests`, and modules that are compiled only for tests, with all below them.
-fn test_files(repository: &Repository) -> BTreeSet<PathBuf> {
-    let files = repository.files_ending(".rs");
-    let mut found: BTreeSet<PathBuf> = files
-        .iter()
-        .filter(|path| {
-            path.iter()
-                .any(|part| part == "tests" || part == "tests.rs")
-        })
-        .cloned()
-        .collect();
-    for path in &files {
-        let source = Source::new(&repository.read(path).unwrap_or_default());
-        for (name, _) in source
-            .modules()
-            .iter()
-            .filter(|(_, only_tests)| *only_tests)
-        {
-            let folder = match path.file_stem().and_then(|it| it.to_str()) {
-                Some("lib" | "main") => path.parent().map(Path::to_owned),
-                _ => Some(path.with_extension("")),
-            };
-            let module = folder.unwrap_or_default().join(name);
-            let below = files.iter().filter(|it| it.starts_with(&module));
-            found.extend(below.cloned());
-            found.insert(module.with_extension("rs"));
-        }
-    }
-    found
 }
 
 #[test]

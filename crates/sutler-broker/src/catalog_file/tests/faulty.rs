@@ -1,7 +1,7 @@
 //! Files that do not load, and what is said about them.
 
 use super::{OFFERING, faults, parse};
-use crate::{CatalogFile, CatalogFileError, FileFault, Place};
+use crate::{CatalogFile, CatalogFileError, FileFault, Location};
 use proptest::prelude::{any, proptest};
 
 fn told(yaml: &str) -> Vec<String> {
@@ -107,7 +107,7 @@ fn what_is_no_yaml_is_told_with_its_place() {
     for (yaml, line) in broken {
         match CatalogFile::parse(yaml, None) {
             Err(CatalogFileError::Yaml {
-                place: Some(Place { line: found, .. }),
+                place: Some(Location { line: found, .. }),
                 reason,
             }) => {
                 assert!(found.abs_diff(line) <= 1, "{yaml}: line {found}: {reason}");

@@ -4,7 +4,7 @@
 
 use super::{Binding, Bond, Parent, delete, on_ended, on_overdue};
 use crate::lifecycle::order::{Failed, Order, nothing_failed, nothing_runs};
-use crate::lifecycle::{Decision, Effect, End, Pace, Reply, Verb};
+use crate::lifecycle::{Decision, Effect, End, Pace, Reply, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 
@@ -63,7 +63,7 @@ fn nudge(at: Binding) -> Decision<Binding> {
 fn create_again(mut bond: Bond, new: OperationId) -> Decision<Binding> {
     bond.last = new;
     let next = Binding::Creating { bond };
-    Decision::started(next, Verb::Bind, new, Pace::Background)
+    started(next, Verb::Bind, new, Pace::Background)
 }
 
 /// A bind is halted and cleaned up after; an unbind is asked to stop, and its own end says what is

@@ -6,7 +6,7 @@
 use super::endings::{on_ended, on_overdue};
 use super::{Instance, Thing, delete};
 use crate::lifecycle::order::{Failed, Order, nothing_failed, nothing_runs};
-use crate::lifecycle::{Decision, Effect, End, Pace, Reply, Verb};
+use crate::lifecycle::{Decision, Effect, End, Pace, Reply, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 
@@ -44,7 +44,7 @@ fn retry(
                     dashboard_url: again.dashboard_url,
                     given_up: false,
                 };
-                Ok(Decision::started(next, Verb::Update, new, Pace::Background))
+                Ok(started(next, Verb::Update, new, Pace::Background))
             }
             Some(Failed::Delete) => Ok(delete(thing, new, Pace::Background, true)),
             Some(Failed::Create) | None => Err(nothing_failed()),
@@ -69,7 +69,7 @@ fn nudge(at: Instance) -> Decision<Instance> {
 
 fn create_again(mut thing: Thing, new: OperationId) -> Decision<Instance> {
     thing.last = new;
-    Decision::started(
+    started(
         Instance::Creating { thing },
         Verb::Provision,
         new,

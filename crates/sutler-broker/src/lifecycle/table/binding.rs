@@ -12,39 +12,39 @@ use std::collections::BTreeSet;
 const TABLE: &str = include_str!("../../../tests/transitions/binding.txt");
 
 const EVENTS: [&str; 58] = [
-    "bind same, AI",
-    "bind same, no AI",
-    "bind same, async only, AI",
-    "bind same, async only, no AI",
-    "bind same, never async, AI",
-    "bind other, AI",
-    "bind other, no AI",
-    "bind other, async only, no AI",
-    "bind same, plan objects, AI",
-    "bind other, plan objects, AI",
-    "bind same, plan objects, async only, no AI",
-    "bind same, instance busy, AI",
-    "bind other, instance busy, AI",
-    "bind same, instance busy, async only, no AI",
-    "bind same, instance busy, plan objects, AI",
-    "bind same, instance missing, AI",
-    "bind other, instance missing, AI",
-    "bind same, instance missing, async only, no AI",
-    "unbind, AI",
-    "unbind, no AI",
-    "unbind, async only, AI",
-    "unbind, async only, no AI",
-    "unbind, never async, AI",
-    "unbind, no ids, AI",
-    "unbind, no ids, async only, no AI",
-    "unbind, forced, AI",
-    "unbind, forced, no ids, AI",
-    "unbind, forced, async only, no AI",
-    "unbind, instance busy, AI",
-    "unbind, instance busy, async only, no AI",
-    "unbind, instance busy, no ids, AI",
-    "unbind, instance busy, cascade, AI",
-    "unbind, instance missing, AI",
+    "bind same, async accepted",
+    "bind same, async not accepted",
+    "bind same, async only, async accepted",
+    "bind same, async only, async not accepted",
+    "bind same, never async, async accepted",
+    "bind other, async accepted",
+    "bind other, async not accepted",
+    "bind other, async only, async not accepted",
+    "bind same, plan objects, async accepted",
+    "bind other, plan objects, async accepted",
+    "bind same, plan objects, async only, async not accepted",
+    "bind same, instance busy, async accepted",
+    "bind other, instance busy, async accepted",
+    "bind same, instance busy, async only, async not accepted",
+    "bind same, instance busy, plan objects, async accepted",
+    "bind same, instance missing, async accepted",
+    "bind other, instance missing, async accepted",
+    "bind same, instance missing, async only, async not accepted",
+    "unbind, async accepted",
+    "unbind, async not accepted",
+    "unbind, async only, async accepted",
+    "unbind, async only, async not accepted",
+    "unbind, never async, async accepted",
+    "unbind, no ids, async accepted",
+    "unbind, no ids, async only, async not accepted",
+    "unbind, forced, async accepted",
+    "unbind, forced, no ids, async accepted",
+    "unbind, forced, async only, async not accepted",
+    "unbind, instance busy, async accepted",
+    "unbind, instance busy, async only, async not accepted",
+    "unbind, instance busy, no ids, async accepted",
+    "unbind, instance busy, cascade, async accepted",
+    "unbind, instance missing, async accepted",
     "the current operation saves state",
     "the bind saves state",
     "another operation saves state",
@@ -130,12 +130,16 @@ fn event(row: &Row, before: &Binding) -> Event {
         let new = NEW;
         return Event::Ordered { order, parent, new };
     }
-    let accepts_incomplete = special.remove("AI");
-    let known = special.remove("no AI")
+    let accepts_incomplete = special.remove("async accepted");
+    let known = special.remove("async not accepted")
         || accepts_incomplete
         || what.starts_with("the ")
         || what.starts_with("another ");
-    assert!(known, "a request has `AI` or `no AI`: {}", row.text);
+    assert!(
+        known,
+        "a request has `async accepted` or `async not accepted`: {}",
+        row.text
+    );
     let rule = match (special.remove("async only"), special.remove("never async")) {
         (true, _) => Asynchrony::Required,
         (_, true) => Asynchrony::Never,

@@ -1,6 +1,6 @@
 //! Answers that were written in many steps, against the same written at once.
 
-use super::{Content, Pad, SHEET_BYTES, Sheets, Writer};
+use super::{ChunkedBody, Pad, SHEET_BYTES, Sheets, Writer};
 use bytes::Bytes;
 use hyper::body::Body as _;
 use proptest::collection::vec;
@@ -32,10 +32,10 @@ fn written_at_once(sheet_bytes: usize, offerings: &[String]) -> Sheets {
     sheets_of(sheet_bytes, (&Sheets::default(), &[]), offerings)
 }
 
-fn pieces(content: Content) -> Vec<Bytes> {
+fn pieces(content: ChunkedBody) -> Vec<Bytes> {
     match content {
-        Content::Whole(bytes) => vec![bytes],
-        Content::Parts { parts, .. } => parts.to_vec(),
+        ChunkedBody::Whole(bytes) => vec![bytes],
+        ChunkedBody::Parts { parts, .. } => parts.to_vec(),
     }
 }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use sutler_broker::{
-    Admin, Asked, AuthorState, Bound, Broker, Cx, Error, Fate, Provisioned, Refusal, Result,
-    UntypedService, Update, Updated,
+    Admin, Asked, AuthorState, Bound, Broker, Cx, Error, OperationStatus, Provisioned, Refusal,
+    Result, UntypedService, Update, Updated,
 };
 use sutler_osb::{Catalog, CatalogSpec, Parameters};
 
@@ -124,9 +124,15 @@ async fn what_work_says_is_kept_once_and_shown_to_operators_only() {
         .await
         .is(400);
     let id = operation.parse().expect("an operation is a UUID");
-    assert_eq!(kit.running.fate(id).await.ok(), Some(Fate::Ended));
+    assert_eq!(
+        kit.running.operation_status(id).await.ok(),
+        Some(OperationStatus::Ended)
+    );
     let nobody = uuid::Uuid::nil();
-    assert_eq!(kit.running.fate(nobody).await.ok(), Some(Fate::Unknown));
+    assert_eq!(
+        kit.running.operation_status(nobody).await.ok(),
+        Some(OperationStatus::Unknown)
+    );
 }
 
 #[tokio::test]

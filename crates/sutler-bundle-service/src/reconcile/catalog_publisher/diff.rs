@@ -7,7 +7,7 @@ use super::super::withdrawn_plans::WithdrawnPlans;
 use crate::bundle_folders::OfferedImage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use sutler_broker::Stamp;
+use sutler_broker::Revision;
 use sutler_registry::{KnownRegistries, KnownRegistry, PUSHED_REGISTRY, SpecName, offered_specs};
 
 /// Records, sorted by what is to be done about them.
@@ -25,12 +25,12 @@ pub(super) fn diff(records: RegistryRecords, order: &[String]) -> CatalogDiff {
     let mut known = KnownRegistries(registries.map(|(name, it)| (name, it.value)).collect());
     let mut all = BTreeMap::new();
     let mut withdrawn = WithdrawnPlans::default();
-    for (name, StoredRecord { value, stamp }) in records.specs {
+    for (name, StoredRecord { value, revision }) in records.specs {
         withdrawn.add(&value);
         let its = known.0.entry(name.registry.clone()).or_default();
         its.specs.insert(name.item.clone(), value.held);
         let version = value.version;
-        all.insert(name, WantedVersion { stamp, version });
+        all.insert(name, WantedVersion { revision, version });
     }
     let offered = offered_specs(&known, order);
     let counts = view::counts(&known, &offered);
@@ -55,18 +55,18 @@ pub(super) fn diff(records: RegistryRecords, order: &[String]) -> CatalogDiff {
 
 /// A spec of which something is to be made.
 pub(super) struct WantedVersion {
-    pub(super) stamp: Stamp,
+    pub(super) revision: Revision,
     pub(super) version: String,
 }
 
 /// Leaves what is as it was, and takes it out of what is to be made. Whether anything is gone.
 pub(super) fn keep_unchanged(
-    made: &mut BTreeMap<Arc<SpecName>, (Stamp, Arc<OfferedImage>)>,
+    made: &mut BTreeMap<Arc<SpecName>, (Revision, Arc<OfferedImage>)>,
     offered: &mut BTreeMap<Arc<SpecName>, WantedVersion>,
 ) -> bool {
     let before = made.len();
-    made.retain(|name, (stamp, _)| {
-        let stays = offered.get(name).is_some_and(|it| it.stamp == *stamp);
+    made.retain(|name, (revision, _)| {
+        let stays = offered.get(name).is_some_and(|it| it.revision == *revision);
         if stays {
             offered.remove(name);
         }

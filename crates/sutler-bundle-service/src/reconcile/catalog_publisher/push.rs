@@ -200,15 +200,15 @@ impl CatalogPublisher {
         let Some(record) = record else {
             return Ok(Some(Vec::new()));
         };
-        let stamp = was.map(|it| it.stamp);
+        let revision = was.map(|it| it.revision);
         let mut batch = put_pushes(self.ledger.batch(), count);
-        batch = batch.put(SPECS, &id, stamp, &record);
+        batch = batch.put(SPECS, &id, revision, &record);
         if let Some(fresh) = fresh {
             // One that is there is written again: whoever is about to delete it must notice.
             let version = &fresh.terms.version;
             let was = self.ledger.get::<VersionRecord>(VERSIONS, version).await?;
-            let stamp = was.map(|it| it.stamp);
-            batch = batch.put(VERSIONS, version, stamp, &fresh.record);
+            let revision = was.map(|it| it.revision);
+            batch = batch.put(VERSIONS, version, revision, &fresh.record);
         }
         let written = self.ledger.write(batch).await?;
         Ok(written.then_some(changes))

@@ -25,7 +25,7 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
     }
     registry.push("org/hello:latest", &manifest("1.0.1"));
     broker.refresh().await;
-    let status = broker.running.chore_status(REFRESH).await;
+    let status = broker.running.task_status(REFRESH).await;
     assert_eq!(status.expect("the store answers").failure, None);
     let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
     let version = &catalog["services"][0]["metadata"]["bundleVersion"];
@@ -53,15 +53,15 @@ async fn what_was_found_to_be_no_bundle_is_read_once() {
 async fn what_could_not_be_offered_because_the_store_did_not_answer_is_offered_later() {
     let registry = FakeRegistry::new("dh");
     let mut fixture = Fixture::with(std::slice::from_ref(&registry));
-    let conductor = Arc::new(Scheduler::default());
-    fixture.conductor = Some(conductor.clone());
+    let scheduler = Arc::new(Scheduler::default());
+    fixture.scheduler = Some(scheduler.clone());
     let broker = fixture.open().await;
     broker.refresh().await;
-    conductor.full.store(true, Ordering::SeqCst);
+    scheduler.full.store(true, Ordering::SeqCst);
     registry.push("org/hello:latest", &manifest("1.0.0"));
     broker.refresh().await;
     assert!(broker.offers().await.is_empty());
-    conductor.full.store(false, Ordering::SeqCst);
+    scheduler.full.store(false, Ordering::SeqCst);
     until("it is offered", async || broker.offers().await == ["hello"]).await;
     assert_eq!(broker.provision("i", "").await.0, 201);
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_broker::{Broker, Chore, Running};
+use sutler_broker::{Broker, PeriodicTask, Running};
 use sutler_bundle::{Action, RunLimits};
 use sutler_bundle_service::{
     ApbCompatRoutes, BundleService, CatalogPublisher, DELETIONS, Deletions, OfferSettings,
@@ -162,7 +162,7 @@ pub(crate) struct Fixture {
     pub(crate) fake: Arc<FakeRunner>,
     pub(crate) rules: WithdrawalRules,
     /// Who drives the chores of brokers that are opened from now on.
-    pub(crate) conductor: Option<Arc<Scheduler>>,
+    pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) pushes: Pushes,
     /// The tag under which bundles have their own names.
     pub(crate) default_tag: String,
@@ -191,7 +191,7 @@ impl Fixture {
                 grace: Duration::ZERO,
                 failures_max: None,
             },
-            conductor: None,
+            scheduler: None,
             pushes: Pushes::Refused,
             default_tag: "latest".to_owned(),
             store,
@@ -247,12 +247,12 @@ impl Fixture {
         let refresh = Arc::new(refresh.pushes(self.pushes));
         let deletions = Deletions::new(sources.clone(), self.rules, often).pushes(self.pushes);
         let empty = Snapshot::default();
-        let store: Arc<dyn Store> = match &self.conductor {
-            Some(conductor) => conductor.tap(self.store.clone()),
+        let store: Arc<dyn Store> = match &self.scheduler {
+            Some(scheduler) => scheduler.tap(self.store.clone()),
             None => self.store.clone(),
         };
-        let driven = |chore: Arc<dyn Chore>| match &self.conductor {
-            Some(conductor) => conductor.drive(chore),
+        let driven = |chore: Arc<dyn PeriodicTask>| match &self.scheduler {
+            Some(scheduler) => scheduler.drive(chore),
             None => chore,
         };
         let running = Broker::new(empty.catalog().expect("an empty catalog"))
@@ -261,8 +261,8 @@ impl Fixture {
             .settings(|it| it.lease = Duration::from_secs(1))
             .without_auth()
             .awaits_keeper()
-            .chore(driven(refresh.clone()))
-            .chore(driven(Arc::new(deletions)))
+            .periodic_task(driven(refresh.clone()))
+            .periodic_task(driven(Arc::new(deletions)))
             .start()
             .await
             .expect("the broker starts");
@@ -328,12 +328,12 @@ impl TestBroker {
     async fn turn(&self, chore: &str) {
         let number = self
             .running
-            .ask_for(chore)
+            .request_run(chore)
             .await
             .expect("the store answers");
         until("the chore is done", async || {
             self.looks.fetch_add(1, Ordering::Relaxed);
-            let status = self.running.chore_status(chore).await;
+            let status = self.running.task_status(chore).await;
             let status = status.expect("the store answers");
             status.served >= number && status.running_since.is_none()
         })

@@ -5,7 +5,7 @@ use super::fixture::{FakeRegistry, Fixture, TestBroker, manifest};
 use super::scheduler::Scheduler;
 use serde_json::Value;
 use std::sync::Arc;
-use sutler_broker::{Entry, Ledger};
+use sutler_broker::{CollectionItem, Collections};
 use sutler_bundle_service::{DELETIONS, REFRESH};
 
 const HELLO: &str = "org/hello:latest";
@@ -16,7 +16,7 @@ const ALL: usize = usize::MAX;
 struct Scene {
     fixture: Fixture,
     registry: Arc<FakeRegistry>,
-    conductor: Arc<Scheduler>,
+    scheduler: Arc<Scheduler>,
     broker: TestBroker,
 }
 
@@ -24,16 +24,16 @@ impl Scene {
     async fn open() -> Self {
         let registry = FakeRegistry::new("dh");
         registry.push(HELLO, &manifest("1.0.0"));
-        let conductor = Arc::new(Scheduler::default());
+        let scheduler = Arc::new(Scheduler::default());
         let mut fixture = Fixture::with(std::slice::from_ref(&registry));
-        fixture.conductor = Some(conductor.clone());
+        fixture.scheduler = Some(scheduler.clone());
         let broker = fixture.open().await;
         broker.refresh().await;
         broker.delete().await;
         Self {
             fixture,
             registry,
-            conductor,
+            scheduler,
             broker,
         }
     }
@@ -44,35 +44,35 @@ impl Scene {
 
     /// Both chores, the parts in this order.
     async fn both(&self, parts: &[(&str, usize)]) {
-        self.conductor.conduct(parts);
+        self.scheduler.conduct(parts);
         tokio::join!(self.broker.refresh(), self.broker.delete());
     }
 
     /// The versions that are written down, by what their manifests say.
     async fn versions(&self) -> Vec<String> {
-        let keep = |found: &mut Vec<String>, it: Entry<Value>| {
+        let keep = |found: &mut Vec<String>, it: CollectionItem<Value>| {
             let manifest = it.value["manifest"].as_str().unwrap_or_default();
             let version = manifest.split("bundle_version: ").nth(1);
             let version = version.and_then(|it| it.split(',').next());
             found.push(version.unwrap_or_default().to_owned());
         };
-        let found = self.ledger().gather("version", Vec::new(), keep).await;
+        let found = self.ledger().fold("version", Vec::new(), keep).await;
         let mut found = found.expect("the store answers");
         found.sort();
         found
     }
 
-    fn ledger(&self) -> Ledger {
-        self.broker.running.ledger().expect("there are chores")
+    fn ledger(&self) -> Collections {
+        self.broker.running.collections().expect("there are chores")
     }
 
     /// Every version that a spec names is there, and nobody is in the middle of anything.
     async fn holds(&self, when: &str) {
         let ledger = self.ledger();
-        let keep = |named: &mut Vec<_>, it: Entry<Value>| {
+        let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {
             named.push(it.value["version"].as_str().map(str::to_owned));
         };
-        let named = ledger.gather("spec", Vec::new(), keep).await;
+        let named = ledger.fold("spec", Vec::new(), keep).await;
         for version in named.expect("the store answers") {
             let version = version.expect("a spec names its version");
             let found = ledger.get::<Value>("version", &version).await;
@@ -88,7 +88,7 @@ impl Scene {
             .expect("it is written");
         assert_eq!(generation.value["dirty"], false, "{when}");
         for chore in [REFRESH, DELETIONS] {
-            let status = self.broker.running.chore_status(chore).await;
+            let status = self.broker.running.task_status(chore).await;
             let failure = status.expect("the store answers").failure;
             assert_eq!(failure, None, "{when}: {chore}");
         }
@@ -100,7 +100,7 @@ impl Scene {
             prepare().await;
             self.both(&[(first, ALL), (second, ALL)]).await;
             check("one after the other").await;
-            let (of_first, of_second) = (self.conductor.made(first), self.conductor.made(second));
+            let (of_first, of_second) = (self.scheduler.made(first), self.scheduler.made(second));
             assert!(
                 of_first > 3 && of_second > 3,
                 "{of_first} and {of_second} calls"
@@ -167,8 +167,8 @@ async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keep
     scene.registry.remove(HELLO);
     scene.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
     let (refresh, deletions) = (
-        scene.conductor.made(REFRESH),
-        scene.conductor.made(DELETIONS),
+        scene.scheduler.made(REFRESH),
+        scene.scheduler.made(DELETIONS),
     );
     let (mut served, mut refused) = (0, 0);
     // A refresh reads first, and writes in its second half.
@@ -195,9 +195,9 @@ impl Scene {
         let when = format!("a provision after {refresh} and {deletions} calls");
         let id = format!("i-{refresh}-{deletions}");
         let provision = async {
-            self.conductor.part_of("me").await;
+            self.scheduler.part_of("me").await;
             let answer = self.broker.provision(&id, "accepts_incomplete=true").await;
-            self.conductor.done("me");
+            self.scheduler.done("me");
             answer
         };
         let parts = [
@@ -246,13 +246,13 @@ async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
                 scene.broker.refresh().await;
             }
             scene.push("3.0.0");
-            scene.conductor.kill(chore, calls);
+            scene.scheduler.kill(chore, calls);
             match chore {
                 REFRESH => scene.broker.refresh().await,
                 _ => scene.broker.delete().await,
             }
-            let died = scene.conductor.made(chore) == calls + 1;
-            scene.conductor.conduct(&[]);
+            let died = scene.scheduler.made(chore) == calls + 1;
+            scene.scheduler.conduct(&[]);
             // Whatever is written: what was offered is.
             let offers = scene.broker.offers().await;
             assert!(offers.contains(&"hello".to_owned()), "{when}: {offers:?}");
@@ -285,21 +285,21 @@ const A_LOOK: usize = 4;
 async fn whoever_looks_again_while_a_refresh_writes_has_nothing_read_again() {
     let scene = Scene::open().await;
     scene.push("2.0.0");
-    scene.conductor.conduct(&[(REFRESH, ALL)]);
+    scene.scheduler.conduct(&[(REFRESH, ALL)]);
     scene.broker.refresh().await;
-    for at in 0..scene.conductor.made(REFRESH) {
+    for at in 0..scene.scheduler.made(REFRESH) {
         scene.push(&format!("3.0.{at}"));
         let parts = [(REFRESH, at), ("operator", ALL), (REFRESH, ALL)];
-        scene.conductor.conduct(&parts);
+        scene.scheduler.conduct(&parts);
         let looks = async {
-            scene.conductor.part_of("operator").await;
+            scene.scheduler.part_of("operator").await;
             scene.broker.shop.view().await.expect("the store answers");
-            let once = scene.conductor.made("operator");
+            let once = scene.scheduler.made("operator");
             scene.broker.shop.view().await.expect("the store answers");
-            let again = scene.conductor.made("operator") - once;
+            let again = scene.scheduler.made("operator") - once;
             assert!(again <= A_LOOK, "{again} calls after {at} of the refresh");
         };
-        let looks = scene.conductor.acting("operator", looks);
+        let looks = scene.scheduler.acting("operator", looks);
         tokio::join!(scene.broker.refresh(), looks);
         scene.holds(&format!("looked at after {at} calls")).await;
     }

@@ -5,7 +5,7 @@ use super::fixture::{FakeRegistry, Fixture, PLAN, TestBroker, manifest};
 use super::scheduler::Scheduler;
 use serde_json::Value;
 use std::sync::Arc;
-use sutler_broker::Entry;
+use sutler_broker::CollectionItem;
 use sutler_bundle_service::{DELETIONS, Pushes, REFRESH};
 use sutler_registry::PUSHED_REGISTRY;
 
@@ -17,7 +17,7 @@ const ALL: usize = usize::MAX;
 struct Workshop {
     _town: Fixture,
     registry: Arc<FakeRegistry>,
-    conductor: Arc<Scheduler>,
+    scheduler: Arc<Scheduler>,
     broker: TestBroker,
 }
 
@@ -25,16 +25,16 @@ impl Workshop {
     async fn open() -> Self {
         let registry = FakeRegistry::new("dh");
         registry.push(OTHER, &other("1.0.0"));
-        let conductor = Arc::new(Scheduler::default());
+        let scheduler = Arc::new(Scheduler::default());
         let mut fixture = Fixture::with(std::slice::from_ref(&registry));
-        fixture.conductor = Some(conductor.clone());
+        fixture.scheduler = Some(scheduler.clone());
         fixture.pushes = Pushes::Taken;
         let broker = fixture.open().await;
         broker.refresh().await;
         Self {
             _town: fixture,
             registry,
-            conductor,
+            scheduler,
             broker,
         }
     }
@@ -64,11 +64,11 @@ impl Workshop {
             for calls in 0.. {
                 prepare().await;
                 let parts = [(first, calls), (second, ALL), (first, ALL)];
-                self.conductor.conduct(&parts);
-                let acts = self.conductor.acting(DEVELOPER, act());
+                self.scheduler.conduct(&parts);
+                let acts = self.scheduler.acting(DEVELOPER, act());
                 tokio::join!(self.turn(chore), acts);
-                let made = self.conductor.made(first);
-                self.conductor.conduct(&[]);
+                let made = self.scheduler.made(first);
+                self.scheduler.conduct(&[]);
                 check(&format!("{second} after {calls} calls of {first}")).await;
                 if calls > made {
                     assert!(calls > 4, "{first} made only {made} calls");
@@ -80,11 +80,11 @@ impl Workshop {
 
     /// What is offered is there, and nothing failed.
     async fn holds(&self, version: &str, when: &str) {
-        let ledger = self.broker.running.ledger().expect("there are chores");
-        let keep = |named: &mut Vec<_>, it: Entry<Value>| {
+        let ledger = self.broker.running.collections().expect("there are chores");
+        let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {
             named.push(it.value["version"].as_str().map(str::to_owned));
         };
-        let named = ledger.gather("spec", Vec::new(), keep).await;
+        let named = ledger.fold("spec", Vec::new(), keep).await;
         for digest in named.expect("the store answers") {
             let digest = digest.expect("a spec names its version");
             let found = ledger.get::<Value>("version", &digest).await;
@@ -95,7 +95,7 @@ impl Workshop {
             );
         }
         for chore in [REFRESH, DELETIONS] {
-            let status = self.broker.running.chore_status(chore).await;
+            let status = self.broker.running.task_status(chore).await;
             let failure = status.expect("the store answers").failure;
             assert_eq!(failure, None, "{when}: {chore}");
         }

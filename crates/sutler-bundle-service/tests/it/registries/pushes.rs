@@ -108,29 +108,29 @@ fn block(version: &str) -> String {
 #[tokio::test]
 async fn every_replica_offers_what_was_pushed_to_one_of_them() {
     let (fixture, registry, broker) = open().await;
-    let other_hall = fixture.open().await;
+    let other_broker = fixture.open().await;
     // Also while a refresh is under way, which goes on.
     registry.hold();
-    let asked = other_hall
+    let asked = other_broker
         .running
-        .ask_for(REFRESH)
+        .request_run(REFRESH)
         .await
         .expect("it answers");
     assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
     until("the other replica offers it", async || {
-        other_hall.offers().await == ["hello", "other"]
+        other_broker.offers().await == ["hello", "other"]
     })
     .await;
     registry.release();
     until("the refresh is over", async || {
-        let status = broker.running.chore_status(REFRESH).await;
+        let status = broker.running.task_status(REFRESH).await;
         status.expect("the store answers").served >= asked
     })
     .await;
-    let status = broker.running.chore_status(REFRESH).await;
+    let status = broker.running.task_status(REFRESH).await;
     assert_eq!(status.expect("the store answers").failure, None);
-    assert_eq!(other_hall.provision("i", "").await.0, 201);
-    assert_eq!(delete(&other_hall, "/v2/apb").await.0, 204);
+    assert_eq!(other_broker.provision("i", "").await.0, 201);
+    assert_eq!(delete(&other_broker, "/v2/apb").await.0, 204);
     until("the first replica withdraws it", async || {
         broker.offers().await == ["other"]
     })
@@ -142,7 +142,7 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
 #[tokio::test]
 async fn pushes_at_once_are_all_written() {
     let (fixture, _registry, broker) = open().await;
-    let other_hall = fixture.open().await;
+    let other_broker = fixture.open().await;
     let named = |nth: u32| {
         let plan = format!("plan-{nth}");
         let named = manifest("1.0.0").replace("hello", &format!("hello-{nth}"));
@@ -151,9 +151,9 @@ async fn pushes_at_once_are_all_written() {
     let texts: Vec<String> = (0..4).map(named).collect();
     let pushes = tokio::join!(
         broker.push(&texts[0]),
-        other_hall.push(&texts[1]),
+        other_broker.push(&texts[1]),
         broker.push(&texts[2]),
-        other_hall.push(&texts[3]),
+        other_broker.push(&texts[3]),
     );
     let statuses = [pushes.0.0, pushes.1.0, pushes.2.0, pushes.3.0];
     assert_eq!(statuses, [200; 4]);
@@ -213,16 +213,16 @@ async fn where_pushes_are_not_taken_any_more_what_was_pushed_is_withdrawn_until_
 #[tokio::test]
 async fn bootstraps_that_are_asked_for_together_are_done_one_after_the_other() {
     let (fixture, registry, broker) = open().await;
-    let other_hall = fixture.open().await;
+    let other_broker = fixture.open().await;
     registry.push("org/other:latest", &other("2.0.0"));
     let fetched = registry.fetched();
-    let before = broker.running.chore_status(REFRESH).await;
-    let before = before.expect("the store answers").asked;
+    let before = broker.running.task_status(REFRESH).await;
+    let before = before.expect("the store answers").requested;
     let bootstrap =
         async |broker: &TestBroker| broker.send("POST", "/v2/bootstrap", Value::Null).await;
     let answers = tokio::join!(
         bootstrap(&broker),
-        bootstrap(&other_hall),
+        bootstrap(&other_broker),
         bootstrap(&broker)
     );
     for (status, answer) in [answers.0, answers.1, answers.2] {
@@ -230,7 +230,7 @@ async fn bootstraps_that_are_asked_for_together_are_done_one_after_the_other() {
         assert_eq!(answer, json!({ "msg": "Bootstrap job started" }));
     }
     until("all of them are served", async || {
-        let status = broker.running.chore_status(REFRESH).await;
+        let status = broker.running.task_status(REFRESH).await;
         status.expect("the store answers").served >= before + 3
     })
     .await;

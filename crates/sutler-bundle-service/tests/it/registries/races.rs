@@ -124,7 +124,7 @@ async fn a_provision_before_the_first_refresh_is_over_waits_for_it() {
     let waits = broker.provision("j", "");
     let done = async {
         until("the refresh runs", async || {
-            let status = broker.running.chore_status(REFRESH).await;
+            let status = broker.running.task_status(REFRESH).await;
             status.expect("the store answers").running_since.is_some()
         })
         .await;

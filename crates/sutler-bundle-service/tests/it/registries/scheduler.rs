@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use sutler_broker::{Chore, ChoreCx, Error, Result};
+use sutler_broker::{PeriodicTask, TaskContext, TaskError, TaskResult};
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{Store, Write};
 use tokio::sync::Notify;
@@ -127,21 +127,21 @@ impl Scheduler {
 
     /// A store whose conducted callers are driven.
     pub(crate) fn tap(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        let conductor = self.clone();
+        let scheduler = self.clone();
         Arc::new(InterceptingStore::new(store, move |call| {
-            if conductor.full.load(Ordering::SeqCst) && keeps_a_plan(call) {
+            if scheduler.full.load(Ordering::SeqCst) && keeps_a_plan(call) {
                 return Intercept::Refuse;
             }
             let who = WHO.try_with(String::clone);
-            who.map_or(Intercept::Pass, |who| conductor.meet(&who))
+            who.map_or(Intercept::Pass, |who| scheduler.meet(&who))
         }))
     }
 
     /// A chore that is driven.
-    pub(crate) fn drive(self: &Arc<Self>, chore: Arc<dyn Chore>) -> Arc<dyn Chore> {
+    pub(crate) fn drive(self: &Arc<Self>, task: Arc<dyn PeriodicTask>) -> Arc<dyn PeriodicTask> {
         Arc::new(ScheduledTask {
-            chore,
-            conductor: self.clone(),
+            task,
+            scheduler: self.clone(),
         })
     }
 }
@@ -152,28 +152,28 @@ fn keeps_a_plan(call: &Call<'_>) -> bool {
 }
 
 struct ScheduledTask {
-    chore: Arc<dyn Chore>,
-    conductor: Arc<Scheduler>,
+    task: Arc<dyn PeriodicTask>,
+    scheduler: Arc<Scheduler>,
 }
 
 #[async_trait]
-impl Chore for ScheduledTask {
+impl PeriodicTask for ScheduledTask {
     fn name(&self) -> &str {
-        self.chore.name()
+        self.task.name()
     }
 
     fn every(&self) -> Duration {
-        self.chore.every()
+        self.task.every()
     }
 
-    async fn turn(&self, cx: &ChoreCx) -> Result<()> {
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
         let name = self.name().to_owned();
-        let turned = WHO.scope(name.clone(), self.chore.turn(cx));
+        let turned = WHO.scope(name.clone(), self.task.run_once(cx));
         let turned = tokio::select! {
             turned = turned => turned,
-            () = self.conductor.killed.notified() => Err(Error::failed("it was killed; do it again")),
+            () = self.scheduler.killed.notified() => Err(TaskError::failed("it was killed; do it again")),
         };
-        self.conductor.done(&name);
+        self.scheduler.done(&name);
         turned
     }
 }

@@ -2,19 +2,19 @@
 
 use super::words;
 use std::time::Duration;
-use sutler_client::wire::{Answer, Unanswered};
-use sutler_client::{Circumstances, Heard, Incomplete, Sending, classify, hear};
+use sutler_client::wire::{Answer, TransportError};
+use sutler_client::{Incomplete, OperationEvent, ReplyContext, Sending, classify, decode};
 use sutler_osb::OperationKind;
 
 /// One cell of the first column, without classes of statuses.
 pub(super) struct Situation {
-    heard: What,
-    circumstances: Circumstances,
+    event: SituationEvent,
+    context: ReplyContext,
 }
 
-enum What {
+enum SituationEvent {
     Answer(Answer),
-    Silence(Unanswered),
+    NoAnswer(TransportError),
     Overdue,
 }
 
@@ -49,7 +49,7 @@ impl Situation {
     pub(super) fn parse(cell: &str) -> Option<Self> {
         let mut parts = cell.split(", ");
         let first = parts.next()?;
-        let mut circumstances = Circumstances::default();
+        let mut context = ReplyContext::default();
         let mut headers = Vec::new();
         let mut fields = Vec::new();
         for part in parts {
@@ -57,59 +57,68 @@ impl Situation {
                 "Retry-After" => headers.push(("Retry-After", "7")),
                 "instance_usable false" => fields.push("\"instance_usable\":false".to_owned()),
                 "update_repeatable false" => fields.push("\"update_repeatable\":false".to_owned()),
-                "sent before" => circumstances.sending = Sending::AfterUnknown,
-                "without AI" => circumstances.incomplete = Incomplete::Unwanted,
-                "not retrievable" => circumstances.bindings_retrievable = false,
-                "missing is gone" => circumstances.missing_is_gone = true,
+                "sent before" => context.sending = Sending::AfterUnknown,
+                "without AI" => context.incomplete = Incomplete::Unwanted,
+                "not retrievable" => context.bindings_retrievable = false,
+                "missing is gone" => context.missing_is_gone = true,
                 _ => return None,
             }
         }
-        let heard = match first {
-            "timeout" => What::Silence(Unanswered::TimedOut(Duration::from_secs(60))),
-            "broken" => What::Silence(Unanswered::Closed),
-            "not sent" => What::Silence(Unanswered::NotSent("refused".to_owned())),
-            "overdue" => What::Overdue,
+        let event = match first {
+            "timeout" => {
+                SituationEvent::NoAnswer(TransportError::TimedOut(Duration::from_secs(60)))
+            }
+            "broken" => SituationEvent::NoAnswer(TransportError::Closed),
+            "not sent" => SituationEvent::NoAnswer(TransportError::NotSent("refused".to_owned())),
+            "overdue" => SituationEvent::Overdue,
             answer => {
                 let (status, word) = answer.split_once(' ').unwrap_or((answer, ""));
-                What::Answer(Answer::new(
+                SituationEvent::Answer(Answer::new(
                     status.parse().ok()?,
                     &headers,
                     body(word, fields),
                 ))
             }
         };
-        Some(Self {
-            heard,
-            circumstances,
-        })
+        Some(Self { event, context })
     }
 
     /// What the code makes of it, in the tables' words.
     pub(super) fn meaning(&self, kind: OperationKind, polls: bool) -> String {
-        let outcome = match &self.heard {
-            What::Answer(answer) => Ok(answer.clone()),
-            What::Silence(silence) => Err(silence.clone()),
-            What::Overdue => {
-                let heard = Heard::<()>::Overdue;
-                return words::of(&classify(kind, heard, &self.circumstances));
+        let outcome = match &self.event {
+            SituationEvent::Answer(answer) => Ok(answer.clone()),
+            SituationEvent::NoAnswer(silence) => Err(silence.clone()),
+            SituationEvent::Overdue => {
+                let event = OperationEvent::<()>::Overdue;
+                return words::of(&classify(kind, event, &self.context));
             }
         };
-        let c = &self.circumstances;
+        let c = &self.context;
         if polls {
-            let heard = Heard::<()>::Poll(hear::poll(outcome));
-            return words::of(&classify(kind, heard, c));
+            let event = OperationEvent::<()>::Poll(decode::poll(outcome));
+            return words::of(&classify(kind, event, c));
         }
         match kind {
-            OperationKind::Provision => {
-                words::of(&classify(kind, Heard::Reply(hear::provision(outcome)), c))
-            }
-            OperationKind::Update => {
-                words::of(&classify(kind, Heard::Reply(hear::update(outcome)), c))
-            }
-            OperationKind::Bind => words::of(&classify(kind, Heard::Reply(hear::bind(outcome)), c)),
-            OperationKind::Deprovision | OperationKind::Unbind => {
-                words::of(&classify(kind, Heard::Reply(hear::delete(outcome)), c))
-            }
+            OperationKind::Provision => words::of(&classify(
+                kind,
+                OperationEvent::Reply(decode::provision(outcome)),
+                c,
+            )),
+            OperationKind::Update => words::of(&classify(
+                kind,
+                OperationEvent::Reply(decode::update(outcome)),
+                c,
+            )),
+            OperationKind::Bind => words::of(&classify(
+                kind,
+                OperationEvent::Reply(decode::bind(outcome)),
+                c,
+            )),
+            OperationKind::Deprovision | OperationKind::Unbind => words::of(&classify(
+                kind,
+                OperationEvent::Reply(decode::delete(outcome)),
+                c,
+            )),
         }
     }
 }

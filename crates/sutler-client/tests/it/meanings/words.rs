@@ -1,22 +1,25 @@
 //! A meaning in the tables' words.
 
-use sutler_client::{Aftermath, BrokerEvent, Cause, Inquiry, Meaning, News, Success, Why};
+use sutler_client::{
+    BrokerEvent, CleanupDuty, Meaning, NextQuestion, PollUpdate, RejectionReason, RetryCause,
+    Success,
+};
 
 pub(super) fn of<B>(meaning: &Meaning<B>) -> String {
     let mut words = match meaning {
         Meaning::Succeeded(success) => success_words(success).to_owned(),
-        Meaning::Polling { news, .. } => match news {
-            News::Accepted(_) => "poll".to_owned(),
-            News::InProgress(_) => "poll on".to_owned(),
-            News::Nothing(_) => "nothing, poll on".to_owned(),
+        Meaning::Polling { update, .. } => match update {
+            PollUpdate::Accepted(_) => "poll".to_owned(),
+            PollUpdate::InProgress(_) => "poll on".to_owned(),
+            PollUpdate::Nothing(_) => "nothing, poll on".to_owned(),
         },
-        Meaning::Rejected { why, .. } => format!("rejected{}", why_words(*why)),
+        Meaning::Rejected { reason, .. } => format!("rejected{}", why_words(*reason)),
         Meaning::Retry { cause, .. } => format!("retry, {}", cause_words(*cause)),
-        Meaning::Unknown { inquiry, .. } => match inquiry {
-            Inquiry::SendAgain => "unknown, send again".to_owned(),
-            Inquiry::LookFirst => "unknown, look first".to_owned(),
+        Meaning::Unknown { question, .. } => match question {
+            NextQuestion::SendAgain => "unknown, send again".to_owned(),
+            NextQuestion::LookFirst => "unknown, look first".to_owned(),
         },
-        Meaning::Failed { aftermath, .. } => format!("failed, {}", aftermath_words(*aftermath)),
+        Meaning::Failed { cleanup, .. } => format!("failed, {}", aftermath_words(*cleanup)),
     };
     if !meaning.leaves_usable() {
         words.push_str(", unusable");
@@ -48,35 +51,35 @@ fn success_words<B>(success: &Success<B>) -> &'static str {
     }
 }
 
-fn why_words(why: Why) -> &'static str {
-    match why {
-        Why::Refused => "",
-        Why::Conflict => ", conflict",
-        Why::AsyncRequired => ", async",
-        Why::MaintenanceInfoConflict => ", maintenance",
-        Why::RequiresApp => ", app",
-        Why::Redirected => ", redirected",
-        Why::NotApplied => ", not applied",
+fn why_words(reason: RejectionReason) -> &'static str {
+    match reason {
+        RejectionReason::Refused => "",
+        RejectionReason::Conflict => ", conflict",
+        RejectionReason::AsyncRequired => ", async",
+        RejectionReason::MaintenanceInfoConflict => ", maintenance",
+        RejectionReason::RequiresApp => ", app",
+        RejectionReason::Redirected => ", redirected",
+        RejectionReason::NotApplied => ", not applied",
     }
 }
 
-fn cause_words(cause: Cause) -> &'static str {
+fn cause_words(cause: RetryCause) -> &'static str {
     match cause {
-        Cause::Busy => "busy",
-        Cause::Overloaded => "overloaded",
-        Cause::BrokerError => "broker error",
-        Cause::NotSent => "not sent",
-        Cause::Unauthorized => "unauthorized",
-        Cause::AcceptIncomplete => "incomplete",
-        Cause::HalfDeleted => "half deleted",
+        RetryCause::Busy => "busy",
+        RetryCause::Overloaded => "overloaded",
+        RetryCause::BrokerError => "broker error",
+        RetryCause::NotSent => "not sent",
+        RetryCause::Unauthorized => "unauthorized",
+        RetryCause::AcceptIncomplete => "incomplete",
+        RetryCause::HalfDeleted => "half deleted",
     }
 }
 
-fn aftermath_words(aftermath: Aftermath) -> &'static str {
-    match aftermath {
-        Aftermath::Mitigate => "mitigate",
-        Aftermath::DeleteBeforeForgetting => "delete before forgetting",
-        Aftermath::Uncertain => "uncertain",
-        Aftermath::StillThere => "still there",
+fn aftermath_words(cleanup: CleanupDuty) -> &'static str {
+    match cleanup {
+        CleanupDuty::Mitigate => "mitigate",
+        CleanupDuty::DeleteBeforeForgetting => "delete before forgetting",
+        CleanupDuty::Uncertain => "uncertain",
+        CleanupDuty::StillThere => "still there",
     }
 }

@@ -50,7 +50,7 @@ pub(super) enum KeyFetchError {
 }
 
 #[derive(Deserialize)]
-struct Description {
+struct ProviderDescription {
     issuer: String,
     jwks_uri: String,
 }
@@ -92,7 +92,7 @@ impl RemoteIssuer {
         let url = usable(&format!("{name}/{DISCOVERY}"), self.may_be_plain);
         let url = url.ok_or(KeyFetchError::KeysElsewhere)?;
         let document = self.get(&url).await?;
-        let read = serde_json::from_slice::<Description>(&document);
+        let read = serde_json::from_slice::<ProviderDescription>(&document);
         let description = read.map_err(|_| KeyFetchError::NoDescription(url))?;
         if description.issuer != self.issuer {
             let said = description.issuer.chars().take(200).collect();

@@ -17,7 +17,7 @@ pub(super) struct UnverifiedToken<'a> {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct TokenHeader {
     alg: String,
     kid: Option<String>,
     /// Extensions that must be understood; none is.
@@ -33,7 +33,7 @@ pub(super) fn parse_token(token: &[u8]) -> Option<UnverifiedToken<'_>> {
         return None;
     }
     let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
-    let header: Header = serde_json::from_slice(&decoded(header)?).ok()?;
+    let header: TokenHeader = serde_json::from_slice(&decoded(header)?).ok()?;
     if header.crit.is_some() {
         return None;
     }

@@ -22,10 +22,10 @@ const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 
 /// Public keys of an issuer.
 #[derive(Clone, Default)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet(Vec<PublicKey>);
 
 #[derive(Clone)]
-struct Key {
+struct PublicKey {
     id: Option<String>,
     kind: KeyKind,
     /// Set if the key is for one algorithm only.
@@ -34,7 +34,7 @@ struct Key {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct KeySetDocument {
     keys: Vec<Value>,
 }
 
@@ -63,14 +63,14 @@ impl KeySet {
         if document.len() > DOCUMENT_BYTES_MAX {
             return Err(AuthConfigError::KeySet);
         }
-        let document: Document =
+        let document: KeySetDocument =
             serde_json::from_slice(document).map_err(|_| AuthConfigError::KeySet)?;
         if document.keys.len() > KEYS_MAX {
             return Err(AuthConfigError::KeySet);
         }
         let written = document.keys.into_iter();
         let written = written.filter_map(|it| serde_json::from_value::<JsonWebKey>(it).ok());
-        Ok(Self(written.filter_map(Key::read).collect()))
+        Ok(Self(written.filter_map(PublicKey::read).collect()))
     }
 
     /// Number of usable keys.
@@ -88,7 +88,7 @@ impl KeySet {
     /// Keys to verify a token with. A token without a key id is verified with all keys of its algorithm, one with a key id
     /// with all keys of this id. A key without an id fits any token.
     pub(super) fn fitting(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<&DecodingKey> {
-        let fits = |key: &&Key| {
+        let fits = |key: &&PublicKey| {
             key.kind == algorithm.key_kind()
                 && key.algorithm.is_none_or(|it| it == algorithm)
                 && (id.is_none() || key.id.is_none() || key.id.as_deref() == id)
@@ -103,7 +103,7 @@ impl KeySet {
     }
 }
 
-impl Key {
+impl PublicKey {
     fn read(written: JsonWebKey) -> Option<Self> {
         let signs = written.for_what.is_none_or(|it| it == "sig")
             && written

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// Maximum requests that wait for keys at a time.
 const WAITING_MAX: usize = 64;
 
-pub(super) struct Keys {
+pub(super) struct IssuerKeys {
     source: KeySource,
     schedule: RefreshSchedule,
     kept: RwLock<CachedKeys>,
@@ -37,7 +37,7 @@ pub(super) enum KeyLookupError {
     Unavailable,
 }
 
-impl Keys {
+impl IssuerKeys {
     pub(super) fn new(source: KeySource, schedule: RefreshSchedule) -> Arc<Self> {
         Arc::new(Self {
             source,

@@ -5,7 +5,7 @@
 //! number one after the other, inside one call: one that is under way is held back before it is sent.
 
 use super::cluster::{self, Place};
-use crate::scene::point_of;
+use crate::fixture::point_of;
 use async_trait::async_trait;
 use secrecy::SecretString;
 use sqlx::Executor as _;

@@ -3,7 +3,7 @@
 use super::candidate::MySql;
 use super::cluster;
 use crate::faults::{self, impatient};
-use crate::scene::ready;
+use crate::fixture::ready;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 use std::sync::Arc;
 use std::time::Duration;

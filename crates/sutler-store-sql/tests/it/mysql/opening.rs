@@ -2,11 +2,11 @@
 
 use super::candidate::MySql;
 use super::cluster::{self, Place};
-use crate::scene::insert;
+use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
 use sutler_journal::Store as _;
-use sutler_store_sql::{MySqlStore, OpenError};
+use sutler_store_sql::{MySqlStore, SqlOpenError};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_may_start_at_once_over_nothing() {
@@ -40,7 +40,7 @@ async fn tables_of_a_later_version_are_refused_with_a_sentence() {
     let refused = MySqlStore::open(&candidate.url).await;
     let error = refused.expect_err("a later version's");
     assert!(
-        matches!(error, OpenError::Newer { found: 99, .. }),
+        matches!(error, SqlOpenError::Newer { found: 99, .. }),
         "{error}"
     );
     assert!(

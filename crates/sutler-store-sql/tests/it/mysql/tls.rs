@@ -1,12 +1,12 @@
 //! TLS to the server, by parameters of the URL.
 
 use super::cluster;
-use crate::scene::insert;
+use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::Executor as _;
 use sutler_journal::Store as _;
 use sutler_servers::{Demands, ServerUrl, Tls, mariadb};
-use sutler_store_sql::{MySqlStore, OpenError};
+use sutler_store_sql::{MySqlStore, SqlOpenError};
 
 fn url(place: &ServerUrl, query: &str) -> SecretString {
     let mut place = place.clone();
@@ -52,7 +52,10 @@ async fn the_server_is_held_to_its_certificate_and_nobody_speaks_plainly() {
     ] {
         let refused = MySqlStore::open(&url(&place, &query)).await;
         let error = refused.expect_err("a stranger, or in plain");
-        assert!(matches!(error, OpenError::Unreachable { .. }), "{error:?}");
+        assert!(
+            matches!(error, SqlOpenError::Unreachable { .. }),
+            "{error:?}"
+        );
         let said = error.to_string();
         assert!(said.contains(todo), "{query}: {said}");
         assert!(!said.contains(sutler_servers::PASSWORD), "{query}");

@@ -4,7 +4,7 @@
 //! clock is the server's, put forward in the schema where the suite lets time pass.
 
 use super::cluster::{self, Place};
-use crate::scene::point_of;
+use crate::fixture::point_of;
 use async_trait::async_trait;
 use secrecy::SecretString;
 use sqlx::Executor as _;

@@ -3,7 +3,7 @@
 use super::candidate::Postgres;
 use super::cluster;
 use crate::faults::{self, impatient};
-use crate::scene::{insert, key, until_ok};
+use crate::fixture::{insert, key, until_ok};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Executor as _, Row as _};
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::candidate::Postgres;
 use super::cluster::{self, Place};
-use crate::scene::insert;
+use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
 use sutler_journal::Store as _;
-use sutler_store_sql::{OpenError, PostgresStore};
+use sutler_store_sql::{PostgresStore, SqlOpenError};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_may_start_at_once_over_nothing() {
@@ -40,7 +40,7 @@ async fn tables_of_a_later_version_are_refused_with_a_sentence() {
     let refused = PostgresStore::open(&candidate.url).await;
     let error = refused.expect_err("a later version's");
     assert!(
-        matches!(error, OpenError::Newer { found: 99, .. }),
+        matches!(error, SqlOpenError::Newer { found: 99, .. }),
         "{error}"
     );
     assert!(
@@ -56,7 +56,7 @@ async fn who_may_not_make_tables_is_told_what_is_missing() {
     };
     let url = cluster::url(server, "no_such_schema", server.address().port());
     let error = PostgresStore::open(&url).await.expect_err("no schema");
-    assert!(matches!(error, OpenError::Layout { .. }), "{error:?}");
+    assert!(matches!(error, SqlOpenError::Layout { .. }), "{error:?}");
     assert!(
         error.to_string().contains("right to create tables"),
         "{error}"

@@ -1,12 +1,12 @@
 //! TLS to the server, by parameters of the URL.
 
 use super::cluster;
-use crate::scene::insert;
+use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
 use sutler_journal::Store as _;
 use sutler_servers::{Demands, Server, Tls, postgres};
-use sutler_store_sql::{OpenError, PostgresStore};
+use sutler_store_sql::{PostgresStore, SqlOpenError};
 
 fn url(server: &Server, authority: &str) -> SecretString {
     let mut place = server.admin_url().clone();
@@ -42,7 +42,10 @@ async fn the_server_is_held_to_its_certificate() {
     let wrong = elsewhere.path().display().to_string();
     let refused = PostgresStore::open(&url(&server, &wrong)).await;
     let error = refused.expect_err("a stranger's certificate");
-    assert!(matches!(error, OpenError::Unreachable { .. }), "{error:?}");
+    assert!(
+        matches!(error, SqlOpenError::Unreachable { .. }),
+        "{error:?}"
+    );
     let said = error.to_string();
     assert!(said.contains("names the authority"), "{said}");
 }

@@ -53,7 +53,7 @@ pub(super) async fn broker(
     }
     if let Some(registries) = bundles.and_then(|it| it.registries.as_ref()) {
         let chores = registries.chores().into_iter();
-        broker = chores.fold(broker, Broker::chore).awaits_keeper();
+        broker = chores.fold(broker, Broker::periodic_task).awaits_keeper();
     }
     if let Some(tls) = tls(config) {
         broker = broker.tls(tls);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BrokerConfig, BundleSecret, BundlesConfig, RunNetwork, StoreUrl};
-use sutler_broker::{Ledger, Running};
+use sutler_broker::{Collections, Running};
 use sutler_bundle::{Offer, RunLimits};
 use sutler_bundle_service::{
     ApbCompatRoutes, BundleFolders, BundleService, CatalogPublisher, OfferSettings, OperatorSecret,
@@ -119,7 +119,7 @@ impl BundlesRuntime {
         else {
             return Ok(());
         };
-        if Ledger::has_any(store, &REGISTRY_RECORDS).await? {
+        if Collections::has_any(store, &REGISTRY_RECORDS).await? {
             self.registries = Some(registries::open_any(config, offers(configured))?);
         }
         Ok(())

@@ -7,7 +7,7 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::{Path, PathBuf};
 use sutler::DurationText;
-use sutler_client::wire::{Connection, Unusable};
+use sutler_client::wire::{Connection, InvalidConnectionError};
 
 /// Maximum length of a file with a secret or certificates, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -99,7 +99,7 @@ impl ConnectArgs {
     }
 }
 
-fn usage(path: &Path, error: &Unusable) -> CheckCommandError {
+fn usage(path: &Path, error: &InvalidConnectionError) -> CheckCommandError {
     CheckCommandError::Usage(format!("{}: {error}", path.display()))
 }
 

@@ -104,7 +104,8 @@ impl Error for CheckCommandError {
 mod tests {
     use super::CheckOutcome;
     use sutler_check::{
-        Finding, LeftBehind, Level, Profile, Redaction, Report, Subject, Tally, Verdict, all_cases,
+        Finding, LeftoverResource, Level, Profile, Redaction, Report, Subject, Tally, Verdict,
+        all_cases,
     };
 
     fn report(failed: Option<Level>) -> Report {
@@ -146,7 +147,7 @@ mod tests {
         let mut report = report(Some(Level::Must));
         report.not_walked = Some("no catalog".to_owned());
         assert_eq!(CheckOutcome::of(&report, Level::Must).code(), 3);
-        report.left_behind.push(LeftBehind {
+        report.left_behind.push(LeftoverResource {
             what: "instance i".to_owned(),
             why: "it would not go".to_owned(),
             target: "/v2".to_owned(),

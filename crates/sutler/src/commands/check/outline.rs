@@ -5,7 +5,7 @@ use super::run::not_done;
 use super::text::print;
 use owo_colors::OwoColorize as _;
 use std::fmt::Write as _;
-use sutler_check::{Check, Options, Outline, PlanOutline, Sent};
+use sutler_check::{Check, Options, Outline, PlanOutline, SentParameters};
 use sutler_client::wire::Connection;
 use sutler_yaml::one_line;
 
@@ -58,10 +58,10 @@ fn one(plan: &PlanOutline, text: &mut String) {
         ("bind", &plan.bind),
     ] {
         let words = match sent {
-            Sent::Nothing => "no parameters".to_owned(),
-            Sent::Derived(value) => format!("{value} (from the schema)"),
-            Sent::Given(value) => format!("{value} (given)"),
-            Sent::Unknown(why) => format!("no parameters: {why}"),
+            SentParameters::Nothing => "no parameters".to_owned(),
+            SentParameters::Derived(value) => format!("{value} (from the schema)"),
+            SentParameters::Given(value) => format!("{value} (given)"),
+            SentParameters::Unknown(why) => format!("no parameters: {why}"),
         };
         let _ = writeln!(text, "  {verb}: {}", one_line(&words));
     }

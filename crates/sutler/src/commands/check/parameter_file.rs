@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use sutler_check::PlanParameters;
-use sutler_yaml::{Fault, Place, YAML_BYTES_MAX, one_line, parse};
+use sutler_yaml::{Diagnostic, Location, YAML_BYTES_MAX, one_line, parse};
 
 /// Parameters of one plan.
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ fn parse_parameters(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<
     };
     let read = sutler_yaml::read::<BTreeMap<String, PlanParameterSections>>(root);
     if !read.faults.is_empty() {
-        let told = |it: &Fault| {
+        let told = |it: &Diagnostic| {
             let path = one_line(&it.path);
             format!("{} {path} {}", at(it.place), one_line(&it.reason))
         };
@@ -71,9 +71,9 @@ fn parse_parameters(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<
 }
 
 /// Line and column, in the format of compilers.
-fn at(place: Option<Place>) -> String {
+fn at(place: Option<Location>) -> String {
     match place {
-        Some(Place { line, column }) => format!("{line}:{column}:"),
+        Some(Location { line, column }) => format!("{line}:{column}:"),
         None => String::new(),
     }
 }

@@ -4,7 +4,7 @@
 use super::exit::CheckCommandError;
 use super::progress::CheckProgress;
 use super::text::say;
-use sutler_check::{Check, Level, NotChecked, Options, Report, Unknown};
+use sutler_check::{Check, CheckError, Level, Options, Report, UnknownChoiceError};
 use sutler_client::wire::Connection;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -32,14 +32,14 @@ pub(super) async fn to_the_end(
 }
 
 /// Converts an error of the check into one of the command.
-pub(super) fn not_done(why: NotChecked) -> CheckCommandError {
+pub(super) fn not_done(why: CheckError) -> CheckCommandError {
     match why {
-        NotChecked::Unknown(unknown) => not_there(&unknown),
-        NotChecked::NoCatalog(why) => CheckCommandError::NotChecked(why),
+        CheckError::Unknown(unknown) => not_there(&unknown),
+        CheckError::NoCatalog(why) => CheckCommandError::NotChecked(why),
     }
 }
 
-fn not_there(unknown: &Unknown) -> CheckCommandError {
+fn not_there(unknown: &UnknownChoiceError) -> CheckCommandError {
     let known = unknown.known.iter().map(String::as_str);
     let advice = match sutler_yaml::nearest(&unknown.name, known) {
         Some(near) => format!("did you mean {near:?}?"),

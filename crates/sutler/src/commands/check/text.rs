@@ -206,7 +206,7 @@ pub(super) fn say(sentence: &str) {
 mod tests {
     use super::render;
     use sutler_check::{
-        Case, Finding, LeftBehind, Level, Profile, Redaction, Report, Scope, Subject, Tally,
+        Case, Finding, LeftoverResource, Level, Profile, Redaction, Report, Scope, Subject, Tally,
         Verdict,
     };
 
@@ -251,7 +251,7 @@ mod tests {
                     Verdict::NotApplicable("why not".to_owned()),
                 ),
             ],
-            left_behind: vec![LeftBehind {
+            left_behind: vec![LeftoverResource {
                 what: "instance i".to_owned(),
                 why: "its delete was answered with 500".to_owned(),
                 target: "/v2/service_instances/i?service_id=s&plan_id=p".to_owned(),

@@ -1,6 +1,6 @@
 //! Authentication block: users with passwords, bearer tokens, and what [`AccessConfig`] makes of them.
 //!
-//! Credentials are verified by the server (`sutler_broker::Auth`). Which path has which access is up to the
+//! Credentials are verified by the server (`sutler_server::Auth`). Which path has which access is up to the
 //! root of the configuration.
 
 use crate::config::findings::CheckFindings;
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use sutler_broker::{Auth, Issuer, Proofs, Users};
+use sutler_server::{Auth, Issuer, Proofs, Users};
 
 /// Reason why a block cannot be converted; the text says what to do.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,11 +1,13 @@
-//! Limits block: bounds on what clients send and on how long they take. Defaults are those of the server.
+//! Limits block: bounds on what clients send and on how long they take. Defaults are those of the server and, for timeouts of
+//! operations, of the broker.
 
 use crate::config::findings::CheckFindings;
 use crate::config::value_types::{ByteSize, DurationText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
-use sutler_broker::{Limits, Rate, Settings};
+use sutler_broker::Settings;
+use sutler_server::{Limits, Rate};
 
 /// How much of everything a client may have.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]

@@ -4,7 +4,7 @@ use crate::config::findings::CheckFindings;
 use crate::config::value_types::FilePath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sutler_broker::{ClientCertificates, Tls};
+use sutler_server::{ClientCertificates, Tls};
 
 /// Certificate and key, and what is asked of clients.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]

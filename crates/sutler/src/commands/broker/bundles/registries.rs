@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use sutler::{BrokerConfig, open_registry};
-use sutler_broker::{Chore, Error, Pages, Result, Running};
+use sutler_broker::{Error, Pages, PeriodicTask, Result, Running};
 use sutler_bundle_service::{
     BundleService, CatalogPublisher, Deletions, OfferSettings, PublishError, PublisherConfig,
     Pushes, Refresh, Snapshot, Source, VersionStore,
@@ -75,7 +75,7 @@ pub(super) fn open_any(
 
 impl Registries {
     /// The periodic tasks; each runs on one replica at a time.
-    pub(in crate::commands::broker) fn chores(&self) -> [Arc<dyn Chore>; 2] {
+    pub(in crate::commands::broker) fn chores(&self) -> [Arc<dyn PeriodicTask>; 2] {
         [self.refresh.clone(), self.deletions.clone()]
     }
 

@@ -1,0 +1,168 @@
+//! What extensions such as `sutler-bundle-service` need of a broker: periodic tasks, collections, the
+//! source of the catalog, instances and operations. Not for authors of services.
+
+use super::{Broker, BuildError, Running};
+use crate::error::{Error, Kind};
+use crate::fate::{OperationStatus, operation_status};
+use crate::keeper::{Footing, Keeper};
+use crate::lifecycle::AuthorState;
+use crate::pins::{ReadInstancesError, each_instance};
+use crate::plans::{Footings, Offering, Slot};
+use std::sync::Arc;
+use sutler_journal::StoreError;
+use sutler_osb::{Catalog, PinnedPlan, ServiceSpec};
+use sutler_records::{Collections, CollectionsError, PeriodicTask, TaskError, TaskStatus};
+use uuid::Uuid;
+
+impl From<Error> for TaskError {
+    fn from(error: Error) -> Self {
+        match error.kind {
+            Kind::Lost => Self::lost(),
+            Kind::Failed | Kind::Transient | Kind::Refused(_) => {
+                let failed = Self::failed(error.message);
+                match error.cause {
+                    Some(cause) => failed.because(cause),
+                    None => failed,
+                }
+            }
+        }
+    }
+}
+
+impl Error {
+    /// The same error where no task runs: message and cause are kept.
+    #[must_use]
+    pub fn from_task(error: TaskError) -> Self {
+        if error.is_lost() {
+            return Self::lost();
+        }
+        let (message, cause) = error.into_parts();
+        let failed = Self::failed(message);
+        match cause {
+            Some(cause) => failed.because(cause),
+            None => failed,
+        }
+    }
+}
+
+impl Broker {
+    /// Runs a task periodically, on one replica at a time; its records are in [`Collections`].
+    #[must_use]
+    pub fn periodic_task(mut self, task: Arc<dyn PeriodicTask>) -> Self {
+        self.tasks.push(task);
+        self
+    }
+
+    /// The catalog will have a source ([`Running::keep_catalog`]). Until then no operation of a platform is
+    /// carried out, and a plan that is not offered may still come.
+    #[must_use]
+    pub fn awaits_keeper(mut self) -> Self {
+        self.awaits_keeper = true;
+        self
+    }
+}
+
+impl Running {
+    /// The collections of periodic tasks, if there are any tasks.
+    #[must_use]
+    pub fn collections(&self) -> Option<Collections> {
+        self.0.tasks.as_ref().map(|it| it.collections().clone())
+    }
+
+    /// Status of a periodic task; the default status if there is no such task.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn task_status(&self, name: &str) -> Result<TaskStatus, CollectionsError> {
+        match &self.0.tasks {
+            Some(tasks) => tasks.status(name).await,
+            None => Ok(TaskStatus::default()),
+        }
+    }
+
+    /// Requests a run of a periodic task now, and returns the number that [`TaskStatus::served`] must
+    /// reach.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn request_run(&self, name: &str) -> Result<u64, CollectionsError> {
+        match &self.0.tasks {
+            Some(tasks) => tasks.request_run(name).await,
+            None => Ok(0),
+        }
+    }
+
+    /// Status of an operation of any platform of this broker.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn operation_status(&self, operation: Uuid) -> Result<OperationStatus, StoreError> {
+        match self.0.stocks().next() {
+            Some(stock) => operation_status(stock.records.store.as_ref(), operation).await,
+            None => Ok(OperationStatus::Unknown),
+        }
+    }
+
+    /// Visits all instances that are not gone, of every platform, configured or not: the plan of each, and
+    /// the state of its author. One that is moved to another plan, or to another copy of it, is visited
+    /// with both.
+    ///
+    /// # Errors
+    /// The store does not answer, or a record cannot be opened: then not all were visited.
+    pub async fn each_instance(
+        &self,
+        see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
+    ) -> Result<(), ReadInstancesError> {
+        match self.0.stocks().next() {
+            Some(stock) => each_instance(&stock.records, &stock.plans, see).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the source of the catalog. The first one stays.
+    pub fn keep_catalog(&self, keeper: Arc<dyn Keeper>) {
+        self.0.plans.keeper.set(keeper);
+    }
+
+    /// Checks one offering, so that it can be part of the catalog. Takes a processor for a while.
+    ///
+    /// # Errors
+    /// It cannot be offered.
+    pub fn check_offering(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
+        Ok(self.0.plans.check(spec)?)
+    }
+
+    /// Replaces the whole catalog, like [`Running::replace_catalog`]. `footings`: the record that each
+    /// offering depends on, by the id of its service.
+    ///
+    /// # Errors
+    /// The catalog cannot be used; the old one stays.
+    pub async fn replace_catalog_on(
+        &self,
+        catalog: &Catalog,
+        footings: impl IntoIterator<Item = (String, Footing)>,
+    ) -> Result<(), BuildError> {
+        let slots = self.0.plans.slots_of(catalog)?;
+        self.replace_offerings(slots, footings).await
+    }
+
+    /// Replaces the whole catalog, like [`Running::replace_catalog`], by offerings that stay and offerings
+    /// that are new. `footings`: the record that each offering depends on, by the id of its service.
+    ///
+    /// # Errors
+    /// The catalog cannot be used; the old one stays.
+    pub async fn replace_offerings(
+        &self,
+        slots: Vec<Slot>,
+        footings: impl IntoIterator<Item = (String, Footing)>,
+    ) -> Result<(), BuildError> {
+        let mut standing = Footings::new();
+        for (service, footing) in footings {
+            if let Some(collections) = self.collections() {
+                let key = collections.key(footing.collection, &footing.id)?;
+                standing.push((service, (key, footing.revision.0)));
+            }
+        }
+        self.0.replace_catalog(slots, standing).await
+    }
+}

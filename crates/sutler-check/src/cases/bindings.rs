@@ -1,0 +1,138 @@
+//! Bindings of the walk's instance, from the first bind to the last unbind. Each file is a chapter
+//! with its own cases; here is their order, and what they share.
+//!
+//! Few bindings are made: one that is asked about most, one more that is made and removed
+//! asynchronously where the broker does that, a third while the second is being made, a successor
+//! where the plan rotates, and one that is deleted while it is made. Read `create.rs` first.
+
+pub(crate) mod binding_contents;
+pub(crate) mod create;
+pub(crate) mod fetch;
+pub(crate) mod polls;
+pub(crate) mod refusals;
+pub(crate) mod repeat;
+pub(crate) mod rotate;
+pub(crate) mod running;
+pub(crate) mod unbind;
+pub(crate) mod unbind_during_bind;
+
+mod bind_body;
+
+use super::LiveInstance;
+use crate::case::Case;
+use crate::client::StopReason;
+use crate::created::BindingId;
+use crate::exchange::Exchange;
+use crate::plan_run::PlanRun;
+use crate::target::Target;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The cases of all chapters about bindings, in the order of the walk.
+const CASES: &[&[&Case]] = &[
+    refusals::CASES,
+    create::CASES,
+    polls::CASES,
+    fetch::CASES,
+    binding_contents::CASES,
+    repeat::CASES,
+    running::CASES,
+    rotate::CASES,
+    unbind::CASES,
+    unbind_during_bind::CASES,
+];
+
+/// A binding that was made and is there.
+pub(crate) struct LiveBinding {
+    pub id: BindingId,
+    /// The body that made it.
+    pub body: Value,
+    pub mode: bind_body::BindMode,
+    /// The answer that made it, or began to.
+    pub made_by: Arc<Exchange>,
+    /// The answer to the first fetch, where bindings can be fetched.
+    pub fetched: Option<Arc<Exchange>>,
+    /// Whether a later fetch gave the same: some brokers make credentials anew each time.
+    pub is_stable: bool,
+}
+
+impl LiveBinding {
+    pub(crate) fn target(&self) -> Target<'_> {
+        Target::Binding(&self.id)
+    }
+
+    /// Whether it was made while the platform polled.
+    pub(crate) fn was_asynchronous(&self) -> bool {
+        self.made_by.is(&[202])
+    }
+
+    /// The answers that may say what there is to know of it.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = &Arc<Exchange>> {
+        let made_by = (!self.was_asynchronous()).then_some(&self.made_by);
+        made_by.into_iter().chain(&self.fetched)
+    }
+}
+
+/// Walks everything about bindings on one instance.
+pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
+    let unseen = if run.plan().flag(run.offering(), "bindable") {
+        walk_bindable(run, live).await?
+    } else {
+        refusals::not_bindable(run, live).await?;
+        "the plan is not bindable"
+    };
+    for cases in CASES {
+        run.skip_all(cases, unseen);
+    }
+    Ok(())
+}
+
+/// Walks a plan that can be bound; tells why what was not seen was not.
+async fn walk_bindable(run: &PlanRun, live: &LiveInstance) -> Result<&'static str, StopReason> {
+    run.skip(&refusals::NOT_BINDABLE, "the plan is bindable");
+    let Some(mut first) = create::walk(run, live).await? else {
+        refusals::walk(run, live, bind_body::BindMode::FULL).await?;
+        return Ok("no binding could be made");
+    };
+    refusals::walk(run, live, first.mode).await?;
+    let credentials = repeat::walk(run, &first).await?;
+    fetch::credentials(run, &first, credentials);
+    first.is_stable = fetch::again(run, live, &first).await?;
+    polls::unknown(run, live).await?;
+    let crowd = running::walk(run, live, &first).await?;
+    if let Some(second) = &crowd.second {
+        polls::other_ways(run, second).await?;
+        fetch::credentials(run, second, credentials);
+        binding_contents::unlike(run, &binding_contents::UNIQUE, &first, second);
+    }
+    let successor = rotate::walk(run, live, &first).await?;
+    unbind::walk(run, live, &first).await?;
+    if let Some(successor) = &successor {
+        rotate::outlives(run, successor).await?;
+        discard(run, successor.target(), &successor.made_by).await?;
+    }
+    if let Some(second) = &crowd.second {
+        unbind::remove(run, second, true).await?;
+    }
+    if let Some((third, answer)) = &crowd.third {
+        discard(run, Target::Binding(third), answer).await?;
+    }
+    unbind_during_bind::walk(run, &first).await?;
+    Ok("the walk did not come by it")
+}
+
+/// Removes what an answer may have made, without judging how.
+pub(crate) async fn discard(
+    run: &PlanRun,
+    target: Target<'_>,
+    made_by: &Exchange,
+) -> Result<(), StopReason> {
+    if !made_by.is(&[200, 201, 202]) {
+        return Ok(());
+    }
+    if made_by.is(&[202]) {
+        run.poll_to_end(target, made_by).await?;
+    }
+    run.remove(target).await?;
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! The first binding. It is asked for with as little as possible, then with an application, then
+//! with patience: what the broker refuses on the way must be said in the right words.
+
+use super::bind_body::{self, BindMode};
+use super::{LiveBinding, binding_contents, fetch, polls};
+use crate::case::Case;
+use crate::cases::LiveInstance;
+use crate::client::StopReason;
+use crate::created::BindingId;
+use crate::exchange::Exchange;
+use crate::plan_run::{PlanRun, PollEnd};
+use crate::target::Target;
+use serde_json::Value;
+use std::sync::Arc;
+
+const CREATED: Case = Case::must(
+    "bind-created",
+    "B-182",
+    "A bind that is done with the answer is answered with 201, one that goes on with 202.",
+);
+
+const REQUIRES_APP: Case = Case::must(
+    "bind-requires-app",
+    "B-187",
+    "A bind that is refused because it names no application is refused with 422 RequiresApp.",
+);
+
+const ASYNC_REQUIRED: Case = Case::must(
+    "bind-async-required",
+    "B-188",
+    "A bind that can only be done asynchronously is refused with 422 AsyncRequired to who does not accept that.",
+);
+
+const RETRIEVABLE: Case = Case::must(
+    "bind-async-retrievable",
+    "B-113",
+    "An offering whose binds are answered with 202 says `bindings_retrievable: true`: how else would credentials be had.",
+);
+
+pub(crate) const CASES: &[&Case] = &[&CREATED, &REQUIRES_APP, &ASYNC_REQUIRED, &RETRIEVABLE];
+
+/// One attempt at a bind.
+struct Attempt {
+    mode: BindMode,
+    answer: Arc<Exchange>,
+}
+
+/// Makes the first binding; none if the broker would not.
+pub(crate) async fn walk(
+    run: &PlanRun,
+    live: &LiveInstance,
+) -> Result<Option<LiveBinding>, StopReason> {
+    let id = BindingId::new(&live.id);
+    let target = Target::Binding(&id);
+    let mut attempts = Vec::new();
+    let mut mode = Some(BindMode::BARE);
+    let mut body = Value::Null;
+    while let Some(next) = mode {
+        body = bind_body::body(run, next);
+        let answer = run.put(target, &body, next.incomplete).await?;
+        mode = next.after(&answer);
+        attempts.push(Attempt { mode: next, answer });
+    }
+    let Some(last) = attempts.last() else {
+        return Ok(None);
+    };
+    let (mode, answer) = (last.mode, last.answer.clone());
+    run.record(&CREATED, &answer, answer.must_be(&[201, 202]));
+    refusals(run, &attempts);
+    finish(run, id, body, mode, answer).await
+}
+
+/// Sees a bind that was answered to its end: polls, fetches, and judges what was given.
+pub(crate) async fn finish(
+    run: &PlanRun,
+    id: BindingId,
+    body: Value,
+    mode: BindMode,
+    made_by: Arc<Exchange>,
+) -> Result<Option<LiveBinding>, StopReason> {
+    if made_by.is(&[202]) {
+        accepted(run, &made_by);
+        if polls::to_success(run, &id, &made_by).await? != PollEnd::Succeeded {
+            return Ok(None);
+        }
+    } else {
+        run.skip(&RETRIEVABLE, SYNCHRONOUS);
+        if !made_by.is(&[200, 201]) {
+            return Ok(None);
+        }
+    }
+    let mut bound = LiveBinding {
+        id,
+        body,
+        mode,
+        made_by,
+        fetched: None,
+        is_stable: false,
+    };
+    bound.fetched = fetch::first(run, &bound).await?;
+    binding_contents::check(run, &bound);
+    Ok(Some(bound))
+}
+
+/// Why nothing is seen of asynchronous binds.
+pub(crate) const SYNCHRONOUS: &str = "the bind was not answered with 202";
+
+/// What a 202 has to be.
+pub(crate) fn accepted(run: &PlanRun, answer: &Arc<Exchange>) {
+    let retrievable = run.offering().flag("bindings_retrievable");
+    let judgement = if retrievable {
+        Ok(())
+    } else {
+        Err("the bind was answered with 202, and the offering does not say `bindings_retrievable: true`".to_owned())
+    };
+    run.record(&RETRIEVABLE, answer, judgement);
+}
+
+fn refusals(run: &PlanRun, attempts: &[Attempt]) {
+    let rows = [
+        (
+            &REQUIRES_APP,
+            "RequiresApp",
+            missed_app as fn(BindMode, BindMode) -> bool,
+            "the broker binds without an application",
+        ),
+        (
+            &ASYNC_REQUIRED,
+            "AsyncRequired",
+            missed_patience,
+            "the broker binds synchronously for who asks for that",
+        ),
+    ];
+    for (case, error, missed, unseen) in rows {
+        match refused_for(attempts, error, missed) {
+            Some(refusal) => run.record(case, refusal, refusal.must_be_error(422, error)),
+            None => run.skip(case, unseen),
+        }
+    }
+}
+
+fn missed_app(before: BindMode, after: BindMode) -> bool {
+    !before.app && after.app
+}
+
+fn missed_patience(before: BindMode, after: BindMode) -> bool {
+    !before.incomplete && after.incomplete
+}
+
+/// The refusal that was for this reason: it says so, or only what it lacked made the next attempt
+/// the one that was taken.
+fn refused_for<'a>(
+    attempts: &'a [Attempt],
+    error: &str,
+    missed: fn(BindMode, BindMode) -> bool,
+) -> Option<&'a Arc<Exchange>> {
+    let said = attempts
+        .iter()
+        .find(|it| it.answer.must_be_error(422, error).is_ok());
+    if let Some(said) = said {
+        return Some(&said.answer);
+    }
+    let [.., before, after] = attempts else {
+        return None;
+    };
+    let taken = after.answer.is(&[200, 201, 202]);
+    (taken && missed(before.mode, after.mode)).then_some(&before.answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Attempt, missed_app, missed_patience, refused_for};
+    use crate::cases::bindings::bind_body::BindMode;
+    use crate::exchange::Exchange;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    fn attempt(app: bool, incomplete: bool, status: u16, body: &Value) -> Attempt {
+        Attempt {
+            mode: BindMode { app, incomplete },
+            answer: Arc::new(Exchange::answered(status, body)),
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_says_why_is_found_wherever_it_was() {
+        let attempts = [
+            attempt(false, false, 422, &json!({ "error": "RequiresApp" })),
+            attempt(true, false, 422, &json!({ "error": "AsyncRequired" })),
+            attempt(true, true, 202, &json!({})),
+        ];
+        let app = refused_for(&attempts, "RequiresApp", missed_app);
+        assert!(Arc::ptr_eq(app.unwrap(), &attempts[0].answer));
+        let patience = refused_for(&attempts, "AsyncRequired", missed_patience);
+        assert!(Arc::ptr_eq(patience.unwrap(), &attempts[1].answer));
+    }
+
+    #[test]
+    fn a_refusal_that_says_nothing_is_known_by_what_was_missing() {
+        let attempts = [
+            attempt(false, false, 400, &json!({})),
+            attempt(true, false, 201, &json!({})),
+        ];
+        assert!(refused_for(&attempts, "RequiresApp", missed_app).is_some());
+        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+    }
+
+    #[test]
+    fn who_never_takes_a_bind_did_not_refuse_it_for_what_was_missing() {
+        let attempts = [
+            attempt(true, false, 400, &json!({})),
+            attempt(true, true, 400, &json!({})),
+        ];
+        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+    }
+}

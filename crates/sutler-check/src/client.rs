@@ -1,0 +1,245 @@
+//! Asks the broker: sends, notes what may have been made by it, applies the standing rules to every
+//! answer, and stops when the broker no longer answers or the caller wants to stop.
+
+use crate::case::Case;
+use crate::created::CreatedResources;
+use crate::evidence::{self, Evidence};
+use crate::exchange::Exchange;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::response_rules;
+use crate::verdicts::{Subject, Verdict, Verdicts};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use sutler_client::wire::{Connection, Proof, Request};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// How many questions in a row may stay without an answer before the walk ends.
+const SILENCES_MAX: usize = 3;
+/// And how many in all: each may cost a whole minute.
+const SILENCES_TOTAL_MAX: usize = 20;
+/// How often in a row a broker is waited for that has no time, and how long: where it does not say,
+/// and at most.
+const WAITS_MAX: usize = 3;
+const WAIT: Duration = Duration::from_secs(1);
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Longest sentence about a failure, in characters.
+const SAID_MAX: usize = 400;
+
+/// Why a walk ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    /// The broker does not answer any more.
+    Silent,
+    /// The caller wants to stop.
+    Cancelled,
+}
+
+/// What all walks share.
+pub(crate) struct CheckClient {
+    pub connection: Connection,
+    pub options: Options,
+    pub verdicts: Verdicts,
+    pub created: CreatedResources,
+    pub stop: CancellationToken,
+    pub progress: Progress,
+    evidence: Evidence,
+    silences: AtomicUsize,
+    silences_total: AtomicUsize,
+    requests: AtomicUsize,
+    /// How often in a row the broker had no time.
+    waits: AtomicUsize,
+    /// Whether a walk through a plan has begun.
+    walking: AtomicBool,
+}
+
+impl CheckClient {
+    pub(crate) fn new(connection: Connection, options: Options, stop: CancellationToken) -> Self {
+        Self {
+            connection,
+            options,
+            verdicts: Verdicts::default(),
+            created: CreatedResources::default(),
+            stop,
+            progress: Progress::default(),
+            evidence: Evidence::default(),
+            silences: AtomicUsize::new(0),
+            silences_total: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            waits: AtomicUsize::new(0),
+            walking: AtomicBool::new(false),
+        }
+    }
+
+    /// True for the first walk that asks, and for no other.
+    pub(crate) fn is_first_walk(&self) -> bool {
+        !self.walking.swap(true, Ordering::Relaxed)
+    }
+
+    /// Tells somebody of everything that is seen.
+    pub(crate) fn with_progress(mut self, progress: Progress) -> Self {
+        self.verdicts = Verdicts::with_progress(progress.clone());
+        self.progress = progress;
+        self
+    }
+
+    /// How many requests were sent so far.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether so many questions, in a row or in all, had no answer that no more are asked.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silences.load(Ordering::Relaxed) >= SILENCES_MAX
+            || self.silences_total.load(Ordering::Relaxed) >= SILENCES_TOTAL_MAX
+    }
+
+    /// Asks one question, with the headers that every request of a platform has.
+    pub(crate) async fn ask(&self, request: Request) -> Result<Arc<Exchange>, StopReason> {
+        self.ask_bare(dressed(request)).await
+    }
+
+    /// Asks one question exactly as it is.
+    pub(crate) async fn ask_bare(&self, request: Request) -> Result<Arc<Exchange>, StopReason> {
+        if self.is_silent() {
+            return Err(StopReason::Silent);
+        }
+        // The request is sent to its end: what a request that was cut off has done, nobody knows.
+        if self.stop.is_cancelled() {
+            return Err(StopReason::Cancelled);
+        }
+        let mut answer = self.exchange(request).await;
+        while let Some(wait) = told_to_wait(&answer) {
+            // In a row and of all walks: who never has time is not waited for again and again.
+            if self.waits.fetch_add(1, Ordering::Relaxed) >= WAITS_MAX {
+                return Ok(answer);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.stop.cancelled() => return Err(StopReason::Cancelled),
+            }
+            answer = self.exchange(answer.request.clone()).await;
+        }
+        self.waits.store(0, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    /// Sends, whoever wants to stop: clean-up goes on when the walk does not.
+    pub(crate) async fn exchange(&self, request: Request) -> Arc<Exchange> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let outcome = self.connection.send(&request).await;
+        let outcome = outcome.and_then(|it| evidence::bounded(&request, it));
+        match &outcome {
+            Ok(_) => self.silences.store(0, Ordering::Relaxed),
+            Err(_) => {
+                self.silences.fetch_add(1, Ordering::Relaxed);
+                self.silences_total.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let exchange = Arc::new(Exchange::new(request, outcome));
+        for (case, judgement) in response_rules::check(&exchange) {
+            self.record(case, &Subject::Broker, &exchange, judgement);
+        }
+        exchange
+    }
+
+    /// Enters what an exchange shows about a case.
+    pub(crate) fn record(
+        &self,
+        case: &'static Case,
+        subject: &Subject,
+        exchange: &Arc<Exchange>,
+        judgement: Result<(), String>,
+    ) {
+        let verdict = match judgement {
+            Ok(()) => Verdict::Pass,
+            Err(said) => Verdict::Fail {
+                said: clipped(said),
+                exchange: self.evidence.keep(exchange),
+            },
+        };
+        self.verdicts.record(case, subject, verdict);
+    }
+}
+
+/// How long to wait before the question may be asked again, where a broker is asked too much. Who
+/// comes with wrong credentials on purpose is not to come again.
+fn told_to_wait(answer: &Exchange) -> Option<Duration> {
+    if !answer.is(&[429]) || answer.request.proof != Proof::Right {
+        return None;
+    }
+    Some(answer.wait(WAIT, WAIT_MAX))
+}
+
+/// A sentence of a length that can be read, whatever a broker sent to be quoted in it.
+fn clipped(said: String) -> String {
+    match said.char_indices().nth(SAID_MAX) {
+        Some((end, _)) => format!("{}…", &said[..end]),
+        None => said,
+    }
+}
+
+/// A request with the headers that every request of a platform has, unless it has its own.
+pub(crate) fn dressed(mut request: Request) -> Request {
+    let has = |request: &Request, name: &str| {
+        request
+            .headers
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(name))
+    };
+    if !has(&request, "X-Broker-API-Version") {
+        request = request.header("X-Broker-API-Version", "2.17");
+    }
+    if !has(&request, "X-Broker-API-Request-Identity") {
+        let id = Uuid::new_v4().to_string();
+        request = request.header("X-Broker-API-Request-Identity", &id);
+    }
+    if request.body.is_some() && !has(&request, "Content-Type") {
+        request = request.header("Content-Type", "application/json");
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exchange, clipped, told_to_wait};
+    use std::time::Duration;
+    use sutler_client::wire::{Answer, Method, Proof, Request};
+
+    fn answered(status: u16, retry_after: Option<&str>, proof: Proof) -> Exchange {
+        let mut answer = Answer {
+            status,
+            headers: Default::default(),
+            body: Default::default(),
+            took: Duration::ZERO,
+        };
+        if let Some(value) = retry_after {
+            answer.headers.insert("retry-after", value.parse().unwrap());
+        }
+        let request = Request::new(Method::Get, &["v2", "catalog"]).proof(proof);
+        Exchange::new(request, Ok(answer))
+    }
+
+    #[test]
+    fn a_broker_that_is_asked_too_much_is_asked_again_when_it_says() {
+        let wait = |status, said, proof| told_to_wait(&answered(status, said, proof));
+        let seconds = |it| Some(Duration::from_secs(it));
+        assert_eq!(wait(429, Some("3"), Proof::Right), seconds(3));
+        assert_eq!(wait(429, Some("tomorrow"), Proof::Right), seconds(1));
+        assert_eq!(wait(429, Some("86400"), Proof::Right), seconds(10));
+        assert_eq!(wait(429, None, Proof::Right), seconds(1));
+        assert_eq!(wait(429, Some("0"), Proof::Right), seconds(1));
+        let over = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(wait(429, over, Proof::Right), seconds(1));
+        assert_eq!(wait(429, Some("3"), Proof::Wrong), None);
+        assert_eq!(wait(503, Some("3"), Proof::Right), None);
+    }
+
+    #[test]
+    fn a_sentence_about_a_failure_can_always_be_read() {
+        assert_eq!(clipped("short".to_owned()), "short");
+        assert_eq!(clipped("ä".repeat(100_000)).chars().count(), 401);
+    }
+}

@@ -1,0 +1,373 @@
+//! One plan under test: its requests, and the verdicts about it.
+
+use crate::case::Case;
+use crate::catalog::{Offering, Plan};
+use crate::client::{CheckClient, StopReason};
+use crate::created::{CreatedResource, Owner};
+use crate::exchange::Exchange;
+use crate::params::{self, Samples};
+use crate::select;
+use crate::target::Target;
+use crate::verdicts::{Subject, Verdict};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use sutler_client::wire::{Method, Request};
+use tokio::time::Instant;
+
+/// First and longest wait between two polls where the broker does not say.
+const POLL_FIRST: Duration = Duration::from_millis(20);
+const POLL_LONGEST: Duration = Duration::from_secs(2);
+
+/// How many answers in a row may be ones that a platform cannot understand: it would go on (P-056).
+const INVALID_MAX: u32 = 3;
+
+/// How many answers to the polls of one operation are kept: the first ones, and the last.
+const ANSWERS_MAX: usize = 64;
+
+/// Longest wait between two polls that a broker can ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+/// How long an operation may take once another of the plan did not end: to wait again and again for
+/// what does not come would take hours.
+const OVERDUE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A plan, and everything that a chapter needs to walk it.
+pub(crate) struct PlanRun {
+    pub client: Arc<CheckClient>,
+    pub offerings: Arc<Vec<Offering>>,
+    pub offering: usize,
+    pub plan: usize,
+    pub subject: Subject,
+    /// Derived when they are first asked for.
+    pub samples: OnceLock<Samples>,
+    /// Whether an operation did not end in time.
+    pub overdue: AtomicBool,
+}
+
+/// What became of an asynchronous operation.
+pub(crate) struct PollResult {
+    /// The first answers and the last one, in order.
+    pub answers: Vec<Arc<Exchange>>,
+    pub ended: PollEnd,
+}
+
+/// How polling ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PollEnd {
+    Succeeded,
+    Failed,
+    /// 410: the resource is gone.
+    Gone,
+    /// An answer that a platform cannot understand.
+    Invalid,
+    /// It took longer than the caller or the plan allows.
+    Overdue,
+}
+
+impl PollResult {
+    /// The answer that ended it.
+    pub(crate) fn last(&self) -> &Arc<Exchange> {
+        &self.answers[self.answers.len() - 1]
+    }
+}
+
+impl PlanRun {
+    pub(crate) fn offering(&self) -> &Offering {
+        &self.offerings[self.offering]
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.offering().plans[self.plan]
+    }
+
+    /// Parameters that fit this plan's schemas, and some that do not.
+    pub(crate) fn samples(&self) -> &Samples {
+        let derive = || params::samples(&self.client.options, self.offering(), self.plan());
+        self.samples.get_or_init(derive)
+    }
+
+    /// The service and plan that are walked.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner {
+            service_id: self.offering().id.clone(),
+            plan_id: self.plan().id.clone(),
+        }
+    }
+
+    /// Enters what an exchange shows about a case.
+    pub(crate) fn record(
+        &self,
+        case: &'static Case,
+        exchange: &Arc<Exchange>,
+        judgement: Result<(), String>,
+    ) {
+        self.client.record(case, &self.subject, exchange, judgement);
+    }
+
+    /// Enters what an exchange shows about a case of the broker as a whole.
+    pub(crate) fn judge_broker(
+        &self,
+        case: &'static Case,
+        exchange: &Arc<Exchange>,
+        judgement: Result<(), String>,
+    ) {
+        let broker = &Subject::Broker;
+        self.client.record(case, broker, exchange, judgement);
+    }
+
+    /// Enters what is known of the broker without asking it.
+    pub(crate) fn judge_broker_by_itself(
+        &self,
+        case: &'static Case,
+        judgement: Result<(), String>,
+    ) {
+        let verdict = match judgement {
+            Ok(()) => Verdict::Pass,
+            Err(said) => Verdict::Fail {
+                said,
+                exchange: None,
+            },
+        };
+        self.client.verdicts.record(case, &Subject::Broker, verdict);
+    }
+
+    /// Enters that a case of the broker as a whole cannot be seen, and why.
+    pub(crate) fn skip_broker(&self, case: &'static Case, reason: &str) {
+        let verdict = Verdict::NotApplicable(reason.to_owned());
+        self.client.verdicts.record(case, &Subject::Broker, verdict);
+    }
+
+    /// Enters that a case cannot be seen here, and why.
+    pub(crate) fn skip(&self, case: &'static Case, reason: &str) {
+        let verdict = Verdict::NotApplicable(reason.to_owned());
+        self.client.verdicts.record(case, &self.subject, verdict);
+    }
+
+    /// Enters of each of these cases that it cannot be seen here. What was seen before stands.
+    pub(crate) fn skip_all(&self, cases: &[&'static Case], reason: &str) {
+        for case in cases {
+            self.skip(case, reason);
+        }
+    }
+
+    /// The version of the plan's `maintenance_info`.
+    pub(crate) fn maintenance_version(&self) -> Option<&str> {
+        self.plan().raw["maintenance_info"]["version"].as_str()
+    }
+
+    /// Another plan of the same offering that the caller allows; one with the same schemas first.
+    pub(crate) fn sibling(&self) -> Option<&Plan> {
+        let schemas = &self.plan().raw["schemas"];
+        let allowed = |it: &&Plan| {
+            let is_other = it.id != self.plan().id;
+            is_other && select::allows(&self.client.options, self.offering(), it)
+        };
+        let all = || self.offering().plans.iter().filter(allowed);
+        all()
+            .find(|it| it.raw["schemas"] == *schemas)
+            .or_else(|| all().next())
+    }
+
+    /// A plan of another offering.
+    pub(crate) fn foreign_plan(&self) -> Option<&Plan> {
+        let own = |it: &&Plan| self.offering().plans.iter().all(|known| known.id != it.id);
+        let others = self
+            .offerings
+            .iter()
+            .filter(|it| it.id != self.offering().id);
+        others.flat_map(|it| &it.plans).find(own)
+    }
+
+    /// The service and plan that a request about something names: those it was made with, or has
+    /// been changed to.
+    pub(crate) fn owner_of(&self, target: Target<'_>) -> Owner {
+        let ledger = &self.client.created;
+        let of_instance = || match target {
+            Target::Instance(_) => None,
+            Target::Binding(it) => ledger.owner(&CreatedResource::Instance(it.instance.clone())),
+        };
+        let known = ledger.owner(&target.made()).or_else(of_instance);
+        known.unwrap_or_else(|| self.owner())
+    }
+
+    /// A body that provisions an instance of this plan, with parameters that fit it.
+    pub(crate) fn provision_body(&self) -> Value {
+        let mut body = json!({
+            "service_id": self.offering().id,
+            "plan_id": self.plan().id,
+            "organization_guid": "sutler-check-organization",
+            "space_guid": "sutler-check-space",
+            "context": {
+                "platform": "cloudfoundry",
+                "organization_guid": "sutler-check-organization",
+                "organization_name": "sutler-check",
+                "space_guid": "sutler-check-space",
+                "space_name": "sutler-check",
+                "instance_name": "sutler-check",
+            },
+        });
+        if let Ok(Some(parameters)) = self.samples().provision.valid() {
+            body["parameters"] = Value::Object(parameters.clone());
+        }
+        body
+    }
+
+    /// Sends a PUT; whatever it makes is in the ledger before it is sent.
+    pub(crate) async fn put(
+        &self,
+        target: Target<'_>,
+        body: &Value,
+        accepts_incomplete: bool,
+    ) -> Result<Arc<Exchange>, StopReason> {
+        let request = with_incomplete(target.request(Method::Put), accepts_incomplete);
+        self.put_request(target, request.body(body.to_string()))
+            .await
+    }
+
+    /// Sends a PUT that was put together by hand.
+    pub(crate) async fn put_request(
+        &self,
+        target: Target<'_>,
+        request: Request,
+    ) -> Result<Arc<Exchange>, StopReason> {
+        let made = target.made();
+        let owner = self.owner_of(target);
+        self.client.created.may_exist(made.clone(), owner);
+        let exchange = self.client.ask(request).await?;
+        self.client.created.answered(&made, exchange.status());
+        Ok(exchange)
+    }
+
+    /// Sends a PATCH.
+    pub(crate) async fn patch(
+        &self,
+        target: Target<'_>,
+        body: &Value,
+        accepts_incomplete: bool,
+    ) -> Result<Arc<Exchange>, StopReason> {
+        let request = with_incomplete(target.request(Method::Patch), accepts_incomplete);
+        self.client.ask(request.body(body.to_string())).await
+    }
+
+    /// Fetches it, without hints.
+    pub(crate) async fn fetch(&self, target: Target<'_>) -> Result<Arc<Exchange>, StopReason> {
+        self.client.ask(target.request(Method::Get)).await
+    }
+
+    /// Has it deleted, and waits for the end; tells the first answer, and whether it is gone.
+    pub(crate) async fn remove(
+        &self,
+        target: Target<'_>,
+    ) -> Result<(Arc<Exchange>, bool), StopReason> {
+        let answer = self.delete(target, true).await?;
+        let gone = match answer.status() {
+            Some(200 | 410) => true,
+            Some(202) => {
+                let polled = self.poll_to_end(target, &answer).await?;
+                matches!(polled.ended, PollEnd::Succeeded | PollEnd::Gone)
+            }
+            _ => false,
+        };
+        if gone {
+            self.client.created.is_gone(&target.made());
+        }
+        Ok((answer, gone))
+    }
+
+    /// Sends a DELETE that names its service and plan.
+    pub(crate) async fn delete(
+        &self,
+        target: Target<'_>,
+        accepts_incomplete: bool,
+    ) -> Result<Arc<Exchange>, StopReason> {
+        let request = with_incomplete(target.delete(&self.owner_of(target)), accepts_incomplete);
+        let exchange = self.client.ask(request).await?;
+        if exchange.is(&[200, 410]) {
+            self.client.created.is_gone(&target.made());
+        }
+        Ok(exchange)
+    }
+
+    /// Asks once how an operation stands; `accepted` is the 202 that began it.
+    pub(crate) async fn poll(
+        &self,
+        target: Target<'_>,
+        accepted: Option<&Exchange>,
+    ) -> Result<Arc<Exchange>, StopReason> {
+        let operation = accepted.and_then(Exchange::operation);
+        let request = target.poll(&self.owner_of(target), operation);
+        self.client.ask(request).await
+    }
+
+    /// Polls an operation to its end, at the broker's pace.
+    pub(crate) async fn poll_to_end(
+        &self,
+        target: Target<'_>,
+        accepted: &Exchange,
+    ) -> Result<PollResult, StopReason> {
+        let until = Instant::now() + self.operation_within();
+        let mut pause = POLL_FIRST;
+        let mut answers = Vec::new();
+        let mut invalid = 0;
+        loop {
+            let answer = self.poll(target, Some(accepted)).await?;
+            let ended = ended(&answer);
+            let wait = answer.wait(pause, RETRY_AFTER_MAX);
+            if answers.len() >= ANSWERS_MAX {
+                answers.pop();
+            }
+            answers.push(answer);
+            match ended {
+                None => invalid = 0,
+                Some(PollEnd::Invalid) if invalid + 1 < INVALID_MAX => invalid += 1,
+                Some(ended) => return Ok(PollResult { answers, ended }),
+            }
+            if Instant::now() + wait > until {
+                self.overdue.store(true, Ordering::Relaxed);
+                let ended = PollEnd::Overdue;
+                return Ok(PollResult { answers, ended });
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.client.stop.cancelled() => return Err(StopReason::Cancelled),
+            }
+            pause = (pause * 2).min(POLL_LONGEST);
+        }
+    }
+
+    /// The smaller of the caller's patience and the plan's `maximum_polling_duration`.
+    fn operation_within(&self) -> Duration {
+        let mut own = self.client.options.operation_within;
+        if self.overdue.load(Ordering::Relaxed) {
+            own = own.min(OVERDUE_WITHIN);
+        }
+        match self.plan().raw["maximum_polling_duration"].as_u64() {
+            Some(seconds) => own.min(Duration::from_secs(seconds)),
+            None => own,
+        }
+    }
+}
+
+/// The request, and whether the platform takes a 202.
+pub(crate) fn with_incomplete(request: Request, accepts_incomplete: bool) -> Request {
+    if accepts_incomplete {
+        request.query("accepts_incomplete", "true")
+    } else {
+        request
+    }
+}
+
+/// How an operation ended, if this answer to a poll says so.
+pub(crate) fn ended(answer: &Exchange) -> Option<PollEnd> {
+    match answer.status() {
+        Some(200) => match answer.field("state").and_then(Value::as_str) {
+            Some("in progress") => None,
+            Some("succeeded") => Some(PollEnd::Succeeded),
+            Some("failed") => Some(PollEnd::Failed),
+            _ => Some(PollEnd::Invalid),
+        },
+        Some(410) => Some(PollEnd::Gone),
+        _ => Some(PollEnd::Invalid),
+    }
+}

@@ -1,0 +1,153 @@
+//! The verdicts as they come in. A case may be seen many times: one failure fails it, and only what
+//! was never seen is not applicable.
+
+use crate::case::{Case, Scope, all_cases};
+use crate::exchange::Exchange;
+use crate::progress::{Event, Progress};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a verdict is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// The broker as a whole.
+    Broker,
+    /// One plan.
+    Plan {
+        /// The offering's name.
+        service: Arc<str>,
+        /// The plan's name.
+        plan: Arc<str>,
+    },
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broker => f.pad("the broker"),
+            Self::Plan { service, plan } => f.pad(&format!("{service}/{plan}")),
+        }
+    }
+}
+
+/// How a case came out.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Seen, and as it has to be.
+    Pass,
+    /// Seen, and not as it has to be.
+    Fail {
+        /// What was expected and what came, in one sentence.
+        said: String,
+        /// The request and its answer.
+        exchange: Option<Arc<Exchange>>,
+    },
+    /// Could not be seen, and why.
+    NotApplicable(String),
+}
+
+/// One case of one subject with its verdict.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Which case.
+    pub case: &'static Case,
+    /// Of what.
+    pub subject: Subject,
+    /// How it came out.
+    pub verdict: Verdict,
+}
+
+/// One line: the case, of what, and what was seen, with the request that showed it.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, subject, .. } = self;
+        write!(f, "{} ({}) of {subject}: ", case.name, case.line)?;
+        match &self.verdict {
+            Verdict::Pass => f.write_str("passed"),
+            Verdict::NotApplicable(why) => write!(f, "not applicable, {why}"),
+            Verdict::Fail { said, exchange } => {
+                f.write_str(said)?;
+                match exchange {
+                    Some(it) => write!(f, "; {} {}", it.request.method, it.request.target()),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// Collects verdicts from walks that run side by side.
+#[derive(Default)]
+pub(crate) struct Verdicts {
+    entries: Mutex<BTreeMap<(Subject, &'static str), Finding>>,
+    progress: Progress,
+}
+
+impl Verdicts {
+    /// A book that tells of every entry.
+    pub(crate) fn with_progress(progress: Progress) -> Self {
+        Self {
+            entries: Mutex::default(),
+            progress,
+        }
+    }
+
+    /// Enters a verdict. A failure stands, whatever comes after it.
+    pub(crate) fn record(&self, case: &'static Case, subject: &Subject, verdict: Verdict) {
+        let weight = |it: &Verdict| match it {
+            Verdict::NotApplicable(_) => 0,
+            Verdict::Pass => 1,
+            Verdict::Fail { .. } => 2,
+        };
+        let mut fails = matches!(verdict, Verdict::Fail { .. });
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.entry((subject.clone(), case.name)) {
+            std::collections::btree_map::Entry::Vacant(vacant) => {
+                vacant.insert(Finding {
+                    case,
+                    subject: subject.clone(),
+                    verdict,
+                });
+            }
+            std::collections::btree_map::Entry::Occupied(mut known) => {
+                if weight(&verdict) > weight(&known.get().verdict) {
+                    known.get_mut().verdict = verdict;
+                } else {
+                    fails = false;
+                }
+            }
+        }
+        drop(entries);
+        self.progress.emit(|| {
+            let subject = subject.clone();
+            match fails {
+                true => Event::Failed { subject, case },
+                false => Event::Judged { subject, case },
+            }
+        });
+    }
+
+    /// Every case of every subject, in the order of the register: what was never seen, with the
+    /// reason why.
+    pub(crate) fn findings(&self, plans: &[Subject], unseen: &str) -> Vec<Finding> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut findings = Vec::new();
+        let broker = [Subject::Broker];
+        for case in all_cases() {
+            let subjects: &[Subject] = match case.scope {
+                Scope::Broker => &broker,
+                Scope::Plan => plans,
+            };
+            for subject in subjects {
+                let known = entries.get(&(subject.clone(), case.name)).cloned();
+                findings.push(known.unwrap_or_else(|| Finding {
+                    case,
+                    subject: subject.clone(),
+                    verdict: Verdict::NotApplicable(unseen.to_owned()),
+                }));
+            }
+        }
+        findings
+    }
+}

@@ -1,0 +1,103 @@
+//! A broker of its own for tests of the check: in memory, of plain JSON, without any of Sutler's types.
+//! With no flaw it is conformant to every MUST and SHOULD; a flaw has the name of the case it breaks.
+//!
+//! To add a flaw, go to the decision it spoils and ask `flaws.has("name-of-the-case")`, or change the
+//! answer on its way out in `broken/flaws_*.rs`. Operations end after a number of polls, never by
+//! time. Reading order: `broken/routes.rs` (from bytes to a decision and back), `broken/instances.rs`,
+//! `broken/bindings.rs` (the decisions), `broken/state.rs` (what is kept), `broken/catalog.rs` (what
+//! is offered), `broken/answers.rs` (what is said).
+
+mod allowed_variants;
+mod allowed_variants_bindings;
+mod answers;
+mod bindings;
+mod catalog;
+mod fetches;
+mod flaws_bindings;
+mod flaws_catalog;
+mod flaws_instances;
+mod flaws_protocol;
+mod instances;
+mod request;
+mod routes;
+mod state;
+mod switches;
+mod updates;
+
+pub(crate) use allowed_variants::LIBERTIES;
+pub(crate) use allowed_variants_bindings::BINDING_LIBERTIES;
+pub(crate) use catalog::Kit;
+pub(crate) use switches::{Flaws, asked_for};
+
+use secrecy::SecretString;
+use state::BrokerState;
+use std::sync::{Arc, Mutex};
+use sutler_client::wire::Connection;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Whom the broker lets in, and by which password.
+pub(crate) const USER: &str = "kit";
+pub(crate) const PASSWORD: &str = "kit-password";
+
+/// Which of two right answers the broker gives where the specification changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// As in 2.17.
+    Now,
+    /// 412 for a missing version, and 410 for polls after a delete.
+    Compat,
+}
+
+/// A running broker; it stops when this is dropped.
+pub(crate) struct FaultyBroker {
+    url: String,
+    world: Arc<Mutex<BrokerState>>,
+    _stop: DropGuard,
+}
+
+impl FaultyBroker {
+    /// Starts a broker that offers one of the kit's catalogs, with these flaws.
+    pub(crate) async fn start(kit: Kit, flaws: Flaws) -> Self {
+        Self::start_of(kit, flaws, Era::Now).await
+    }
+
+    /// The same, of an era.
+    pub(crate) async fn start_of(kit: Kit, flaws: Flaws, era: Era) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let world = Arc::new(Mutex::new(BrokerState::new(kit, flaws, era)));
+        let router = routes::router(world.clone());
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                served = axum::serve(listener, router) => served.unwrap(),
+                () = stopped.cancelled() => {}
+            }
+        });
+        Self {
+            url,
+            world,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    /// A connection with the right credentials.
+    pub(crate) fn connection(&self) -> Connection {
+        Connection::to(&self.url)
+            .basic(USER, SecretString::from(PASSWORD))
+            .build()
+            .unwrap()
+    }
+
+    /// How many instances are there now.
+    pub(crate) fn instances(&self) -> usize {
+        self.world.lock().unwrap().living()
+    }
+
+    /// How many requests it has been asked.
+    pub(crate) fn requests(&self) -> usize {
+        self.world.lock().unwrap().requests
+    }
+}

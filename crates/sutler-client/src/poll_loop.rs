@@ -1,0 +1,279 @@
+//! Follows an operation to its end: polls at the broker's pace, and fetches the binding in the end.
+//!
+//! Knows when to ask and when to stop (`schedule.rs` says both) and nothing of what answers mean
+//! (`classify.rs` does). Its clock is tokio's, so that tests need no time.
+
+use crate::call::Call;
+use crate::classify::{ReplyContext, classify};
+use crate::client::Client;
+use crate::meaning::{BrokerMessage, CleanupDuty, Meaning, Success};
+use crate::operation::Operation;
+use crate::poll_schedule::{NextPoll, PollSchedule};
+use crate::reading::{Reading, classify_read};
+use crate::reply::{OperationEvent, Reply};
+use crate::retry_after::RetryAfter;
+use std::time::SystemTime;
+use sutler_osb::{FetchBindingResponse, LastOperationResponse, OperationKind};
+use tokio::time::{Instant, sleep};
+
+/// What is said of a binding that was reported and is not there.
+const NOT_THERE: &str = "the bind succeeded, but the binding cannot be fetched";
+
+impl Client {
+    /// Polls an operation to its end, or for as long as it may take.
+    ///
+    /// # Flow
+    /// 1. Waits for as long as the 202 said (`first`), or as the pace says.
+    /// 2. Polls, until an answer tells of the end or the time is over. Answers that tell nothing are
+    ///    no end (P-056); a 410 is the end of a delete and of nothing else (P-055).
+    /// 3. Of a bind that succeeded: fetches the binding (P-059), which must be there at once (B-113).
+    ///    One that cannot be fetched is of no use to anybody, and is to be deleted.
+    ///
+    /// # Guarantees
+    /// The meaning is never `Polling` nor `Success::FetchBinding`.
+    pub async fn poll_to_end(
+        &self,
+        operation: &Operation,
+        first: Option<RetryAfter>,
+        call: &Call,
+        schedule: &PollSchedule,
+        context: &ReplyContext,
+    ) -> Meaning<FetchBindingResponse> {
+        let walk = PollLoop {
+            kind: operation.kind(),
+            context,
+            schedule,
+            began: Instant::now(),
+            asked: 0,
+        };
+        let poll = async || self.poll(operation, call).await;
+        let (instance, Some(binding)) = operation.ids() else {
+            return walk.polled(first, poll).await.0;
+        };
+        let offered = operation.offered();
+        let fetch = async || self.fetch_binding(instance, binding, offered, call).await;
+        match walk.polled(first, poll).await {
+            (Meaning::Succeeded(Success::FetchBinding), walk) => walk.fetched(fetch).await,
+            (end, _) => end,
+        }
+    }
+}
+
+/// The way to the end of one operation: when it began, and how often was asked about it.
+struct PollLoop<'a> {
+    kind: OperationKind,
+    context: &'a ReplyContext,
+    schedule: &'a PollSchedule,
+    began: Instant,
+    asked: u32,
+}
+
+impl PollLoop<'_> {
+    /// Polls until there is nothing more to poll for.
+    async fn polled<B>(
+        mut self,
+        first: Option<RetryAfter>,
+        poll: impl AsyncFn() -> Reply<LastOperationResponse>,
+    ) -> (Meaning<B>, Self) {
+        let mut after = first;
+        loop {
+            let event = match self.wait(after).await {
+                NextPoll::Wait(_) => OperationEvent::Poll(poll().await),
+                NextPoll::Stop => OperationEvent::Overdue,
+            };
+            match classify(self.kind, event, self.context) {
+                Meaning::Polling { after: message, .. } => after = message,
+                end => return (end, self),
+            }
+        }
+    }
+
+    /// Fetches until there is an answer that is one.
+    async fn fetched(
+        mut self,
+        fetch: impl AsyncFn() -> Reply<FetchBindingResponse>,
+    ) -> Meaning<FetchBindingResponse> {
+        loop {
+            let (after, message) = match classify_read(fetch().await) {
+                Reading::Read(binding) => return Meaning::Succeeded(Success::Now(binding)),
+                Reading::Absent => return of_no_use(BrokerMessage::sentence(NOT_THERE.to_owned())),
+                Reading::Failed(message) => return of_no_use(message),
+                Reading::Retry { after, message, .. } => (after, message),
+            };
+            match self.wait(after).await {
+                NextPoll::Wait(_) => {}
+                NextPoll::Stop => return of_no_use(message),
+            }
+        }
+    }
+
+    /// Waits for the next question, or says that there is no time for one.
+    async fn wait(&mut self, after: Option<RetryAfter>) -> NextPoll {
+        self.asked = self.asked.saturating_add(1);
+        let message = after.map(|it| it.from_now(SystemTime::now()));
+        let next = self
+            .schedule
+            .next(self.asked, self.began.elapsed(), message);
+        if let NextPoll::Wait(time) = next {
+            sleep(time).await;
+        }
+        next
+    }
+}
+
+fn of_no_use(message: BrokerMessage) -> Meaning<FetchBindingResponse> {
+    Meaning::Failed {
+        cleanup: CleanupDuty::Mitigate,
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PollLoop;
+    use crate::classify::ReplyContext;
+    use crate::decode;
+    use crate::meaning::{CleanupDuty, Meaning, Success};
+    use crate::poll_schedule::PollSchedule;
+    use crate::retry_after::RetryAfter;
+    use crate::wire::Answer;
+    use std::cell::RefCell;
+    use std::time::Duration;
+    use sutler_osb::OperationKind;
+    use tokio::time::Instant;
+
+    const IN_PROGRESS: &str = r#"{"state":"in progress"}"#;
+    const SUCCEEDED: &str = r#"{"state":"succeeded"}"#;
+
+    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> decode::WireResult {
+        Ok(Answer::new(status, headers, body.to_owned()))
+    }
+
+    /// Plays answers one after the other, the last again and again; says how it ended, and after
+    /// how many seconds each question came.
+    async fn walked(
+        kind: OperationKind,
+        first: Option<u64>,
+        schedule: PollSchedule,
+        answers: Vec<decode::WireResult>,
+    ) -> (Meaning<()>, Vec<u64>) {
+        let began = Instant::now();
+        let asked = RefCell::new(Vec::new());
+        let context = ReplyContext::default();
+        let walk = PollLoop {
+            kind,
+            context: &context,
+            schedule: &schedule,
+            began,
+            asked: 0,
+        };
+        let first = first.map(|it| RetryAfter::Wait(Duration::from_secs(it)));
+        let poll = async || {
+            let nth = asked.borrow().len().min(answers.len() - 1);
+            asked.borrow_mut().push(began.elapsed().as_secs());
+            decode::poll(answers[nth].clone())
+        };
+        let (end, _) = walk.polled(first, poll).await;
+        (end, asked.into_inner())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn polls_back_off_where_the_broker_does_not_say() {
+        let mut answers = vec![answer(200, &[], IN_PROGRESS); 4];
+        answers.push(answer(200, &[], SUCCEEDED));
+        let (end, asked) = walked(
+            OperationKind::Update,
+            None,
+            PollSchedule::default(),
+            answers,
+        )
+        .await;
+        assert_eq!(end, Meaning::Succeeded(Success::Polled));
+        assert_eq!(asked, [1, 3, 7, 15, 31]);
+    }
+
+    /// P-057.
+    #[tokio::test(start_paused = true)]
+    async fn polls_come_when_the_broker_wants_them() {
+        let answers = vec![
+            answer(200, &[("Retry-After", "30")], IN_PROGRESS),
+            answer(503, &[("Retry-After", "60")], ""),
+            answer(200, &[], SUCCEEDED),
+        ];
+        let (_, asked) = walked(
+            OperationKind::Provision,
+            Some(5),
+            PollSchedule::default(),
+            answers,
+        )
+        .await;
+        assert_eq!(asked, [5, 35, 95]);
+    }
+
+    /// P-056, P-058.
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_tell_nothing_are_polled_through_to_the_deadline() {
+        let answers = vec![
+            answer(404, &[], "{}"),
+            answer(500, &[], "<html>"),
+            Err(crate::wire::TransportError::Closed),
+            answer(200, &[], "[]"),
+            answer(410, &[], "{}"),
+        ];
+        let schedule = PollSchedule::default().of_plan(Some(60));
+        let (end, asked) = walked(OperationKind::Provision, None, schedule, answers).await;
+        let overdue = matches!(
+            end,
+            Meaning::Failed {
+                cleanup: CleanupDuty::Mitigate,
+                ..
+            }
+        );
+        assert!(overdue, "{end:?}");
+        assert_eq!(asked, [1, 3, 7, 15, 31, 60]);
+    }
+
+    /// P-055.
+    #[tokio::test(start_paused = true)]
+    async fn a_410_ends_a_delete() {
+        let answers = vec![answer(200, &[], IN_PROGRESS), answer(410, &[], "{}")];
+        let (end, asked) = walked(
+            OperationKind::Unbind,
+            None,
+            PollSchedule::default(),
+            answers,
+        )
+        .await;
+        assert_eq!(end, Meaning::Succeeded(Success::Gone));
+        assert_eq!(asked.len(), 2);
+    }
+
+    /// P-059.
+    #[tokio::test(start_paused = true)]
+    async fn a_binding_that_cannot_be_fetched_yet_is_fetched_again() {
+        for (answers, good) in [
+            (vec![answer(500, &[], ""), answer(200, &[], "{}")], true),
+            (vec![answer(500, &[], ""), answer(404, &[], "{}")], false),
+            (vec![answer(200, &[], "[]")], false),
+            (vec![answer(500, &[], "")], false),
+        ] {
+            let fetches = RefCell::new(0);
+            let context = ReplyContext::default();
+            let walk = PollLoop {
+                kind: OperationKind::Bind,
+                context: &context,
+                schedule: &PollSchedule::default(),
+                began: Instant::now(),
+                asked: 0,
+            };
+            let fetch = async || {
+                let nth = (*fetches.borrow()).min(answers.len() - 1);
+                *fetches.borrow_mut() += 1;
+                decode::fetched_binding(answers[nth].clone())
+            };
+            let end = walk.fetched(fetch).await;
+            assert_eq!(matches!(end, Meaning::Succeeded(Success::Now(_))), good);
+            assert_eq!(end.mitigates(), !good);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Why there was no whole answer, told apart by what it means for whoever asked: nothing was sent,
+//! or nobody knows what became of it. Reads what reqwest reports; sends nothing itself.
+
+use super::exchange::TransportError;
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+/// Words of alerts by which a server refuses a client during the handshake. With TLS 1.3 they may
+/// come after the client has begun to send, but a server that refuses has read nothing of it.
+const REFUSED_HANDSHAKE: [&str; 6] = [
+    "certificate",
+    "unknownca",
+    "accessdenied",
+    "handshakefailure",
+    "decrypterror",
+    "protocolversion",
+];
+
+/// Words for a connection that ended too early.
+const CLOSED: [&str; 5] = ["closed", "incomplete", "eof", "reset", "cancel"];
+
+/// What an error of the transport means.
+pub(super) fn classify_error(error: &reqwest::Error, answer_within: Duration) -> TransportError {
+    if error.is_builder() {
+        // URL and headers were looked at before; what is left is what proves who asks.
+        let words = "the user, password or token holds what no header may hold; replace it";
+        return TransportError::NotSent(words.to_owned());
+    }
+    if error.is_connect() {
+        return TransportError::NotSent(unreachable(error));
+    }
+    if error.is_timeout() {
+        return TransportError::TimedOut(answer_within);
+    }
+    let words = innermost(error);
+    if is_refused_handshake(&words) {
+        return TransportError::NotSent(format!("the broker refused the TLS connection: {words}"));
+    }
+    match io_kind(error) {
+        Some(io::ErrorKind::TimedOut) => TransportError::TimedOut(answer_within),
+        Some(_) => TransportError::Closed,
+        None if contains_any(&words, &CLOSED) => TransportError::Closed,
+        None => TransportError::Garbage(words),
+    }
+}
+
+fn unreachable(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "it could not be set up in time; is the address right, and no firewall in the way?"
+            .to_owned();
+    }
+    innermost(error)
+}
+
+fn is_refused_handshake(words: &str) -> bool {
+    let alert = "received fatal alert";
+    words.contains(alert) && contains_any(words, &REFUSED_HANDSHAKE)
+}
+
+fn contains_any(words: &str, parts: &[&str]) -> bool {
+    let words = words.to_lowercase();
+    parts.iter().any(|it| words.contains(it))
+}
+
+fn io_kind(error: &dyn Error) -> Option<io::ErrorKind> {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        cause = inner.source();
+    }
+    None
+}
+
+/// The first cause: what lies around it names the URL, which is known.
+pub(super) fn innermost(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,141 @@
+//! A server that says exactly what a test tells it, HTTP or not, on a free port of this machine.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// Longest request that is read.
+const REQUEST_BYTES_MAX: usize = 1024 * 1024;
+
+/// What is done once a request has come.
+#[derive(Clone)]
+pub(crate) enum ServerAct {
+    /// These bytes are sent, and the connection is closed.
+    Say(Vec<u8>),
+    /// These bytes are sent, and then nothing more happens.
+    SayAndHang(Vec<u8>),
+    /// The first bytes are sent, and then the others again and again.
+    Repeat(Vec<u8>, Vec<u8>),
+}
+
+impl ServerAct {
+    /// A whole answer with a JSON body.
+    pub(crate) fn answer(status: u16, body: &str) -> Self {
+        Self::answer_with(status, "", body)
+    }
+
+    /// The same with more headers, each ended by a line break.
+    pub(crate) fn answer_with(status: u16, headers: &str, body: &str) -> Self {
+        let length = body.len();
+        let text = format!(
+            "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\n{headers}\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        Self::Say(text.into_bytes())
+    }
+}
+
+/// The server, and every request that it got.
+pub(crate) struct RawServer {
+    pub address: SocketAddr,
+    seen: Arc<Mutex<Vec<String>>>,
+    serving: JoinHandle<()>,
+}
+
+impl RawServer {
+    /// Does the same for every request.
+    pub(crate) async fn always(act: ServerAct) -> Self {
+        Self::playing(move |_| act.clone()).await
+    }
+
+    /// Does what the n-th request, counted from 0, is to get.
+    pub(crate) async fn playing(act: impl Fn(usize) -> ServerAct + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = seen.clone();
+        let serving = tokio::spawn(async move {
+            let mut count = 0;
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let request = read_request(&mut stream).await;
+                noted
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(request);
+                tokio::spawn(play(stream, act(count)));
+                count += 1;
+            }
+        });
+        Self {
+            address,
+            seen,
+            serving,
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All requests so far, heads and bodies.
+    pub(crate) fn seen(&self) -> Vec<String> {
+        let seen = self.seen.lock();
+        seen.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for RawServer {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn play(mut stream: TcpStream, act: ServerAct) {
+    match act {
+        ServerAct::Say(bytes) => {
+            let _ = stream.write_all(&bytes).await;
+            let _ = stream.shutdown().await;
+        }
+        ServerAct::SayAndHang(bytes) => {
+            let _ = stream.write_all(&bytes).await;
+            // Holds the connection until the other side has had enough.
+            let mut rest = [0; 64];
+            while !matches!(stream.read(&mut rest).await, Ok(0) | Err(_)) {}
+        }
+        ServerAct::Repeat(first, again) => {
+            let mut going = stream.write_all(&first).await;
+            while going.is_ok() {
+                going = stream.write_all(&again).await;
+            }
+        }
+    }
+}
+
+/// One request: head, and as much body as the head announces.
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    while bytes.len() < REQUEST_BYTES_MAX && !is_whole(&bytes) {
+        match stream.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn is_whole(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let announced = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.trim().parse::<usize>().ok())?
+    });
+    body.len() >= announced.unwrap_or(0)
+}

@@ -1,0 +1,165 @@
+//! TLS and client certificates against a real broker.
+
+use crate::broker::RunningBroker;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+};
+use secrecy::SecretString;
+use std::path::PathBuf;
+use sutler_broker::{ClientCertificates, Tls};
+use sutler_client::wire::{Connection, ConnectionBuilder};
+use sutler_client::{Call, Client, Reading, RetryCause, classify_read};
+use sutler_osb::Catalog;
+
+/// An authority that signs what a test asks for.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+/// A certificate and its key, as PEM.
+struct SignedCertificate {
+    certificate: String,
+    key: String,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        let issuer = Issuer::new(params, key);
+        Self { issuer, pem }
+    }
+
+    fn signs(&self, name: &str) -> SignedCertificate {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let signed = params.signed_by(&key, &self.issuer);
+        SignedCertificate {
+            certificate: signed.expect("a certificate").pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+/// A broker with TLS, and the authority that its certificate is of.
+struct Fixture {
+    authority: Authority,
+    broker: RunningBroker,
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    async fn new(clients: Option<&Authority>) -> Self {
+        let authority = Authority::new("servers");
+        let signed = authority.signs("127.0.0.1");
+        let folder = tempfile::tempdir().expect("a folder");
+        let put = |name: &str, text: &str| -> PathBuf {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
+        let certificate = put("tls.crt", &signed.certificate);
+        let mut tls = Tls::files(certificate, put("tls.key", &signed.key));
+        if let Some(clients) = clients {
+            let file = put("clients.crt", &clients.pem);
+            tls = tls.client_ca(file, ClientCertificates::Required);
+        }
+        let broker = RunningBroker::start(|broker| broker.tls(tls)).await;
+        Self {
+            authority,
+            broker,
+            _folder: folder,
+        }
+    }
+
+    fn connection(&self) -> ConnectionBuilder {
+        let url = format!("https://{}", self.broker.address);
+        Connection::to(&url).basic("user", "s3cret".into())
+    }
+
+    /// A connection that trusts an authority.
+    fn trusting(&self, authority: &Authority) -> ConnectionBuilder {
+        let connection = self.connection().trust(authority.pem.as_bytes());
+        connection.expect("a certificate")
+    }
+}
+
+async fn catalog(connection: ConnectionBuilder) -> Reading<Catalog> {
+    let client = Client::new(connection.build().expect("a connection"));
+    classify_read(client.catalog(&Call::new()).await)
+}
+
+/// Whether the broker has seen nothing of it.
+fn is_unsent(reading: &Reading<Catalog>) -> bool {
+    matches!(
+        reading,
+        Reading::Retry {
+            cause: RetryCause::NotSent,
+            ..
+        }
+    )
+}
+
+#[tokio::test]
+async fn a_broker_is_trusted_by_its_own_authority_and_by_no_other() {
+    let scene = Fixture::new(None).await;
+    let reading = catalog(scene.trusting(&scene.authority)).await;
+    assert!(matches!(reading, Reading::Read(_)), "{reading:?}");
+    for connection in [
+        scene.trusting(&Authority::new("strangers")),
+        scene.connection(),
+    ] {
+        let reading = catalog(connection).await;
+        assert!(is_unsent(&reading), "{reading:?}");
+    }
+    scene.broker.close().await;
+}
+
+#[tokio::test]
+async fn a_client_shows_its_certificate_and_without_it_nothing_is_sent() {
+    let clients = Authority::new("clients");
+    let scene = Fixture::new(Some(&clients)).await;
+    let with = |signed: &SignedCertificate| {
+        let pem = SecretString::from(format!("{}{}", signed.certificate, signed.key));
+        let connection = scene.trusting(&scene.authority).identity(&pem);
+        connection.expect("an identity")
+    };
+    let reading = catalog(with(&clients.signs("platform"))).await;
+    assert!(matches!(reading, Reading::Read(_)), "{reading:?}");
+    for connection in [
+        scene.trusting(&scene.authority),
+        with(&Authority::new("strangers").signs("platform")),
+    ] {
+        let reading = catalog(connection).await;
+        assert!(is_unsent(&reading), "{reading:?}");
+    }
+    assert!(scene.broker.hooks().is_empty());
+    scene.broker.close().await;
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_told_from_wrong_certificates() {
+    let scene = Fixture::new(None).await;
+    let connection = scene
+        .trusting(&scene.authority)
+        .basic("user", "wrong".into());
+    let reading = catalog(connection).await;
+    let unauthorized = matches!(
+        reading,
+        Reading::Retry {
+            cause: RetryCause::Unauthorized,
+            ..
+        }
+    );
+    assert!(unauthorized, "{reading:?}");
+    scene.broker.close().await;
+}

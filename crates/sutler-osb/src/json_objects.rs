@@ -1,0 +1,68 @@
+//! The opaque JSON objects of OSB: `parameters`, `context` and `credentials`.
+//!
+//! Each is a type of its own so that they cannot be confused, and so that what may be secret is
+//! never printed by accident: `Debug` of parameters and credentials shows only `…`.
+
+use crate::serde_optional;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+macro_rules! json_object {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Default, PartialEq, Eq, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Map<String, Value>);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                serde_optional::required(deserializer).map(Self)
+            }
+        }
+
+        impl From<Map<String, Value>> for $name {
+            fn from(map: Map<String, Value>) -> Self {
+                Self(map)
+            }
+        }
+    };
+}
+
+json_object!(
+    /// What the user asked for beyond the plan; may hold secrets.
+    Parameters
+);
+json_object!(
+    /// Where on the platform the request comes from (namespace, space, names).
+    Context
+);
+json_object!(
+    /// What an application needs to reach the service. Secret.
+    Credentials
+);
+
+impl Context {
+    /// The platform's name, which every context carries (P-030).
+    pub fn platform(&self) -> Option<&str> {
+        self.0.get("platform").and_then(Value::as_str)
+    }
+}
+
+impl fmt::Debug for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parameters(…)")
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Context").field(&self.0).finish()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}

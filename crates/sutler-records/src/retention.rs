@@ -1,0 +1,126 @@
+//! Retention: removes finished operations, old documents and the old end of the change feed, in batches.
+//!
+//! Only the store decides what may be swept: operations that are done and that no document refers to.
+//! When a sweep runs is decided by the schedules of the crate above.
+
+use crate::{AUDIT, Documents, name_of_oldest_kept};
+use std::time::{Duration, Instant};
+use sutler_journal::{
+    Commit, Key, Kind, List, Lost, Outcome, Position, Run, StoreError, StoreTime, Sweep,
+};
+
+/// Operations or feed entries removed at a time: short enough not to delay other writes.
+const BATCH: usize = 500;
+/// Documents removed at a time.
+const DOCUMENTS: usize = 50;
+/// Pause before the next look at a store that does not answer.
+const STORE_PAUSE: Duration = Duration::from_millis(200);
+
+/// Removes what is older than it is kept, under the claim of a run. A store that does not answer ends a
+/// removal early; the next run continues.
+pub struct Retention<'a> {
+    /// Documents of the realm.
+    pub documents: &'a Documents,
+    /// Run of the cleanup.
+    pub run: &'a Run,
+}
+
+impl Retention<'_> {
+    /// Removes operations of a kind of lane that ended at least `age` ago, of one outcome or of all.
+    ///
+    /// # Errors
+    /// The claim was lost.
+    pub async fn sweep_operations(
+        &self,
+        kind: Kind,
+        outcome: Option<Outcome>,
+        age: Duration,
+    ) -> Result<u64, Lost> {
+        let lanes = Key::prefix(&self.documents.realm, kind, &[]).unwrap_or_default();
+        let operations = Sweep::Operations {
+            lanes,
+            outcome,
+            finished_before: self.now().await?.minus(age),
+            limit: BATCH,
+        };
+        self.sweep(&operations).await
+    }
+
+    /// Removes entries of the change feed that are at least `age` old.
+    ///
+    /// # Errors
+    /// The claim was lost.
+    pub async fn sweep_feed(&self, age: Duration) -> Result<u64, Lost> {
+        let feed = Sweep::Feed {
+            before: self.now().await?.minus(age),
+            limit: BATCH,
+        };
+        self.sweep(&feed).await
+    }
+
+    /// Removes audit entries that are at least `kept` old.
+    ///
+    /// # Errors
+    /// The claim was lost.
+    pub async fn remove_audit(&self, kept: Duration) -> Result<u64, Lost> {
+        let realm = &self.documents.realm;
+        let list = List::Prefix(Key::prefix(realm, AUDIT, &[]).unwrap_or_default());
+        let after = Position {
+            value: Vec::new(),
+            key: self.documents.key(AUDIT, &name_of_oldest_kept(kept)),
+        };
+        self.remove_listed(&list, Some(&after)).await
+    }
+
+    /// Removes all documents of a list after a position.
+    ///
+    /// # Errors
+    /// The claim was lost.
+    pub async fn remove_listed(&self, list: &List, after: Option<&Position>) -> Result<u64, Lost> {
+        let mut removed = 0;
+        loop {
+            let page = self.documents.store.list(list, after, DOCUMENTS).await;
+            let page = self.answered(page).await?;
+            let Some(page) = page.filter(|page| !page.documents.is_empty()) else {
+                return Ok(removed);
+            };
+            for document in page.documents {
+                let commit = Commit::new().remove(document.key, document.version);
+                // Stale: the document was written again, and is not to be removed any more.
+                if self.run.commit(commit).await?.is_ok() {
+                    removed += 1;
+                }
+            }
+        }
+    }
+
+    /// Batch by batch, with pauses in which others write.
+    async fn sweep(&self, what: &Sweep) -> Result<u64, Lost> {
+        let mut removed = 0;
+        loop {
+            let began = Instant::now();
+            let swept = self.documents.store.sweep(what).await;
+            let swept = self.answered(swept).await?.unwrap_or(0);
+            removed += swept;
+            if swept < BATCH as u64 {
+                return Ok(removed);
+            }
+            self.run.sleep(Sweep::rest_after(began.elapsed())).await?;
+        }
+    }
+
+    async fn now(&self) -> Result<StoreTime, Lost> {
+        let now = self.documents.store.now().await;
+        Ok(self.answered(now).await?.unwrap_or_default())
+    }
+
+    async fn answered<T>(&self, answer: Result<T, StoreError>) -> Result<Option<T>, Lost> {
+        match answer {
+            Ok(value) => Ok(Some(value)),
+            Err(cause) => {
+                self.run.wait_for_store(&cause, STORE_PAUSE).await?;
+                Ok(None)
+            }
+        }
+    }
+}

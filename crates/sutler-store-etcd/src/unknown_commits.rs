@@ -1,0 +1,80 @@
+//! Commits of which nobody knows whether etcd took them.
+//!
+//! Such a transaction may still be on its way. If its commit is asked for again and is stale by now,
+//! the answer must stay true: so a mark is written first that makes every earlier try void, wherever
+//! it is. Without it a try could arrive when its expectations happen to hold again.
+
+use crate::client::RequestEffect;
+use crate::store::EtcdStore;
+use crate::wire::{Compare, RequestOp, Txn};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use sutler_journal::{CommitError, CommitId};
+
+/// Most commits in doubt that are remembered; beyond, the oldest are forgotten.
+const DOUBTS_MAX: usize = 10_000;
+/// How long a mark stays in etcd. No request is on its way for so long.
+const MARK_SECONDS: i64 = 3600;
+
+/// Commits in doubt, and when their tries were declared void; 0: they were not.
+#[derive(Default)]
+pub(crate) struct UnknownCommits(Mutex<BTreeMap<CommitId, i64>>);
+
+impl UnknownCommits {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<CommitId, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A try was sent, and nobody knows what became of it.
+    pub(crate) fn add(&self, commit: CommitId) {
+        let mut unknown_commits = self.lock();
+        unknown_commits.entry(commit).or_default();
+        if unknown_commits.len() > DOUBTS_MAX {
+            unknown_commits.pop_first();
+        }
+    }
+
+    /// When the tries of a commit were declared void; 0: they were not.
+    pub(crate) fn void(&self, commit: CommitId) -> i64 {
+        self.lock().get(&commit).copied().unwrap_or_default()
+    }
+
+    /// It was applied.
+    pub(crate) fn clear(&self, commit: CommitId) {
+        self.lock().remove(&commit);
+    }
+
+    fn is_open(&self, commit: CommitId) -> bool {
+        self.lock().contains_key(&commit)
+    }
+
+    fn declared(&self, commit: CommitId, revision: i64) {
+        self.lock().insert(commit, revision);
+    }
+}
+
+impl EtcdStore {
+    /// Makes sure that no earlier try of a commit happens from now on; whether one already did.
+    pub(crate) async fn rule_out(&self, commit: CommitId) -> Result<bool, CommitError> {
+        if !self.unknown_commits.is_open(commit) {
+            return Ok(false);
+        }
+        let unknown = |trouble: crate::client::EtcdError| CommitError::Unknown(trouble.into());
+        let lease = self.client.grant(MARK_SECONDS).await.map_err(unknown)?;
+        let mark = RequestOp::leased(self.keys.void(commit), Vec::new(), Some(lease));
+        let txn = Txn {
+            compare: vec![Compare::absent(self.keys.commit(commit))],
+            success: vec![mark],
+            failure: Vec::new(),
+        };
+        let answer = self.client.txn(&txn, RequestEffect::Writes).await;
+        let answer = answer.map_err(unknown)?;
+        if answer.succeeded {
+            self.unknown_commits
+                .declared(commit, answer.header.revision.0);
+        } else {
+            self.unknown_commits.clear(commit);
+        }
+        Ok(!answer.succeeded)
+    }
+}

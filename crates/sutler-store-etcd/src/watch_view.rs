@@ -1,0 +1,265 @@
+//! Keeps the view of one replica up to date: reads everything once, then follows the watch.
+//!
+//! Whoever needs to see all that was acknowledged before asks etcd for the revision of the head and
+//! waits until the view has reached it ([`WatchFollower::catch_up`]). A watch that does not deliver what
+//! etcd has is given up and opened again, at the next member. A revision that etcd has compacted away
+//! makes the view be read anew. Hints for workers come from here too, whichever replica wrote.
+
+use crate::client::{Client, EtcdError};
+use crate::keys::{KeyTarget, Keys};
+use crate::rows::read_time;
+use crate::view::{View, ViewChange};
+use crate::watch::Watch;
+use crate::wire::{Event, EventKind, Range};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
+use sutler_journal::{StoreError, StoreTime};
+use tokio::sync::watch;
+
+/// How many keys are read at a time at the start: first, at least and at most. etcd 3.4 visits every
+/// key behind a page to count it, so pages are as large as their contents allow.
+const PAGE: usize = 500;
+const PAGE_MIN: usize = 50;
+const PAGE_MAX: usize = 10_000;
+/// How many bytes one of these answers should have, about.
+const PAGE_BYTES: usize = 16 * 1024 * 1024;
+/// How often everything is read if etcd is compacted meanwhile.
+const LOADS_MAX: usize = 10;
+/// How long to wait before a watch is opened again: first, and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The view of one replica, and who waits for it.
+pub(crate) struct WatchFollower {
+    pub(crate) client: Arc<Client>,
+    pub(crate) keys: Keys,
+    view: RwLock<View>,
+    reached: watch::Sender<i64>,
+    hints: watch::Sender<u64>,
+    /// Since when somebody waited in vain for the watch to deliver.
+    doubt: watch::Sender<Option<Instant>>,
+    patience: Duration,
+}
+
+impl WatchFollower {
+    /// Reads the whole store.
+    pub(crate) async fn load(
+        client: Arc<Client>,
+        keys: Keys,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let view = read_all(&client, &keys).await?;
+        Ok(Self {
+            reached: watch::Sender::new(view.revision),
+            view: RwLock::new(view),
+            client,
+            keys,
+            hints: watch::Sender::new(0),
+            doubt: watch::Sender::new(None),
+            patience,
+        })
+    }
+
+    /// The view as it is; never held while waiting for anything.
+    pub(crate) fn view(&self) -> Result<RwLockReadGuard<'_, View>, StoreError> {
+        self.view.read().map_err(|_| {
+            StoreError::new("this replica's view of etcd is half changed: restart the process")
+        })
+    }
+
+    /// Changes what is only known here; for sheets that were thrown away.
+    pub(crate) fn amend(&self, change: impl FnOnce(&mut View)) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut view);
+    }
+
+    pub(crate) fn hints(&self) -> watch::Receiver<u64> {
+        self.hints.subscribe()
+    }
+
+    /// Makes sure that the view has all that was acknowledged before: one round trip. Gives the
+    /// revision that etcd is at; from the head's to this one no document, operation or commit changed.
+    pub(crate) async fn catch_up(&self) -> Result<i64, StoreError> {
+        let head = Range::one(self.keys.head());
+        let answer = self.client.range(&head).await?;
+        let revision = answer.kvs.first().map_or(0, |kv| kv.mod_revision.0);
+        self.reach(revision).await?;
+        Ok(answer.header.revision.0)
+    }
+
+    /// Reads from a view with all that was acknowledged before. What the view names is in etcd at the
+    /// revision that comes with the answer, which is as new as can be: other users of the same etcd may
+    /// have had much compacted away since this store last changed.
+    pub(crate) async fn current<T>(
+        &self,
+        read: impl FnOnce(&View) -> Result<T, StoreError>,
+    ) -> Result<(T, i64), StoreError> {
+        let at = self.catch_up().await?;
+        let view = self.view()?;
+        Ok((read(&view)?, at.max(view.revision)))
+    }
+
+    /// Waits until the view has come to a revision.
+    pub(crate) async fn reach(&self, revision: i64) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let mut reached = self.reached.subscribe();
+        let arrival = reached.wait_for(|reached| *reached >= revision);
+        match tokio::time::timeout(self.patience, arrival).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => {
+                self.doubt.send_replace(Some(began));
+                Err(StoreError::new(
+                    "etcd's watch lags behind; it is opened again, so ask again",
+                ))
+            }
+        }
+    }
+
+    /// Follows the store until the task is ended.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.follow(&mut pause).await {
+                Ok(()) => {}
+                Err(EtcdError::Compacted) => match read_all(&self.client, &self.keys).await {
+                    Ok(view) => self.replace(view),
+                    Err(error) => tracing::warn!(%error, "etcd could not be read anew"),
+                },
+                Err(EtcdError::NotDone(error) | EtcdError::Unanswered(error)) => {
+                    tracing::debug!(%error, "the watch on etcd is opened again");
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Follows one watch to its end.
+    async fn follow(&self, pause: &mut Duration) -> Result<(), EtcdError> {
+        let next = *self.reached.borrow() + 1;
+        let opening = Watch::open(&self.client, self.keys.followed(), next);
+        let Ok(opened) = tokio::time::timeout(self.patience, opening).await else {
+            return self.go_elsewhere().await;
+        };
+        let mut watch = opened?;
+        let opened = Instant::now();
+        let (mut heard, mut doubt) = (opened, self.doubt.subscribe());
+        loop {
+            // Whoever waited longer than this watch was silent has nothing to say about it.
+            let in_vain = async {
+                let after = |began: &Option<Instant>| began.is_some_and(|began| began > heard);
+                drop(doubt.wait_for(after).await);
+            };
+            let events = tokio::select! {
+                events = watch.next() => events,
+                () = in_vain => break,
+            };
+            heard = Instant::now();
+            if opened.elapsed() > PAUSE_MAX {
+                *pause = PAUSE_MIN;
+            }
+            let events = events?;
+            if let Err(error) = self.take_in(&events) {
+                tracing::error!(%error, "a change in etcd cannot be taken in");
+                return Err(EtcdError::NotDone(error));
+            }
+        }
+        self.go_elsewhere().await
+    }
+
+    /// Leaves a member that does not deliver.
+    async fn go_elsewhere(&self) -> Result<(), EtcdError> {
+        let (member, _) = self.client.member().await?;
+        self.client.leave(member);
+        Ok(())
+    }
+
+    fn take_in(&self, events: &[Event]) -> Result<(), StoreError> {
+        for event in events {
+            learn_time(&self.client, &self.keys, event);
+        }
+        let now = self.client.clock.now();
+        let mut claimable = false;
+        let revision = {
+            let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+            for event in events {
+                claimable |= view.apply(&self.keys, event, now)? == ViewChange::Claimable;
+            }
+            view.revision
+        };
+        self.reached.send_replace(revision);
+        if claimable {
+            self.hints.send_modify(|hints| *hints += 1);
+        }
+        Ok(())
+    }
+
+    fn replace(&self, view: View) {
+        let revision = view.revision;
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+        self.reached.send_replace(revision);
+        self.hints.send_modify(|hints| *hints += 1);
+    }
+}
+
+/// Whoever wrote the head knew how late it was at least: replicas agree on the latest of these, so
+/// what one of them calls due is due for all.
+fn learn_time(client: &Client, keys: &Keys, event: &Event) {
+    if let (EventKind::Put, Some(KeyTarget::Head)) = (event.kind, keys.place(&event.kv.key.0))
+        && let Ok(time) = read_time(&event.kv.value.0)
+    {
+        client.clock.is_at_least(time);
+    }
+}
+
+/// Reads everything, again if etcd is compacted under way.
+async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
+    for _ in 0..LOADS_MAX {
+        match read_once(client, keys).await {
+            Err(EtcdError::Compacted) => {}
+            read => return Ok(read?),
+        }
+    }
+    Err(EtcdError::Compacted.into())
+}
+
+/// Reads all that is followed, and which sheets there are, as they were at one revision.
+async fn read_once(client: &Client, keys: &Keys) -> Result<View, EtcdError> {
+    let mut view = View::default();
+    let (mut from, to) = keys.followed();
+    let (mut revision, mut limit) = (None, PAGE);
+    loop {
+        let range = Range::between((from, to.clone())).limit(limit).at(revision);
+        let page = client.range(&range).await?;
+        let bytes: usize = page.kvs.iter().map(|kv| kv.value.0.len() + 100).sum();
+        let each = (bytes / page.kvs.len().max(1)).max(1);
+        limit = (PAGE_BYTES / each).clamp(PAGE_MIN, PAGE_MAX);
+        let at = *revision.get_or_insert(page.header.revision.0);
+        let last = page.kvs.last().map(|kv| kv.key.0.to_vec());
+        for kv in page.kvs {
+            let kind = EventKind::Put;
+            let event = Event { kind, kv };
+            learn_time(client, keys, &event);
+            let applied = view.apply(keys, &event, StoreTime(i64::MIN));
+            applied.map_err(EtcdError::NotDone)?;
+        }
+        match last {
+            Some(mut last) if page.more => {
+                last.push(0);
+                from = last;
+            }
+            Some(_) | None => {
+                view.revision = at;
+                break;
+            }
+        }
+    }
+    let mut sheets = Range::between(keys.sheets()).at(revision);
+    sheets.keys_only = true;
+    for kv in client.range(&sheets).await?.kvs {
+        if let Some(sheet) = keys.sheet_of(&kv.key.0) {
+            view.operations.found_sheet(sheet);
+        }
+    }
+    Ok(view)
+}

@@ -1,0 +1,148 @@
+//! What operators and those who copy a store ask: everything with its terms, and how the store stands.
+
+use crate::error::MongoError;
+use crate::key_encoding;
+use crate::read::{options, union};
+use crate::rows::{self, Collection, RUNNING, int, now};
+use crate::store::MongoStore;
+use mongodb::bson::{Bson, Document as Bsons, doc};
+use sutler_journal::{IndexedDocument, StoreInfo, Term};
+
+impl MongoStore {
+    /// Documents with their terms, by key, from these bytes on.
+    pub(crate) async fn with_terms(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, MongoError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let filter = doc! { "_id": { "$gte": key_encoding::text(from) } };
+        let options = options(doc! { "_id": 1 }, limit);
+        let found = self
+            .commands
+            .find(Collection::Documents, filter, options)
+            .await?;
+        found.iter().map(read_filed).collect()
+    }
+
+    /// Counts of everything, all of one moment; only the size is of the next.
+    pub(crate) async fn tell(&self) -> Result<StoreInfo, MongoError> {
+        let lives = doc! { "$gt": ["$until", now()] };
+        let count = |name: &str| doc! { "$count": name };
+        let leases = |name: &str, lives: Bsons| {
+            union(
+                Collection::Leases,
+                vec![doc! { "$match": { "$expr": lives } }, count(name)],
+            )
+        };
+        let pipeline = vec![
+            doc! { "$match": { "_id": "none" } },
+            union(Collection::Documents, vec![count("documents")]),
+            union(Collection::Commits, vec![count("feed")]),
+            leases("leases", lives.clone()),
+            leases("leases_over", doc! { "$not": [lives] }),
+            union(Collection::Operations, abandoned()),
+            union(Collection::LogHeads, strays()),
+        ];
+        let found = self.commands.snapshot(Collection::Meta, pipeline).await?;
+        let mut survey = read_survey(&found)?;
+        survey.layout = self.layout;
+        let size = self.commands.command(doc! { "dbStats": 1 }).await?;
+        survey.bytes = size.get("totalSize").and_then(whole_number);
+        Ok(survey)
+    }
+}
+
+/// Counts running operations whose worker holds no lease.
+fn abandoned() -> Vec<Bsons> {
+    vec![
+        doc! { "$match": { "u": true, "s": RUNNING } },
+        with(Collection::Leases, "w"),
+        doc! { "$match": { "$expr": { "$not": [{ "$gt": [{ "$max": "$with.until" }, now()] }] } } },
+        doc! { "$count": "abandoned" },
+    ]
+}
+
+/// Counts logs whose operation is not there.
+fn strays() -> Vec<Bsons> {
+    vec![
+        with(Collection::Operations, "_id"),
+        doc! { "$match": { "with": [] } },
+        doc! { "$count": "stray_logs" },
+    ]
+}
+
+/// Joins what another collection has under the id that stands in this field.
+fn with(other: Collection, field: &str) -> Bsons {
+    doc! { "$lookup": {
+        "from": other.name(),
+        "localField": field,
+        "foreignField": "_id",
+        "pipeline": [{ "$project": { "until": 1 } }],
+        "as": "with",
+    } }
+}
+
+/// What is counted as nothing is not told at all.
+fn read_survey(found: &[Bsons]) -> Result<StoreInfo, MongoError> {
+    let count = |name: &str| {
+        let row = found.iter().find(|it| it.contains_key(name));
+        let number = row.map_or(Ok(0), |it| int(it, name))?;
+        u64::try_from(number).map_err(|_| MongoError::odd("a count"))
+    };
+    Ok(StoreInfo {
+        documents: count("documents")?,
+        leases: count("leases")?,
+        leases_over: count("leases_over")?,
+        abandoned: count("abandoned")?,
+        feed: count("feed")?,
+        stray_logs: count("stray_logs")?,
+        ..StoreInfo::default()
+    })
+}
+
+/// Sizes come as whichever sort of number the server has at hand.
+fn whole_number(value: &Bson) -> Option<u64> {
+    match value {
+        Bson::Int32(it) => u64::try_from(*it).ok(),
+        Bson::Int64(it) => u64::try_from(*it).ok(),
+        Bson::Double(it) if it.is_finite() && *it >= 0.0 => format!("{it:.0}").parse().ok(),
+        _ => None,
+    }
+}
+
+fn read_filed(row: &Bsons) -> Result<IndexedDocument, MongoError> {
+    let odd = || MongoError::odd("a term");
+    let mut terms = Vec::new();
+    if let Ok(found) = row.get_document("t") {
+        for (field, entry) in found {
+            let name = key_encoding::name(field).ok_or_else(odd)?;
+            let value = entry.as_str().and_then(key_encoding::value);
+            terms.push(Term::read(name, value.ok_or_else(odd)?));
+        }
+    }
+    Ok(IndexedDocument::new(rows::read_document(row)?, terms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read_survey, whole_number};
+    use mongodb::bson::{Bson, doc};
+
+    #[test]
+    fn what_is_not_told_is_nothing() {
+        let survey = read_survey(&[doc! { "feed": 3 }, doc! { "leases": 1_i64 }]);
+        let survey = survey.expect("a survey");
+        assert_eq!((survey.feed, survey.leases, survey.documents), (3, 1, 0));
+    }
+
+    #[test]
+    fn a_size_is_any_sort_of_number() {
+        for size in [Bson::Int32(7), Bson::Int64(7), Bson::Double(7.0)] {
+            assert_eq!(whole_number(&size), Some(7));
+        }
+        assert_eq!(whole_number(&Bson::Double(-1.0)), None);
+    }
+}

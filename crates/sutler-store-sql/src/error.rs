@@ -1,0 +1,87 @@
+//! What can go wrong with a statement, by what can be done about it.
+//!
+//! Texts name codes and the server's own words, never values: what the server says in detail (rows,
+//! keys) is left out.
+
+use sutler_journal::{CommitError, StoreError};
+
+/// A statement that did not succeed.
+#[derive(Debug)]
+pub(crate) enum SqlError {
+    /// It was never sent: there was no connection.
+    Unsent(String),
+    /// The server said no, and changed nothing.
+    Refused {
+        /// Its code: five characters of SQLSTATE, or the number of an error.
+        code: String,
+        /// Its words.
+        said: String,
+    },
+    /// The connection broke or the answer did not come in time: what became of it is not known.
+    Lost(String),
+    /// The answer came and cannot be understood.
+    Odd(String),
+}
+
+impl SqlError {
+    /// For those who only read, or may do it again.
+    pub(crate) fn into_store_error(self) -> StoreError {
+        StoreError::new(self.sentence())
+    }
+
+    /// For a commit that was tried once.
+    pub(crate) fn into_commit_error(self) -> CommitError {
+        let error = StoreError::new(self.sentence());
+        match self {
+            SqlError::Unsent(_) | SqlError::Refused { .. } => CommitError::NotWritten(error),
+            SqlError::Lost(_) | SqlError::Odd(_) => CommitError::Unknown(error),
+        }
+    }
+
+    /// What happened, and what to do next.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            SqlError::Unsent(said) => {
+                format!("there is no connection to the database ({said}): see that its server runs")
+            }
+            SqlError::Refused { code, said } => format!(
+                "the database refused a statement ({code}: {said}): see its log, then try again"
+            ),
+            SqlError::Lost(said) => format!(
+                "the connection to the database broke ({said}): it is made anew with the next request"
+            ),
+            SqlError::Odd(said) => format!(
+                "the database gave an answer that cannot be read ({said}): see that only Sutler \
+                 writes its tables"
+            ),
+        }
+    }
+}
+
+/// An answer that is not as it should be.
+pub(crate) fn odd(cause: impl std::fmt::Display) -> SqlError {
+    SqlError::Odd(cause.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SqlError;
+    use sutler_journal::CommitError;
+
+    #[test]
+    fn only_what_may_have_arrived_is_unknown() {
+        let refused = SqlError::Refused {
+            code: "40001".into(),
+            said: "no".into(),
+        };
+        for (trouble, unknown) in [
+            (SqlError::Unsent("refused".into()), false),
+            (refused, false),
+            (SqlError::Lost("reset".into()), true),
+            (SqlError::Odd("?".into()), true),
+        ] {
+            let error = trouble.into_commit_error();
+            assert_eq!(matches!(error, CommitError::Unknown(_)), unknown);
+        }
+    }
+}

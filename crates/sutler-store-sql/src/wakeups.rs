@@ -1,0 +1,89 @@
+//! Wakeups that something may have become claimable: given here, and passed on to other replicas.
+//!
+//! A commit gives its own process a hint at once. Others are told by a task of their own, not by the
+//! commit: a notification inside a transaction makes PostgreSQL commit one after the other. Wakeups that
+//! come close together are passed on as one. Not here: how they travel (`postgres/notify.rs`).
+
+use std::sync::Arc;
+use sutler_journal::{Commit, Due, Next, Start, Write};
+use tokio::sync::{Notify, watch};
+
+/// The giving end.
+#[derive(Clone)]
+pub(crate) struct Wakeups {
+    counter: Arc<watch::Sender<u64>>,
+    outward: Arc<Notify>,
+}
+
+impl Default for Wakeups {
+    fn default() -> Self {
+        Self {
+            counter: Arc::new(watch::Sender::new(0)),
+            outward: Arc::default(),
+        }
+    }
+}
+
+impl Wakeups {
+    /// For those in this process.
+    pub(crate) fn here(&self) {
+        self.counter.send_modify(|hints| *hints += 1);
+    }
+
+    /// For everybody.
+    pub(crate) fn everywhere(&self) {
+        self.here();
+        self.outward.notify_one();
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.counter.subscribe()
+    }
+
+    /// Waits until there is something to pass on.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn until_outward(&self) {
+        self.outward.notified().await;
+    }
+}
+
+/// Whether a commit may make something claimable now.
+pub(crate) fn is_worth_a_hint(commit: &Commit) -> bool {
+    commit.writes().iter().any(|write| match write {
+        Write::Start(new) => matches!(new.start, Start::Ready(Due::Now)),
+        Write::Advance { next, .. } => {
+            matches!(next, Next::Ready(Due::Now) | Next::Retry(Due::Now))
+        }
+        Write::Wake(_) | Write::Import(_) => true,
+        Write::Put { .. }
+        | Write::Remove(_)
+        | Write::Cancel(_)
+        | Write::Unpin(_)
+        | Write::Reseal { .. } => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_worth_a_hint;
+    use std::time::Duration;
+    use sutler_journal::{Commit, Due, Next, OperationId, Outcome, Write};
+
+    #[test]
+    fn only_what_can_be_claimed_at_once_is_worth_a_hint() {
+        let id = OperationId::fresh();
+        let later = Due::In(Duration::from_secs(1));
+        for (next, worth) in [
+            (Next::Ready(Due::Now), true),
+            (Next::Retry(Due::Now), true),
+            (Next::Ready(later), false),
+            (Next::Same, false),
+            (Next::Done(Outcome::Failed), false),
+        ] {
+            let commit = Commit::new().advance(id, next, None, None);
+            assert_eq!(is_worth_a_hint(&commit), worth, "{next:?}");
+        }
+        assert!(is_worth_a_hint(&Commit::new().write(Write::Wake(id))));
+        assert!(!is_worth_a_hint(&Commit::new().write(Write::Unpin(id))));
+    }
+}

@@ -1,0 +1,41 @@
+//! Wakeups: at once to oneself, by a timer to other replicas.
+
+use super::candidate::{MySql, open};
+use crate::fixture::{ready, worker};
+use std::time::{Duration, Instant};
+use sutler_journal::{Queue, Store as _};
+use sutler_store_sql::SqlSettings;
+
+/// How soon another replica must look: these servers send no notifications.
+const ELSEWHERE: Duration = Duration::from_millis(500);
+/// What is tried so often, a busy machine does not spoil every time.
+const TRIES: usize = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ready_operation_is_hinted_at_here_at_once_and_elsewhere_by_the_timer() {
+    let Some(candidate) = MySql::fresh().await else {
+        return;
+    };
+    assert!(SqlSettings::default().hint_every * 2 <= ELSEWHERE);
+    let here = candidate.current();
+    let elsewhere = open(&candidate.url).await;
+    let mut own = here.hints();
+    own.mark_unchanged();
+    here.commit(&ready("a")).await.expect("a commit");
+    assert!(own.has_changed().expect("the store lives"), "at once");
+    let mut heard = elsewhere.hints();
+    let queue = [(Queue::named("work"), 1)];
+    let worker = worker(&*elsewhere).await;
+    let mut fastest = Duration::MAX;
+    for n in 0..TRIES {
+        let began = Instant::now();
+        here.commit(&ready(&n.to_string())).await.expect("a commit");
+        heard.mark_unchanged();
+        let hint = tokio::time::timeout(Duration::from_secs(30), heard.changed()).await;
+        hint.expect("a hint").expect("the store lives");
+        let claimed = elsewhere.claim(worker, &queue).await.expect("a claim");
+        assert_eq!(claimed.len(), 1);
+        fastest = fastest.min(began.elapsed());
+    }
+    assert!(fastest <= ELSEWHERE, "{fastest:?}");
+}

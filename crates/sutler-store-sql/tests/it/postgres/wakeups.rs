@@ -1,0 +1,60 @@
+//! Wakeups: at once to oneself, by notification to other replicas.
+
+use super::candidate::{Postgres, open};
+use crate::fixture::ready;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use sutler_journal::Store as _;
+use sutler_store_sql::{PostgresStore, SqlSettings};
+
+/// How long another replica may take.
+const ELSEWHERE: Duration = Duration::from_millis(50);
+/// What is tried so often, a busy machine does not spoil every time.
+const TRIES: usize = 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ready_operation_is_hinted_at_here_at_once_and_elsewhere_soon() {
+    let Some(candidate) = Postgres::fresh().await else {
+        return;
+    };
+    let here = candidate.current();
+    let silent = SqlSettings {
+        hint_every: Duration::from_secs(3600),
+        ..SqlSettings::default()
+    };
+    let elsewhere = PostgresStore::open_with(&candidate.url, silent).await;
+    let elsewhere = Arc::new(elsewhere.expect("a store"));
+    let mut heard = elsewhere.hints();
+    // The timer's first, and the one that says that it listens.
+    for _ in 0..2 {
+        let first = tokio::time::timeout(Duration::from_secs(30), heard.changed()).await;
+        first.expect("it listens").expect("the store lives");
+    }
+    let mut fastest = Duration::MAX;
+    for n in 0..TRIES {
+        let mut own = here.hints();
+        own.mark_unchanged();
+        heard.mark_unchanged();
+        here.commit(&ready(&n.to_string())).await.expect("a commit");
+        let began = Instant::now();
+        assert!(own.has_changed().expect("the store lives"), "at once");
+        let hint = tokio::time::timeout(Duration::from_secs(30), heard.changed()).await;
+        hint.expect("a hint").expect("the store lives");
+        fastest = fastest.min(began.elapsed());
+    }
+    assert!(fastest <= ELSEWHERE, "{fastest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hints_come_by_themselves_where_none_are_heard() {
+    let Some(candidate) = Postgres::fresh().await else {
+        return;
+    };
+    let store = open(&candidate.url).await;
+    candidate.proxy.set_down(true);
+    let mut hints = store.hints();
+    for _ in 0..3 {
+        let hint = tokio::time::timeout(Duration::from_secs(30), hints.changed()).await;
+        hint.expect("a hint").expect("the store lives");
+    }
+}

@@ -1,0 +1,178 @@
+//! What polls were answered with, for as long as it is still so.
+//!
+//! Platforms ask the same question again and again. One process owns the file, so an answer stays right
+//! until that process writes to its operation: the writer strikes it out before the write is
+//! acknowledged. Only what was found is kept, never that something was not found. Nothing depends on
+//! this file but speed: what is not here is read (`lists.rs`).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use sutler_journal::{Key, OperationId, PolledOperation};
+
+/// Parts with a lock each, so that polls do not wait for each other.
+const PARTS: usize = 16;
+/// Answers in one part; when it is full, it starts anew. All of them together take a few MB.
+const PART_MAX: usize = 1024;
+/// Longer answers are read each time.
+const DETAIL_BYTES_MAX: usize = 1024;
+
+type PollMap = HashMap<OperationId, (Key, PolledOperation)>;
+
+/// What the writer did to operations in one group.
+#[derive(Default)]
+pub(crate) struct TouchedOperations {
+    operations: Vec<OperationId>,
+    all: bool,
+}
+
+impl TouchedOperations {
+    /// One operation is different.
+    pub(crate) fn one(&mut self, id: OperationId) {
+        self.operations.push(id);
+    }
+
+    /// Nobody looked which.
+    pub(crate) fn all(&mut self) {
+        self.all = true;
+    }
+}
+
+/// The answers.
+#[derive(Default)]
+pub(crate) struct PollCache {
+    parts: [Mutex<PollMap>; PARTS],
+    /// Grows before anything is struck out. An answer read under an older number is not kept.
+    generation: AtomicU64,
+}
+
+impl PollCache {
+    /// The answer, if it is known.
+    pub(crate) fn find(&self, lane: &Key, id: OperationId) -> Option<PolledOperation> {
+        let part = self.part(id);
+        let (of, polled) = part.get(&id)?;
+        (of == lane).then(|| polled.clone())
+    }
+
+    /// To be asked before an answer is read, and given back with it.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Keeps an answer, unless something was written since the generation.
+    pub(crate) fn keep(
+        &self,
+        lane: &Key,
+        id: OperationId,
+        polled: &PolledOperation,
+        generation: u64,
+    ) {
+        if polled.detail.len() > DETAIL_BYTES_MAX {
+            return;
+        }
+        let mut part = self.part(id);
+        if self.generation() != generation {
+            return;
+        }
+        if part.len() >= PART_MAX {
+            part.clear();
+        }
+        part.insert(id, (lane.clone(), polled.clone()));
+    }
+
+    /// Strikes out what is different now. Whoever asks from here on reads it from the file.
+    pub(crate) fn strike_out(&self, touched: &mut TouchedOperations) {
+        if touched.operations.is_empty() && !touched.all {
+            return;
+        }
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        if std::mem::take(&mut touched.all) {
+            for part in &self.parts {
+                lock(part).clear();
+            }
+        }
+        for id in touched.operations.drain(..) {
+            self.part(id).remove(&id);
+        }
+    }
+
+    fn part(&self, id: OperationId) -> MutexGuard<'_, PollMap> {
+        // The last byte of an id is random.
+        let last = usize::from(id.0.as_bytes()[15]);
+        lock(&self.parts[last % PARTS])
+    }
+}
+
+fn lock(part: &Mutex<PollMap>) -> MutexGuard<'_, PollMap> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PART_MAX, PARTS, PollCache, TouchedOperations};
+    use bytes::Bytes;
+    use std::borrow::Cow;
+    use sutler_journal::{Key, Kind, OperationId, Outcome, PolledOperation, Realm, State};
+
+    fn lane(id: &str) -> Key {
+        Key::new(&Realm::new("broker").unwrap(), Kind::new("instance"), &[id]).unwrap()
+    }
+
+    fn polled(state: State) -> PolledOperation {
+        PolledOperation {
+            state,
+            verb: Cow::Borrowed("provision"),
+            detail: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_given_in_its_lane_until_its_operation_is_written_to() {
+        let (polls, id) = (PollCache::default(), OperationId::fresh());
+        polls.keep(&lane("a"), id, &polled(State::Running), polls.generation());
+        assert_eq!(polls.find(&lane("a"), id), Some(polled(State::Running)));
+        assert_eq!(polls.find(&lane("b"), id), None);
+        let mut touched = TouchedOperations::default();
+        touched.one(id);
+        polls.strike_out(&mut touched);
+        assert_eq!(polls.find(&lane("a"), id), None);
+    }
+
+    #[test]
+    fn an_answer_that_was_read_before_a_write_is_not_kept_after_it() {
+        let (polls, id) = (PollCache::default(), OperationId::fresh());
+        let before = polls.generation();
+        let mut touched = TouchedOperations::default();
+        touched.one(id);
+        polls.strike_out(&mut touched);
+        polls.keep(&lane("a"), id, &polled(State::Running), before);
+        assert_eq!(polls.find(&lane("a"), id), None);
+        let done = polled(State::Done(Outcome::Succeeded));
+        polls.keep(&lane("a"), id, &done, polls.generation());
+        assert_eq!(polls.find(&lane("a"), id), Some(done));
+    }
+
+    #[test]
+    fn no_more_are_kept_than_there_is_room_for() {
+        let polls = PollCache::default();
+        for _ in 0..3 * PARTS * PART_MAX {
+            let id = OperationId::fresh();
+            polls.keep(&lane("a"), id, &polled(State::Running), polls.generation());
+        }
+        let kept: usize = polls
+            .parts
+            .iter()
+            .map(|part| part.lock().unwrap().len())
+            .sum();
+        assert!(kept <= PARTS * PART_MAX, "{kept}");
+        let mut touched = TouchedOperations::default();
+        touched.all();
+        polls.strike_out(&mut touched);
+        assert!(
+            polls
+                .parts
+                .iter()
+                .all(|part| part.lock().unwrap().is_empty())
+        );
+    }
+}

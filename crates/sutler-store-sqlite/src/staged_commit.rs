@@ -1,0 +1,86 @@
+//! A commit made ready for the writer by its caller.
+//!
+//! The writer is one thread and the narrowest place of the store, so everything that can be worked
+//! out before is worked out here, on the caller's thread. Not here: whether it holds
+//! (`writer/apply.rs`).
+
+use crate::codec::put_term;
+use crate::interned_strings::{self, Interner, Word};
+use sutler_journal::{Commit, NewOperation, Term, Write};
+
+/// A commit, and what the writer would otherwise have to work out.
+pub(crate) struct StagedCommit {
+    pub(crate) commit: Commit,
+    /// One for each write, in the same order.
+    pub(crate) extras: Vec<WriteExtra>,
+}
+
+/// What goes with one write.
+pub(crate) enum WriteExtra {
+    /// Nothing.
+    None,
+    /// The terms of a document, as they are kept in its row.
+    Terms(Vec<u8>),
+    /// The numbers of an operation's queue and verb.
+    Words {
+        /// Of the queue.
+        queue: i64,
+        /// Of the verb.
+        verb: i64,
+    },
+}
+
+/// Stages a commit, or names the words that the writer must learn first.
+pub(crate) fn stage(commit: &Commit, known: &Interner) -> Result<Box<StagedCommit>, Vec<Word>> {
+    let mut missing = Vec::new();
+    let mut number = |word: Word| match known.number(&word) {
+        Some(number) => number,
+        None => {
+            missing.push(word);
+            0
+        }
+    };
+    let extras = commit
+        .writes()
+        .iter()
+        .map(|write| match write {
+            Write::Put { key, terms, .. } => {
+                let scope =
+                    |term: &Term| interned_strings::scope(key.realm(), key.kind(), &term.name);
+                WriteExtra::Terms(encode(terms, |term| number(scope(term))))
+            }
+            Write::Start(NewOperation { queue, verb, .. }) => WriteExtra::Words {
+                queue: number(interned_strings::queue(queue.as_str())),
+                verb: number(interned_strings::verb(verb)),
+            },
+            Write::Import(operation) => WriteExtra::Words {
+                queue: number(interned_strings::queue(operation.row.queue.as_str())),
+                verb: number(interned_strings::verb(&operation.row.verb)),
+            },
+            Write::Remove(_)
+            | Write::Advance { .. }
+            | Write::Cancel(_)
+            | Write::Wake(_)
+            | Write::Unpin(_)
+            | Write::Reseal { .. } => WriteExtra::None,
+        })
+        .collect();
+    if !missing.is_empty() {
+        return Err(missing);
+    }
+    Ok(Box::new(StagedCommit {
+        commit: commit.clone(),
+        extras,
+    }))
+}
+
+fn encode(terms: &[Term], mut number: impl FnMut(&Term) -> i64) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(terms.iter().map(|term| term.value.len() + 4).sum());
+    for (n, term) in terms.iter().enumerate() {
+        // A term said twice is said once.
+        if !terms.get(..n).unwrap_or_default().contains(term) {
+            put_term(&mut encoded, number(term), &term.value);
+        }
+    }
+    encoded
+}

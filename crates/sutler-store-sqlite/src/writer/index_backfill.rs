@@ -1,0 +1,60 @@
+//! Entering young documents in the indexes, a few with every group.
+//!
+//! A run goes through all young documents in order of their keys and ends at the last; then all up to
+//! the number that was last when it began are filed, and the file says so. A crash in the middle of
+//! a run loses nothing: what was filed is found filed (`unindexed.rs`).
+
+use super::write_session::WriteSession;
+use crate::codec;
+use rusqlite::Result;
+
+/// How many may be young before a run begins. More share more pages, and take longer to open.
+const YOUNG_MAX: usize = 8192;
+/// Filed with a group, beside as many as it has writes: always more than the group can add.
+const FILED_MORE: usize = 64;
+
+/// A run under way.
+pub(super) struct BackfillRun {
+    /// Everything up to this key is done.
+    reached: Box<[u8]>,
+    /// Everything up to this number will be.
+    upto: i64,
+}
+
+impl WriteSession<'_> {
+    /// Begins or goes on with a run, at the beginning of a group.
+    pub(super) fn backfill_some(&mut self, writes: usize) -> Result<()> {
+        let run = match self.memory.filing.take() {
+            Some(run) => run,
+            None if self.shared.young.len() < YOUNG_MAX => return Ok(()),
+            None => BackfillRun {
+                reached: Box::default(),
+                upto: self.memory.last.doc,
+            },
+        };
+        let next = self.shared.young.after(&run.reached, FILED_MORE + writes);
+        let Some(reached) = next.last().map(|(key, _)| key.clone()) else {
+            self.memory.tally.filed = run.upto;
+            return Ok(());
+        };
+        for (key, doc) in next {
+            self.sql.doc_file.execute((&key[..], doc.number))?;
+            self.enter_terms(doc.number, &key, &doc.terms)?;
+            self.set_young(&key, None);
+        }
+        self.memory.filing = Some(BackfillRun {
+            reached,
+            upto: run.upto,
+        });
+        Ok(())
+    }
+
+    /// Enters all of a document's terms.
+    pub(super) fn enter_terms(&mut self, number: i64, key: &[u8], terms: &[u8]) -> Result<()> {
+        let ids = codec::ids_of(key);
+        for (scope, value) in codec::terms(terms) {
+            self.sql.term_add.execute((scope, value, ids, number))?;
+        }
+        Ok(())
+    }
+}

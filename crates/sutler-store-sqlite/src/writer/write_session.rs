@@ -1,0 +1,291 @@
+//! Where the writer works: its statements, and what it keeps in mind between groups.
+//!
+//! All that is kept in mind can be read from the file again, and is, whenever a transaction is
+//! rolled back ([`WriterState::reload`]). Only the leases' ends are nowhere else.
+
+use super::index_backfill::BackfillRun;
+use super::leases::{LeaseCounts, Leases, RunningLease};
+use super::recent_commits::RecentCommits;
+use super::statements::Statements;
+use crate::codec::{self, Subjects};
+use crate::interned_strings::Word;
+use crate::poll_cache::TouchedOperations;
+use crate::sql;
+use crate::store::SqliteShared;
+use crate::unindexed::UnindexedDocument;
+use rusqlite::{Connection, OptionalExtension, Result};
+use std::collections::HashMap;
+use sutler_journal::{OperationId, StoreTime, WorkerId};
+use uuid::Uuid;
+
+/// The counters in the file's one-row table.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) boot: i64,
+    pub(super) accepted: i64,
+    pub(super) terminal: i64,
+    pub(super) cleaned: i64,
+    /// The feed was thrown away up to here.
+    pub(super) trimmed: i64,
+    /// All documents up to this number are in the indexes.
+    pub(super) filed: i64,
+    /// The largest number of a lane without a document; nothing gets it again.
+    pub(super) last: i64,
+    /// How many lanes have no document.
+    pub(super) lanes: i64,
+}
+
+/// The last numbers given.
+#[derive(Default)]
+pub(super) struct LastNumbers {
+    pub(super) doc: i64,
+    pub(super) op: i64,
+    pub(super) seq: i64,
+    /// No operation has a larger id.
+    pub(super) op_id: u128,
+}
+
+/// What the writer keeps in mind.
+#[derive(Default)]
+pub(super) struct WriterState {
+    pub(super) leases: Leases,
+    pub(super) recent: RecentCommits,
+    pub(super) last: LastNumbers,
+    pub(super) tally: Tally,
+    /// As it stands in the file.
+    written: Tally,
+    /// Claims of the open transaction, by number and fence.
+    pub(super) claimed: Vec<(i64, i64)>,
+    /// Unindexed documents are being indexed.
+    pub(super) filing: Option<BackfillRun>,
+}
+
+impl WriterState {
+    /// Opens a new boot: every lease of an earlier one is void from here on.
+    pub(super) fn of_new_boot(db: &Connection) -> Result<Self> {
+        let mut memory = Self::default();
+        memory.reload_numbers(db)?;
+        memory.tally.boot += 1;
+        write_tally(&mut db.prepare(sql::TALLY_WRITE)?, memory.tally)?;
+        memory.written = memory.tally;
+        Ok(memory)
+    }
+
+    /// Reads everything from the file again; leases stay as long as they were.
+    pub(super) fn reload(&mut self, db: &Connection) -> Result<()> {
+        // The claimants of a group in doubt were told nothing, so nobody works on these.
+        for claim in &self.claimed {
+            db.execute(sql::OP_UNCLAIM, *claim)?;
+        }
+        self.claimed.clear();
+        self.reload_numbers(db)?;
+        self.reload_running(db)
+    }
+
+    fn reload_numbers(&mut self, db: &Connection) -> Result<()> {
+        self.tally = db.query_row(sql::TALLY_READ, [], |row| {
+            Ok(Tally {
+                boot: row.get(0)?,
+                accepted: row.get(1)?,
+                terminal: row.get(2)?,
+                cleaned: row.get(3)?,
+                trimmed: row.get(4)?,
+                filed: row.get(5)?,
+                last: row.get(6)?,
+                lanes: row.get(7)?,
+            })
+        })?;
+        self.written = self.tally;
+        let (last, commit) = db.query_row(sql::LAST_NUMBERS, [], |row| {
+            let id = |column| -> Result<u128> {
+                let id: Option<Vec<u8>> = row.get(column)?;
+                Ok(id.map_or(0, |id| number_of(&id)))
+            };
+            let last = LastNumbers {
+                doc: row.get(0)?,
+                op: row.get(1)?,
+                seq: row.get(2)?,
+                op_id: id(3)?,
+            };
+            Ok((last, id(4)?))
+        })?;
+        self.last = last;
+        // No number is given twice, though its row may be gone.
+        self.last.doc = self.last.doc.max(self.tally.filed);
+        self.last.seq = self.last.seq.max(self.tally.trimmed);
+        self.recent = RecentCommits::above(commit);
+        Ok(())
+    }
+
+    fn reload_running(&mut self, db: &Connection) -> Result<()> {
+        self.leases.forget_running();
+        let mut statement = db.prepare(sql::OP_RUNNING)?;
+        let mut rows = statement.query([self.tally.boot])?;
+        while let Some(row) = rows.next()? {
+            let id: [u8; 16] = row.get(1)?;
+            let worker: [u8; 16] = row.get(5)?;
+            let running = RunningLease {
+                id: OperationId(Uuid::from_bytes(id)),
+                queue: row.get(2)?,
+                due: row.get(3)?,
+                cancel: row.get(4)?,
+            };
+            let worker = WorkerId(Uuid::from_bytes(worker));
+            self.leases.give(worker, row.get(0)?, running);
+        }
+        Ok(())
+    }
+}
+
+fn number_of(id: &[u8]) -> u128 {
+    codec::uuid(id).map_or(u128::MAX, |id| id.as_u128())
+}
+
+fn write_tally(statement: &mut rusqlite::Statement<'_>, tally: Tally) -> Result<()> {
+    statement.execute((
+        tally.boot,
+        tally.accepted,
+        tally.terminal,
+        tally.cleaned,
+        tally.trimmed,
+        tally.filed,
+        tally.last,
+        tally.lanes,
+    ))?;
+    Ok(())
+}
+
+/// The writer at work on an open file.
+pub(crate) struct WriteSession<'c> {
+    pub(super) sql: Statements<'c>,
+    pub(super) db: &'c Connection,
+    pub(super) memory: &'c mut WriterState,
+    pub(super) shared: &'c SqliteShared,
+    pub(super) subjects: Subjects,
+    /// Something may have become claimable in this group.
+    pub(super) hint: bool,
+    /// Strings of this group; known to all once it is durable.
+    learnt: Vec<(Word, i64)>,
+    /// What this group did to young documents; known to all once it is durable.
+    young: HashMap<Box<[u8]>, Option<UnindexedDocument>>,
+    /// Operations this group wrote to; polls of them are answered anew once it is durable.
+    pub(super) touched: TouchedOperations,
+}
+
+impl<'c> WriteSession<'c> {
+    pub(super) fn new(
+        db: &'c Connection,
+        shared: &'c SqliteShared,
+        memory: &'c mut WriterState,
+    ) -> Result<Self> {
+        Ok(Self {
+            sql: Statements::prepare(db)?,
+            db,
+            memory,
+            shared,
+            subjects: Subjects::default(),
+            hint: false,
+            learnt: Vec::new(),
+            young: HashMap::new(),
+            touched: TouchedOperations::default(),
+        })
+    }
+
+    pub(super) fn now(&self) -> StoreTime {
+        self.shared.settings.clock.now()
+    }
+
+    pub(super) fn begin(&mut self) -> Result<()> {
+        self.sql.begin.execute([])?;
+        Ok(())
+    }
+
+    pub(super) fn commit_transaction(&mut self) -> Result<()> {
+        self.sql.commit.execute([])?;
+        self.memory.written = self.memory.tally;
+        Ok(())
+    }
+
+    /// One row a group, and only if something was counted.
+    pub(super) fn write_tally(&mut self) -> Result<()> {
+        if self.memory.tally == self.memory.written {
+            return Ok(());
+        }
+        write_tally(&mut self.sql.tally_write, self.memory.tally)
+    }
+
+    /// Ends the open transaction, if the database has not, and brings the memory back to what the
+    /// file says. `false` if even that failed.
+    pub(super) fn rolled_back(&mut self) -> bool {
+        let ended = self.abandon();
+        if ended {
+            self.memory.claimed.clear();
+        }
+        ended && self.memory.reload(self.db).is_ok()
+    }
+
+    /// Lets go of a group whose fate is not known; the memory is read again when the file is open
+    /// again. Claims of the group are kept in mind until then: nobody was told of them.
+    pub(super) fn abandon(&mut self) -> bool {
+        self.hint = false;
+        self.learnt.clear();
+        self.young.clear();
+        self.touched.all();
+        self.shared.polls.strike_out(&mut self.touched);
+        self.memory.filing = None;
+        self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
+    }
+
+    /// After an answered group: tells whoever waits for work, and whoever needs the words.
+    pub(super) fn give_hints(&mut self) {
+        self.memory.claimed.clear();
+        if std::mem::take(&mut self.hint) {
+            self.shared.hints.send_modify(|hints| *hints += 1);
+        }
+    }
+
+    /// Who works.
+    pub(crate) fn leases(&self, now: StoreTime) -> LeaseCounts {
+        self.memory.leases.counts(now)
+    }
+
+    /// A document that is young for this group, if it is.
+    pub(super) fn find_young(&self, key: &[u8]) -> Option<UnindexedDocument> {
+        match self.young.get(key) {
+            Some(known) => known.clone(),
+            None => self.shared.young.find(key),
+        }
+    }
+
+    /// Notes what a young document is from now on, or that the file is to be asked for it.
+    pub(super) fn set_young(&mut self, key: &[u8], doc: Option<UnindexedDocument>) {
+        self.young.insert(key.into(), doc);
+    }
+
+    /// Before a durable group is answered: its words and documents are there for everyone.
+    pub(super) fn publish(&mut self) {
+        self.shared.polls.strike_out(&mut self.touched);
+        if !self.young.is_empty() {
+            self.shared.young.publish(self.young.drain());
+        }
+        for (word, number) in self.learnt.drain(..) {
+            self.shared.words.learn(word, number);
+        }
+    }
+
+    /// Gives a word its number.
+    pub(crate) fn learn(&mut self, word: &Word) -> Result<i64> {
+        let known = self.known_word(word)?;
+        let number = match known {
+            Some(number) => number,
+            None => self.sql.word_add.insert([word])?,
+        };
+        self.learnt.push((word.clone(), number));
+        Ok(number)
+    }
+
+    pub(super) fn known_word(&mut self, word: &Word) -> Result<Option<i64>> {
+        let find = &mut self.sql.word_number;
+        find.query_row([word], |row| row.get(0)).optional()
+    }
+}

@@ -1,0 +1,123 @@
+//! What trees are read into, and what is said about faulty ones.
+
+use crate::{Diagnostic, parse, read};
+use serde::Deserialize;
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Shop {
+    name: String,
+    open: bool,
+    shelves: u16,
+    sort: Sort,
+    owners: Vec<Owner>,
+    note: Option<String>,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    #[default]
+    ByName,
+    ByAge,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Owner {
+    name: String,
+    #[serde(default)]
+    share: u8,
+}
+
+fn shop(text: &str) -> (Option<Shop>, Vec<String>) {
+    let documents = parse(text).expect("YAML");
+    let read = read(&documents[0]);
+    (
+        read.value,
+        read.faults.iter().map(Diagnostic::to_string).collect(),
+    )
+}
+
+#[track_caller]
+fn faults(text: &str, expected: &[&str]) {
+    let (_, found) = shop(text);
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn a_tree_is_read_whatever_the_spelling_of_its_values() {
+    let text = "name: 1.10\nopen: on\nshelves: '7'\nsort: by_age\nowners:\nnote: ~\n";
+    let (shop, faults) = shop(text);
+    let expected = Shop {
+        name: "1.10".to_owned(),
+        open: true,
+        shelves: 7,
+        sort: Sort::ByAge,
+        owners: Vec::new(),
+        note: None,
+    };
+    assert_eq!((shop, faults), (Some(expected), Vec::new()));
+}
+
+#[test]
+fn every_fault_is_told_at_once_with_its_place_and_path() {
+    faults(
+        "nmae: x\nopen: perhaps\nshelves: 70000\nowners:\n  - {name: a, shaer: 1}\n  - {share: 2}\n  - {name: [b]}\nsort: by_agee\n",
+        &[
+            "line 1, column 1: nmae is no key; did you mean `name`?",
+            "line 2, column 7: open must be true or false, but is text",
+            "line 3, column 10: shelves must be a whole number from 0 to 65535",
+            "line 5, column 15: owners[0].shaer is no key; did you mean `share`?",
+            "line 6, column 5: owners[1] needs `name`, which is not there",
+            "line 7, column 12: owners[2].name must be text, but is a list",
+            "line 8, column 7: sort must be `by_name` or `by_age`; did you mean `by_age`?",
+        ],
+    );
+}
+
+#[test]
+fn what_is_left_without_the_faults_is_given_too() {
+    let (shop, faults) = shop("name: x\nopen: perhaps\nowners: [{share: 1}, {name: b}]\n");
+    assert_eq!(faults.len(), 2);
+    let shop = shop.expect("something is left");
+    assert_eq!((shop.name.as_str(), shop.owners.len()), ("x", 1));
+}
+
+#[test]
+fn a_key_that_is_near_none_is_told_which_there_are() {
+    faults(
+        "owners: [{name: a, colour: red}]\n",
+        &["line 1, column 20: owners[0].colour is no key; the keys here are `name` and `share`"],
+    );
+}
+
+#[test]
+fn a_tree_of_the_wrong_kind_is_one_fault() {
+    faults(
+        "- a\n- b\n",
+        &["line 1, column 1: the file must be a mapping, but is a list"],
+    );
+    faults(
+        "owners: {name: a}\n",
+        &["line 1, column 9: owners must be a list, but is a mapping"],
+    );
+}
+
+#[test]
+fn values_are_never_quoted() {
+    let texts = ["open: hush", "shelves: hush", "sort: hush", "owners: hush"];
+    for text in texts {
+        let (_, faults) = shop(text);
+        assert_eq!(faults.len(), 1, "{text}");
+        assert!(!faults[0].contains("hush"), "{faults:?}");
+    }
+    let documents = parse("hush: [hush, {hush: hush}]").expect("YAML");
+    assert!(!format!("{documents:?}").contains("hush"));
+}
+
+#[test]
+fn faults_without_number_are_told_up_to_a_limit() {
+    let many: String = (0..500).map(|nth| format!("key{nth}: 1\n")).collect();
+    assert_eq!(shop(&many).1.len(), super::FAULTS_MAX);
+}

@@ -1,0 +1,126 @@
+//! The broker dies after every single statement once, in the worst moment: the server has carried it
+//! out, and the broker has not heard of it. It goes on, and nothing is left at the end.
+
+use crate::broker_process::{LOOK_EVERY, PATIENCE, Program, SERVICE, SMALL, Start};
+use crate::fixture::{self, Fixture};
+use crate::reply_loss_proxy::Wire;
+use crate::sql::Session;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+const PREFIX: &str = "mortal";
+/// More statements than a life has; a broker that repeats itself for ever is noticed.
+const STATEMENTS_MAX: usize = 60;
+
+/// A broker that is killed once, when the wire has swallowed an answer, and started again.
+struct Mortal<'a> {
+    start: Start<'a>,
+    program: Program,
+    wire: Arc<Wire>,
+    lives_left: u32,
+}
+
+impl Mortal<'_> {
+    fn die_if_it_is_time(&mut self) {
+        if self.lives_left > 0 && self.wire.has_swallowed() {
+            self.lives_left -= 1;
+            self.program.kill_and_wait();
+            self.program = self.start.run();
+        }
+    }
+
+    /// Asks in the background, and polls to the end; whatever happens meanwhile, as a platform would.
+    async fn until_done(&mut self, method: Method, path: &str, body: &Value) {
+        let ids = format!("service_id={SERVICE}&plan_id={SMALL}&accepts_incomplete=true");
+        let (status, said) = self
+            .program
+            .ask(method.clone(), &format!("{path}?{ids}"), body)
+            .await;
+        assert_eq!(status, 202, "{method} {path}: {said}");
+        let began = Instant::now();
+        loop {
+            self.die_if_it_is_time();
+            let poll = format!("{path}/last_operation");
+            let (_, polled) = self.program.ask(Method::GET, &poll, &json!({})).await;
+            if polled["state"] != "in progress" {
+                assert_eq!(polled["state"], "succeeded", "{method} {path}: {polled}");
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{method} {path}: {polled}");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn live(&mut self) {
+        let (instance, binding) = ("one", "one/service_bindings/app");
+        let ids = json!({ "service_id": SERVICE, "plan_id": SMALL });
+        let mut whole = ids.clone();
+        whole["organization_guid"] = json!("org");
+        whole["space_guid"] = json!("space");
+        whole["parameters"] = json!({ "extensions": ["citext"] });
+        let change = json!({ "service_id": SERVICE, "parameters": { "extensions": ["hstore"] } });
+        self.until_done(Method::PUT, instance, &whole).await;
+        self.until_done(Method::PUT, binding, &ids).await;
+        let (_, fetched) = self.program.fetch_binding("one", "app").await;
+        let mut app = Session::with(&fetched["credentials"]).await;
+        app.run("CREATE TABLE t (n int)").await.expect("it may");
+        self.until_done(Method::PATCH, instance, &change).await;
+        app.run("SELECT ''::hstore")
+            .await
+            .expect("the extension is there");
+        self.until_done(Method::DELETE, binding, &json!({})).await;
+        self.until_done(Method::DELETE, instance, &json!({})).await;
+    }
+}
+
+fn login_and_server(url: &str) -> (&str, &str) {
+    let (login, place) = url.rsplit_once('@').expect("a login and a place");
+    let (server, _) = place.split_once('/').expect("a place and a database");
+    (login, server)
+}
+
+/// A whole life; answers whether the broker died in it.
+async fn die_after(n: usize, wire: &Arc<Wire>, address: &str, folder: &Path, url: &str) -> bool {
+    wire.swallow_answer(n);
+    let (login, server) = login_and_server(url);
+    let start = Start {
+        url: format!("{login}@{address}/postgres"),
+        prefix: PREFIX,
+        folder,
+        attempts: 8,
+        // Applications do not use the wire.
+        address: Some(server.to_owned()),
+    };
+    let program = start.run();
+    let mut mortal = Mortal {
+        start,
+        program,
+        wire: wire.clone(),
+        lives_left: 1,
+    };
+    mortal.live().await;
+    mortal.lives_left == 0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_may_die_after_every_statement_and_leaves_nothing() {
+    let Some(server) = fixture::own() else {
+        return;
+    };
+    let estate = Fixture::on(server, PREFIX);
+    let url = estate.server.admin_url().url();
+    let (_, server) = login_and_server(&url);
+    let (wire, address) = Wire::to(server.to_owned()).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut deaths = 0;
+    while die_after(deaths + 1, &wire, &address, folder.path(), &url).await {
+        deaths += 1;
+        assert_eq!(estate.left().await, (0, 0), "after statement {deaths}");
+        assert!(deaths < STATEMENTS_MAX, "it says the same again and again");
+    }
+    // Every verb has several; were the wire not used, there would be none.
+    assert!(deaths > 20, "only {deaths} statements");
+}

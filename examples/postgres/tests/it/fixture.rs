@@ -1,0 +1,96 @@
+//! One test's part of a server: a broker with a prefix of its own, and a look at what it left there.
+
+use crate::broker_process::{Program, Start};
+use crate::sql::Session;
+use serde_json::{Value, json};
+use sutler_servers::{Demands, Server, postgres};
+use tempfile::TempDir;
+
+/// A server, one's own or the one that tests share.
+pub(crate) enum Held {
+    Own(Box<Server>),
+    Shared(&'static Server),
+}
+
+impl std::ops::Deref for Held {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        match self {
+            Self::Own(server) => server,
+            Self::Shared(server) => server,
+        }
+    }
+}
+
+/// A server for one test, which may stop it. Its log holds every statement: what must not be there is
+/// looked for there.
+pub(crate) fn own() -> Option<Held> {
+    let demands = Demands {
+        arguments: ["-c", "log_statement=all"].map(str::to_owned).into(),
+        ..Demands::default()
+    };
+    Some(Held::Own(Box::new(postgres::own(demands)?)))
+}
+
+/// The server that tests share.
+pub(crate) fn shared() -> Option<Held> {
+    postgres::shared().map(Held::Shared)
+}
+
+pub(crate) struct Fixture {
+    pub(crate) server: Held,
+    pub(crate) folder: TempDir,
+    pub(crate) prefix: &'static str,
+    pub(crate) broker: Program,
+}
+
+impl Fixture {
+    /// On the server that the tests share. The prefix belongs to one test.
+    pub(crate) fn shared(prefix: &'static str) -> Option<Self> {
+        Some(Self::on(shared()?, prefix))
+    }
+
+    pub(crate) fn on(server: Held, prefix: &'static str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let broker = Start::new(&server, prefix, folder.path()).run();
+        Self {
+            server,
+            folder,
+            prefix,
+            broker,
+        }
+    }
+
+    /// The server's operator.
+    pub(crate) async fn operator(&self) -> Session {
+        let session = Session::open(&self.server.admin_url().url()).await;
+        session.expect("the operator may come in")
+    }
+
+    /// How many databases and roles of this test there are.
+    pub(crate) async fn left(&self) -> (i64, i64) {
+        let mut operator = self.operator().await;
+        let prefix = self.prefix;
+        let count = |of: &str| format!("SELECT count(*) FROM {of} LIKE '{prefix}\\_%'");
+        let databases = operator.number(&count("pg_database WHERE datname")).await;
+        let roles = operator.number(&count("pg_roles WHERE rolname")).await;
+        (databases, roles)
+    }
+
+    pub(crate) async fn provision(&self, instance: &str) {
+        let answer = self.broker.provision(instance, json!({})).await;
+        assert_eq!(answer, (201, json!({})));
+    }
+
+    /// Credentials of a new binding.
+    pub(crate) async fn bind(&self, instance: &str, binding: &str) -> Value {
+        let (status, body) = self.broker.bind(instance, binding).await;
+        assert_eq!(status, 201, "{body}");
+        body["credentials"].clone()
+    }
+
+    pub(crate) async fn deprovision(&self, instance: &str) {
+        assert_eq!(self.broker.deprovision(instance).await, (200, json!({})));
+    }
+}

@@ -1,0 +1,145 @@
+//! The whole life of a database: made, bound, used, rotated, unbound, removed.
+
+use crate::fixture::Fixture;
+use crate::sql::Session;
+use serde_json::{Value, json};
+
+/// What the server says to a wrong password, and to a login that is gone.
+const WRONG_PASSWORD: &str = "28P01";
+
+#[tokio::test]
+async fn a_database_is_made_bound_used_and_removed_and_nothing_is_left() {
+    let Some(estate) = Fixture::shared("life") else {
+        return;
+    };
+    assert_eq!(estate.left().await, (0, 0));
+    estate.provision("one").await;
+    assert_eq!(estate.left().await, (1, 1));
+    let credentials = estate.bind("one", "app").await;
+    let mut app = Session::with(&credentials).await;
+    app.run("CREATE TABLE notes (text text)")
+        .await
+        .expect("it may");
+    app.run("INSERT INTO notes VALUES ('kept')")
+        .await
+        .expect("it may");
+    assert_eq!(app.text("SELECT text FROM notes").await, "kept");
+    assert_eq!(estate.broker.unbind("one", "app").await, (200, json!({})));
+    assert_eq!(estate.left().await, (1, 1));
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+    assert_eq!(estate.broker.deprovision("one").await.0, 410);
+}
+
+#[tokio::test]
+async fn credentials_say_the_same_in_parts_as_in_the_uri() {
+    let Some(estate) = Fixture::shared("parts") else {
+        return;
+    };
+    estate.provision("one").await;
+    let it = estate.bind("one", "app").await;
+    let part = |name: &str| it[name].as_str().expect("a text").to_owned();
+    let uri = format!(
+        "postgres://{}:{}@{}:{}/{}",
+        part("username"),
+        part("password"),
+        part("host"),
+        it["port"],
+        part("database")
+    );
+    assert_eq!(it["uri"], json!(uri));
+    let mut wrong = it.clone();
+    wrong["uri"] = json!(uri.replace(&part("password"), "guess"));
+    let database = part("database");
+    let refused = Session::elsewhere(&wrong, &database).await.err();
+    assert_eq!(refused.as_deref(), Some(WRONG_PASSWORD));
+    estate.deprovision("one").await;
+}
+
+#[tokio::test]
+async fn a_repeated_bind_gives_the_same_credentials_and_they_still_work() {
+    let Some(estate) = Fixture::shared("again") else {
+        return;
+    };
+    estate.provision("one").await;
+    let first = estate.bind("one", "app").await;
+    let (status, body) = estate.broker.bind("one", "app").await;
+    assert_eq!((status, &body["credentials"]), (200, &first));
+    Session::with(&first).await;
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_rotated_binding_works_beside_its_predecessor_and_without_it() {
+    let Some(estate) = Fixture::shared("rotate") else {
+        return;
+    };
+    estate.provision("one").await;
+    let old = estate.bind("one", "old").await;
+    let mut before = Session::with(&old).await;
+    before
+        .run("CREATE TABLE notes (text text)")
+        .await
+        .expect("it may");
+    let (status, body) = estate.broker.rotate("one", "old", "new").await;
+    assert_eq!(status, 201, "{body}");
+    let new: Value = body["credentials"].clone();
+    assert_ne!(old["username"], new["username"]);
+    let mut after = Session::with(&new).await;
+    before
+        .run("INSERT INTO notes VALUES ('old')")
+        .await
+        .expect("the old one works");
+    after
+        .run("INSERT INTO notes VALUES ('new')")
+        .await
+        .expect("the new one works");
+    assert_eq!(estate.broker.unbind("one", "old").await, (200, json!({})));
+    assert!(
+        before.run("SELECT 1").await.is_err(),
+        "the old session ended"
+    );
+    let url = old["uri"].as_str().expect("a URI");
+    let refused = Session::open(url).await.err();
+    assert_eq!(refused.as_deref(), Some(WRONG_PASSWORD));
+    assert_eq!(after.number("SELECT count(*) FROM notes").await, 2);
+    after
+        .run("ALTER TABLE notes ADD COLUMN n int")
+        .await
+        .expect("it is its table too");
+    estate.deprovision("one").await;
+    assert_eq!(estate.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn odd_ids_make_plain_names_and_different_ones() {
+    let Some(estate) = Fixture::shared("odd") else {
+        return;
+    };
+    // As they stand in a path: a quote, a statement, a slash, umlauts, capitals, and a long one.
+    let long = "x".repeat(512);
+    let ids = [
+        "a%22b",
+        "%27%3BDROP%20ROLE%20postgres%3B--",
+        "a%2Fb",
+        "%C3%A4",
+        "A",
+        "a",
+        &long,
+    ];
+    let mut databases = Vec::new();
+    for id in ids {
+        estate.provision(id).await;
+        let credentials = estate.bind(id, id).await;
+        Session::with(&credentials).await;
+        databases.push(credentials["database"].clone());
+    }
+    databases.sort_by_key(Value::to_string);
+    databases.dedup();
+    assert_eq!(databases.len(), ids.len());
+    for id in ids {
+        estate.deprovision(id).await;
+    }
+    assert_eq!(estate.left().await, (0, 0));
+}
