@@ -1,6 +1,6 @@
 //! Administration: what operators of a broker may see and order, over an HTTP API of its own.
 //!
-//! What an order means is decided in `lifecycle/` and committed by `desk/order.rs`. Here: the paths
+//! What an order means is decided in `lifecycle/` and committed by `requests/admin_command.rs`. Here: the paths
 //! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), what is shown
 //! (`admin/view.rs`), the audit trail (`admin/audit.rs`) and the answers (`admin/answer.rs`). Platforms
 //! never come here: `http.rs` is their way in.
@@ -25,9 +25,9 @@ pub use pages::Pages;
 use crate::app::PlatformRoute;
 use crate::audit::{AuditAction, AuditSubject, TrailEntry};
 use crate::broker::BuildError;
-use crate::desk::{Desk, Given};
 use crate::http;
 use crate::platform::PrefixFault;
+use crate::requests::{CommandRequest, RequestHandler};
 use answer::{Fault, json};
 use axum::body::Body;
 use bytes::Bytes;
@@ -119,7 +119,7 @@ impl Admin {
             .auth
             .ok_or(BuildError::PlatformWithoutAuth(self.prefix))??;
         // The platform with the shortest prefix is the default one.
-        let desks = platforms.iter().rev().map(|it| it.http.desk.clone());
+        let desks = platforms.iter().rev().map(|it| it.http.requests.clone());
         Ok(Api {
             prefix,
             auth,
@@ -136,7 +136,7 @@ pub(crate) struct Api {
     prefix: String,
     auth: Auth,
     /// One for each realm; the first is the default.
-    desks: Vec<Desk>,
+    desks: Vec<RequestHandler>,
     copied: Option<Copied>,
     pages: Vec<(&'static str, Page)>,
     /// What comes only once the broker runs.
@@ -216,69 +216,81 @@ impl Api {
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let route = route::route(&parts.method, path)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default(), route.parameters())?;
-        let desk = self.desk(query.realm.as_deref())?;
+        let requests = self.requests(query.realm.as_deref())?;
         match route {
-            Route::Instances => json(StatusCode::OK, &list::instances(desk, &query).await?),
-            Route::Bindings => json(StatusCode::OK, &list::bindings(desk, &query).await?),
-            Route::Operations => json(StatusCode::OK, &list::operations(desk, &query).await?),
-            Route::Audit => json(StatusCode::OK, &list::audit(desk, &query).await?),
+            Route::Instances => json(StatusCode::OK, &list::instances(requests, &query).await?),
+            Route::Bindings => json(StatusCode::OK, &list::bindings(requests, &query).await?),
+            Route::Operations => json(StatusCode::OK, &list::operations(requests, &query).await?),
+            Route::Audit => json(StatusCode::OK, &list::audit(requests, &query).await?),
             Route::Show(Resource::Instance(id)) => {
-                json(StatusCode::OK, &list::instance(desk, &id).await?)
+                json(StatusCode::OK, &list::instance(requests, &id).await?)
             }
-            Route::Show(Resource::Binding(instance, id)) => {
-                json(StatusCode::OK, &list::binding(desk, &instance, &id).await?)
-            }
-            Route::Operation(id) => json(StatusCode::OK, &list::operation(desk, id).await?),
-            Route::Log(id) => json(StatusCode::OK, &log::read(desk, id, &query).await?),
-            Route::Stats => json(StatusCode::OK, &view::stats(desk).await?),
+            Route::Show(Resource::Binding(instance, id)) => json(
+                StatusCode::OK,
+                &list::binding(requests, &instance, &id).await?,
+            ),
+            Route::Operation(id) => json(StatusCode::OK, &list::operation(requests, id).await?),
+            Route::Log(id) => json(StatusCode::OK, &log::read(requests, id, &query).await?),
+            Route::Stats => json(StatusCode::OK, &view::stats(requests).await?),
             Route::Page(name) => self.page(name).await,
             Route::More(path) => self.more(&path).await,
             Route::MoreOrders(path) => {
                 let reason = reason_of(read(body).await?)?;
-                self.order_more(desk, &path, Actor { who, reason }).await
+                self.order_more(requests, &path, Actor { who, reason })
+                    .await
             }
             Route::Drain | Route::Resume => {
                 let reason = reason_of(read(body).await?)?;
-                self.drain(desk, route == Route::Drain, Actor { who, reason })
+                self.drain(requests, route == Route::Drain, Actor { who, reason })
                     .await
             }
             Route::Export => {
-                self.note(desk, AuditAction::Export, Actor::without_reason(who), None)
-                    .await?;
+                self.note(
+                    requests,
+                    AuditAction::Export,
+                    Actor::without_reason(who),
+                    None,
+                )
+                .await?;
                 let (response, pieces) = streamed_response("application/x-ndjson");
-                tokio::spawn(export::write(desk.clone(), pieces));
+                tokio::spawn(export::write(requests.clone(), pieces));
                 Ok(response)
             }
-            Route::Import => self.import(desk, body, who).await,
+            Route::Import => self.import(requests, body, who).await,
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
                 let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
-                self.note(desk, AuditAction::Backup, Actor { who, reason }, None)
+                self.note(requests, AuditAction::Backup, Actor { who, reason }, None)
                     .await?;
                 copied.send().await
             }
             Route::Order(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
-                let given = Given {
+                let given = CommandRequest {
                     command,
                     by: Actor { who, reason },
                     context: context.clone(),
                 };
-                obeyed(desk, resource, &given).await
+                run_command(requests, resource, &given).await
             }
         }
     }
 
     /// Adds the documents of an export.
-    async fn import<B>(&self, desk: &Desk, body: B, who: String) -> Result<Response<Body>, Fault>
+    async fn import<B>(
+        &self,
+        requests: &RequestHandler,
+        body: B,
+        who: String,
+    ) -> Result<Response<Body>, Fault>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let done = import::read(desk, body).await?;
+        let done = import::read(requests, body).await?;
         let message = format!("{} documents added", done.documents);
         self.note(
-            desk,
+            requests,
             AuditAction::Import,
             Actor::without_reason(who),
             Some(message),
@@ -306,13 +318,13 @@ impl Api {
     /// An order of whoever builds on the framework.
     async fn order_more(
         &self,
-        desk: &Desk,
+        requests: &RequestHandler,
         path: &[String],
         by: Actor,
     ) -> Result<Response<Body>, Fault> {
         let pages = self.more.get().filter(|it| it.has_order(path));
         let pages = pages.ok_or_else(Fault::no_such_path)?;
-        self.note(desk, AuditAction::Order, by, Some(path.join(" ")))
+        self.note(requests, AuditAction::Order, by, Some(path.join(" ")))
             .await?;
         let answered = pages.order(path).await.ok_or_else(Fault::no_such_path)?;
         json(StatusCode::OK, &answered.map_err(pages::fault)?)
@@ -321,40 +333,49 @@ impl Api {
     /// Writes down what was ordered for the broker as a whole.
     async fn note(
         &self,
-        desk: &Desk,
+        requests: &RequestHandler,
         deed: AuditAction,
         by: Actor,
         message: Option<String>,
     ) -> Result<(), Fault> {
         let mut entry = TrailEntry::new(deed, AuditSubject::broker(), &by, AuditResult::Done);
         entry.message = message;
-        desk.file(&entry).await?;
+        requests.file(&entry).await?;
         Ok(())
     }
 
     /// Stops or resumes claiming and accepting, in this process.
-    async fn drain(&self, desk: &Desk, drains: bool, by: Actor) -> Result<Response<Body>, Fault> {
-        let (deed, came) = match (drains, desk.engine.is_paused()) {
+    async fn drain(
+        &self,
+        requests: &RequestHandler,
+        drains: bool,
+        by: Actor,
+    ) -> Result<Response<Body>, Fault> {
+        let (deed, came) = match (drains, requests.engine.is_paused()) {
             (true, false) => (AuditAction::Drain, AuditResult::Done),
             (true, true) => (AuditAction::Drain, AuditResult::NothingToDo),
             (false, true) => (AuditAction::Resume, AuditResult::Done),
             (false, false) => (AuditAction::Resume, AuditResult::NothingToDo),
         };
         let entry = TrailEntry::new(deed, AuditSubject::broker(), &by, came);
-        desk.file(&entry).await?;
+        requests.file(&entry).await?;
         if drains {
-            desk.engine.pause();
+            requests.engine.pause();
         } else {
-            desk.engine.resume();
+            requests.engine.resume();
         }
-        json(StatusCode::OK, &view::stats(desk).await?)
+        json(StatusCode::OK, &view::stats(requests).await?)
     }
 
-    fn desk(&self, realm: Option<&str>) -> Result<&Desk, Fault> {
-        let realm_of = |desk: &Desk| desk.stock.records.realm.as_str().to_owned();
+    fn requests(&self, realm: Option<&str>) -> Result<&RequestHandler, Fault> {
+        let realm_of =
+            |requests: &RequestHandler| requests.realm_context.records.realm.as_str().to_owned();
         let found = match realm {
             None => self.desks.first(),
-            Some(name) => self.desks.iter().find(|desk| realm_of(desk) == name),
+            Some(name) => self
+                .desks
+                .iter()
+                .find(|requests| realm_of(requests) == name),
         };
         found.ok_or_else(|| {
             let known: Vec<String> = self.desks.iter().map(realm_of).collect();
@@ -367,12 +388,16 @@ impl Api {
 }
 
 /// Has an order about one resource carried out.
-async fn obeyed(desk: &Desk, of: Resource, given: &Given) -> Result<Response<Body>, Fault> {
-    let obeyed = match of {
-        Resource::Instance(id) => desk.order_instance(&id, given).await,
-        Resource::Binding(instance, id) => desk.order_binding(&instance, &id, given).await,
+async fn run_command(
+    requests: &RequestHandler,
+    of: Resource,
+    given: &CommandRequest,
+) -> Result<Response<Body>, Fault> {
+    let result = match of {
+        Resource::Instance(id) => requests.order_instance(&id, given).await,
+        Resource::Binding(instance, id) => requests.order_binding(&instance, &id, given).await,
     };
-    json(StatusCode::OK, &view::Obeyed::of(desk, &obeyed?))
+    json(StatusCode::OK, &view::CommandView::of(requests, &result?))
 }
 
 async fn read<B>(body: B) -> Result<Bytes, Fault>

@@ -7,10 +7,10 @@ use crate::admin::Api;
 use crate::broker::BuildError;
 use crate::health::BrokerHealth;
 use crate::http::{self, ADMIN, Http, PATHS, Reply, request_id};
-use crate::plans::{Footings, Plans, Slot};
+use crate::plans::{CatalogPreconditions, OfferingUpdate, Plans};
 use crate::platform::Prefix;
+use crate::realm_context::RealmContext;
 use crate::settings::Settings;
-use crate::stock::Stock;
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::{Request, Response};
@@ -98,16 +98,20 @@ impl App {
     /// Replaces the whole catalog. `footings`: records that must be unchanged when an offering is provisioned.
     pub(crate) async fn replace_catalog(
         &self,
-        slots: Vec<Slot>,
-        footings: Footings,
+        slots: Vec<OfferingUpdate>,
+        footings: CatalogPreconditions,
     ) -> Result<(), BuildError> {
-        let realms = self.stocks().map(|stock| stock.records.as_ref());
+        let realms = self
+            .realms()
+            .map(|realm_context| realm_context.records.as_ref());
         Ok(self.plans.replace(realms, slots, footings).await?)
     }
 
     /// The context of each realm.
-    pub(crate) fn stocks(&self) -> impl Iterator<Item = &Arc<Stock>> {
-        self.platforms.iter().map(|it| &it.http.desk.stock)
+    pub(crate) fn realms(&self) -> impl Iterator<Item = &Arc<RealmContext>> {
+        self.platforms
+            .iter()
+            .map(|it| &it.http.requests.realm_context)
     }
 }
 

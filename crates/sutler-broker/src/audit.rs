@@ -5,7 +5,7 @@
 //! originating identity only the platform, and digests of the user's name and of the whole. The identity
 //! itself is sealed with the operation that the line names. Sealing of entries: `sutler_records`.
 
-use crate::records::BINDING;
+use crate::resources::BINDING;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -11,15 +11,15 @@ use crate::admin::{Admin, Backup, Copied};
 use crate::app::{App, PlatformRoute, router};
 use crate::catalog_file::CatalogFile;
 use crate::cleanup;
-use crate::desk::Desk;
-use crate::executor::{BrokerExecutor, Executors};
+use crate::executor::{BrokerExecutor, RealmExecutors};
 use crate::health::{self, BrokerHealth, HealthWatch};
 use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{Footings, OTHERS, Plans, Services};
+use crate::plans::{CatalogPreconditions, OTHERS, Plans, Services};
 use crate::platform::{Admitted, Platform, Prefix, admit};
+use crate::realm_context::{RealmContext, host_queue_of, queue_of};
+use crate::requests::RequestHandler;
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
-use crate::stock::{Stock, host_queue_of, queue_of};
 use crate::typed::Typed;
 use secrecy::SecretString;
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ pub struct Broker {
     metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
     public_metrics: bool,
     tasks: Vec<Arc<dyn PeriodicTask>>,
-    awaits_keeper: bool,
+    with_catalog_source: bool,
 }
 
 impl Broker {
@@ -79,7 +79,7 @@ impl Broker {
             metrics_page: None,
             public_metrics: false,
             tasks: Vec::new(),
-            awaits_keeper: false,
+            with_catalog_source: false,
         }
     }
 
@@ -241,29 +241,36 @@ impl Broker {
         let platforms = admit(platforms)?;
         let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
         platforms.iter().for_each(|it| it.auth.prefetch_keys());
-        let plans = Arc::new(Plans::new(self.catalog, self.services, self.awaits_keeper)?);
+        let plans = Arc::new(Plans::new(
+            self.catalog,
+            self.services,
+            self.with_catalog_source,
+        )?);
         let (keys, settings) = (Arc::new(keys), Arc::new(self.settings));
-        let mut shelves = Vec::with_capacity(platforms.len());
+        let mut realm_contexts = Vec::with_capacity(platforms.len());
         for platform in &platforms {
             let records = Arc::new(Documents {
                 store: store.clone(),
                 keys: keys.clone(),
                 realm: platform.realm.clone(),
             });
-            shelves.push(stock(records, &plans, &settings).await?);
+            realm_contexts.push(realm_context(records, &plans, &settings).await?);
         }
-        let extensions = extensions(self.tasks, &store, &keys, &shelves).await?;
+        let extensions = extensions(self.tasks, &store, &keys, &realm_contexts).await?;
         let (tasks, extra) = extensions.unzip();
-        shelves.extend(extra);
-        let engine = engine_of(store, &shelves, &settings, tasks.clone()).await?;
-        let health = watch_health(&shelves, observed, &engine);
+        realm_contexts.extend(extra);
+        let engine = engine_of(store, &realm_contexts, &settings, tasks.clone()).await?;
+        let health = watch_health(&realm_contexts, observed, &engine);
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
         let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
-        let served = |(platform, stock): (Admitted, Arc<Stock>)| {
+        let served = |(platform, realm_context): (Admitted, Arc<RealmContext>)| {
             let engine = engine.clone();
             let http = Http {
-                desk: Desk { stock, engine },
+                requests: RequestHandler {
+                    realm_context,
+                    engine,
+                },
                 auth: platform.auth,
                 replaced: replaced.clone(),
                 admission: Admission::new(shared_limits.clone()),
@@ -272,8 +279,11 @@ impl Broker {
             let prefix = platform.prefix;
             PlatformRoute { prefix, http }
         };
-        let platforms: Vec<PlatformRoute> =
-            platforms.into_iter().zip(shelves).map(served).collect();
+        let platforms: Vec<PlatformRoute> = platforms
+            .into_iter()
+            .zip(realm_contexts)
+            .map(served)
+            .collect();
         let copied = self.copied;
         let admin = self.admin.map(|admin| admin.over(&platforms, copied));
         let admin = admin.transpose()?;
@@ -321,7 +331,9 @@ impl Running {
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
         let slots = self.0.plans.slots_of(&catalog)?;
-        self.0.replace_catalog(slots, Footings::new()).await
+        self.0
+            .replace_catalog(slots, CatalogPreconditions::new())
+            .await
     }
 
     /// Who may come in to the platform at a prefix, `/` for the only one. [`Auth::replace`] changes
@@ -345,45 +357,45 @@ impl Running {
 
 /// Starts to check the health of a broker.
 fn watch_health(
-    shelves: &[Arc<Stock>],
+    realm_contexts: &[Arc<RealmContext>],
     store: Arc<MeteredStore>,
     engine: &Engine,
 ) -> Arc<BrokerHealth> {
     let health = Arc::new(BrokerHealth::default());
-    if let Some(stock) = shelves.first() {
+    if let Some(realm_context) = realm_contexts.first() {
         tokio::spawn(health::watch(HealthWatch {
             health: health.clone(),
             store,
             engine: engine.clone(),
-            canary: stock.records.key_check_key(),
-            probe: stock.records.write_probe_key(),
+            canary: realm_context.records.key_check_key(),
+            probe: realm_context.records.write_probe_key(),
         }));
     }
     health
 }
 
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.
-async fn stock(
+async fn realm_context(
     records: Arc<Documents>,
     plans: &Arc<Plans>,
     settings: &Arc<Settings>,
-) -> Result<Arc<Stock>, BuildError> {
+) -> Result<Arc<RealmContext>, BuildError> {
     verify_keys(&records).await?;
     plans.keep_all_copies(&records).await?;
     let queue = match &settings.host {
         None => queue_of(&records.realm),
         Some(host) => host_queue_of(&records.realm, host),
     };
-    let stock = Stock {
+    let realm_context = RealmContext {
         records,
         plans: plans.clone(),
         settings: settings.clone(),
         inflight: InflightCache::default(),
         queue,
     };
-    let planned = cleanup::plan_all(&stock).await;
+    let planned = cleanup::plan_all(&realm_context).await;
     planned.map_err(|error| BuildError::Store(error.into()))?;
-    Ok(Arc::new(stock))
+    Ok(Arc::new(realm_context))
 }
 
 /// Opens the realm of periodic tasks and plans them. Besides them the realm has scheduled cleanup.
@@ -391,8 +403,8 @@ async fn extensions(
     tasks: Vec<Arc<dyn PeriodicTask>>,
     store: &Arc<dyn Store>,
     keys: &Arc<KeyRing>,
-    platforms: &[Arc<Stock>],
-) -> Result<Option<(Arc<PeriodicTasks>, Arc<Stock>)>, BuildError> {
+    platforms: &[Arc<RealmContext>],
+) -> Result<Option<(Arc<PeriodicTasks>, Arc<RealmContext>)>, BuildError> {
     let (false, Some(first)) = (tasks.is_empty(), platforms.first()) else {
         return Ok(None);
     };
@@ -406,7 +418,7 @@ async fn extensions(
     // A failed write must be reported before the claim is lost, too.
     let write_timeout = first.settings.lease / 2;
     let tasks = PeriodicTasks::new(tasks, records.clone(), queue.clone(), write_timeout);
-    let stock = Stock {
+    let realm_context = RealmContext {
         records,
         plans: first.plans.clone(),
         settings: first.settings.clone(),
@@ -414,23 +426,26 @@ async fn extensions(
         queue,
     };
     let unwritten = |error: CommitError| BuildError::Store(error.into());
-    cleanup::plan_all(&stock).await.map_err(unwritten)?;
+    cleanup::plan_all(&realm_context).await.map_err(unwritten)?;
     tasks.plan_all().await.map_err(unwritten)?;
-    Ok(Some((Arc::new(tasks), Arc::new(stock))))
+    Ok(Some((Arc::new(tasks), Arc::new(realm_context))))
 }
 
 /// One engine for all platforms, with a queue for each.
 async fn engine_of(
     store: Arc<dyn Store>,
-    shelves: &[Arc<Stock>],
+    realm_contexts: &[Arc<RealmContext>],
     settings: &Settings,
     tasks: Option<Arc<PeriodicTasks>>,
 ) -> Result<Engine, BuildError> {
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
-    for stock in shelves {
+    for realm_context in realm_contexts {
         // Scheduled work is everybody's, wherever operations go.
-        for queue in [queue_of(&stock.records.realm), stock.queue.clone()] {
+        for queue in [
+            queue_of(&realm_context.records.realm),
+            realm_context.queue.clone(),
+        ] {
             if !queues.contains(&queue) {
                 queues.push(queue);
             }
@@ -442,9 +457,11 @@ async fn engine_of(
         queues: queues.into_iter().map(queue).collect(),
         ..EngineSettings::default()
     };
-    let executors = shelves.iter().map(|stock| BrokerExecutor(stock.clone()));
+    let executors = realm_contexts
+        .iter()
+        .map(|realm_context| BrokerExecutor(realm_context.clone()));
     let executors = executors.collect();
-    let executor = Arc::new(Executors(executors, tasks));
+    let executor = Arc::new(RealmExecutors(executors, tasks));
     let started = Engine::start(store, executor, engine_settings).await;
     started.map_err(|error| BuildError::Store(error.into()))
 }

@@ -3,9 +3,9 @@
 //! Each task is a singleton lane of `sutler_records`' scheduler, so it runs once across replicas. What is
 //! removed and how: `sutler_records::Retention`.
 
-use crate::records::{BINDING, GONE, INSTANCE, moment_bytes};
+use crate::realm_context::{RealmContext, queue_of};
+use crate::resources::{BINDING, GONE, INSTANCE, moment_bytes};
 use crate::settings::Settings;
-use crate::stock::{Stock, queue_of};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{
@@ -127,15 +127,15 @@ impl Task<'_> {
     }
 }
 
-fn scheduler(stock: &Stock) -> Scheduler {
-    let queue = queue_of(&stock.records.realm);
-    Scheduler::new(stock.records.clone(), queue, VERB)
+fn scheduler(realm_context: &RealmContext) -> Scheduler {
+    let queue = queue_of(&realm_context.records.realm);
+    Scheduler::new(realm_context.records.clone(), queue, VERB)
 }
 
 /// Plans the first run of every task that has none, or has another schedule than before.
-pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
-    let scheduler = scheduler(stock);
-    for (name, task) in tasks(&stock.settings) {
+pub(crate) async fn plan_all(realm_context: &RealmContext) -> Result<(), CommitError> {
+    let scheduler = scheduler(realm_context);
+    for (name, task) in tasks(&realm_context.settings) {
         let plan = |was: &CleanupState| {
             let keep = was.operation.is_some() && was.schedule == task.schedule();
             if keep { None } else { task.next_run() }
@@ -146,24 +146,24 @@ pub(crate) async fn plan_all(stock: &Stock) -> Result<(), CommitError> {
 }
 
 /// Runs a task once and plans its next run. A task that is not configured any more ends its lane.
-pub(crate) async fn run(stock: &Stock, run: &Run) -> Result<RunResult, Lost> {
+pub(crate) async fn run(realm_context: &RealmContext, run: &Run) -> Result<RunResult, Lost> {
     let lane = run.operation().row.lane.clone();
     let name = lane.id(0);
-    let all = tasks(&stock.settings);
+    let all = tasks(&realm_context.settings);
     let named = all.iter().find(|(known, _)| known == name);
     let task = named.map(|(_, task)| task);
-    let scheduler = scheduler(stock);
+    let scheduler = scheduler(realm_context);
     let planned = scheduler.is_planned::<CleanupState>(run, &lane).await?;
     if let (true, Some(task)) = (planned, task) {
-        let removed = work(stock, run, task).await?;
+        let removed = work(realm_context, run, task).await?;
         tracing::info!(task = %name, removed, "scheduled clean-up done");
     }
     let next = |_: &CleanupState| task?.next_run();
     scheduler.end(run, &lane, Outcome::Succeeded, next).await
 }
 
-async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
-    let documents = stock.records.as_ref();
+async fn work(realm_context: &RealmContext, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
+    let documents = realm_context.records.as_ref();
     let retention = Retention { documents, run };
     match task {
         Task::Operations {
@@ -173,10 +173,12 @@ async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
             let swept = retention.sweep_operations(SINGLETON, None, FEED_KEPT);
             let mut removed = swept.await?;
             for kind in [INSTANCE, BINDING] {
-                let tombstones = old_tombstones(stock, kind);
+                let tombstones = old_tombstones(realm_context, kind);
                 removed += retention.remove_listed(&tombstones, None).await?;
             }
-            removed += retention.remove_audit(stock.settings.audit_kept).await?;
+            removed += retention
+                .remove_audit(realm_context.settings.audit_kept)
+                .await?;
             retention.sweep_feed(FEED_KEPT).await?;
             Ok(removed)
         }
@@ -184,15 +186,15 @@ async fn work(stock: &Stock, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
 }
 
 /// Tombstones that are old enough. One whose id was taken again is not a tombstone any more.
-fn old_tombstones(stock: &Stock, kind: Kind) -> List {
+fn old_tombstones(realm_context: &RealmContext, kind: Kind) -> List {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     List::Term {
-        realm: stock.records.realm.clone(),
+        realm: realm_context.records.realm.clone(),
         kind,
         name: GONE,
         from: Vec::new(),
-        to: moment_bytes(now.saturating_sub(stock.settings.tombstones)),
+        to: moment_bytes(now.saturating_sub(realm_context.settings.tombstones)),
     }
 }

@@ -3,16 +3,16 @@
 //! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved in the
 //! middle. All of it is written under the claim: a worker that lost it writes nothing. The runner that
 //! builds a [`Cx`] is `executor.rs`; output is kept by `cx/log.rs`, the instance's state beside a binding
-//! is in `cx/kept.rs`.
+//! is in `cx/instance_state.rs`.
 
-mod kept;
+mod instance_state;
 mod log;
 
 pub(crate) use log::{Piece, log_from};
 
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
-use crate::records::{Detail, Saved, Steps, save_state};
+use crate::resources::{Detail, SaveResult, Steps, save_state};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -41,7 +41,7 @@ const STEPS_MAX: usize = 1000;
 
 /// Who asked for what.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct HookInput {
     pub instance_id: InstanceId,
     pub binding_id: Option<BindingId>,
     pub plan: Arc<PinnedPlan>,
@@ -58,7 +58,7 @@ pub(crate) struct Facts {
 
 /// Given to every hook.
 pub struct Cx {
-    facts: Facts,
+    facts: HookInput,
     lane: Key,
     run: Arc<Run>,
     records: Arc<Documents>,
@@ -77,7 +77,7 @@ struct Progress {
 
 impl Cx {
     pub(crate) fn new(
-        facts: Facts,
+        facts: HookInput,
         lane: Key,
         run: Arc<Run>,
         records: Arc<Documents>,
@@ -291,8 +291,8 @@ impl Cx {
         let state = AuthorState(serde_json::to_value(state)?);
         let saved = save_state(&self.records, &self.run, &self.lane, state).await;
         match saved.map_err(|Lost| Error::lost())? {
-            Saved::Kept => Ok(()),
-            Saved::TooLarge => Err(Saved::TooLarge.into_error()),
+            SaveResult::Kept => Ok(()),
+            SaveResult::TooLarge => Err(SaveResult::TooLarge.into_error()),
         }
     }
 }

@@ -4,25 +4,25 @@
 //! result and the resource's next state are one commit, decided by `lifecycle/`. Cascades are in
 //! `executor/cascade.rs`, calling the hooks in `executor/hook.rs`, scheduled work in `cleanup.rs`.
 
+mod await_plan;
 mod cascade;
-mod conclude;
 mod hook;
-mod resolve;
+mod run_end;
 
 use crate::cleanup;
-use crate::cx::{Cx, Facts};
+use crate::cx::{Cx, HookInput};
 use crate::error::{Error, Kind};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
 use crate::operation_log;
 use crate::plans::OfferedPlan;
-use crate::records::{BINDING, Detail, INSTANCE, RefusedAs, Request, ResourceKeys as _, Steps};
+use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
+use crate::resources::{BINDING, Detail, INSTANCE, RefusedAs, Request, ResourceKeys as _, Steps};
 use crate::service::{Policy, UntypedService};
-use crate::stock::Stock;
 use async_trait::async_trait;
-use resolve::Resolved;
+use await_plan::PlanResolution;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,16 +44,16 @@ const MESSAGE_CHARS_MAX: usize = 4000;
 type Started<S> = StartedOperation<S, Request, Detail>;
 
 /// Carries out the operations of one platform.
-pub(crate) struct BrokerExecutor(pub Arc<Stock>);
+pub(crate) struct BrokerExecutor(pub Arc<RealmContext>);
 
 /// Carries out the operations of every platform: the realm of a lane says whose it is.
-pub(crate) struct Executors(pub Vec<BrokerExecutor>, pub Option<Arc<PeriodicTasks>>);
+pub(crate) struct RealmExecutors(pub Vec<BrokerExecutor>, pub Option<Arc<PeriodicTasks>>);
 
 /// When an operation of a platform that is not served is looked at again. Its queue is not claimed
 /// from, so this is only for what another broker put into ours.
 const STRANGER_AGAIN: Duration = Duration::from_secs(60);
 
-impl Executors {
+impl RealmExecutors {
     fn of(&self, run: &Run) -> Option<&BrokerExecutor> {
         let realm = run.operation().row.lane.realm();
         let mut all = self.0.iter();
@@ -69,7 +69,7 @@ impl Executors {
 }
 
 #[async_trait]
-impl Executor for Executors {
+impl Executor for RealmExecutors {
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         if let Some(tasks) = self.periodic_tasks(&run) {
             return tasks.run(run).await;
@@ -96,7 +96,7 @@ impl Executor for Executors {
 }
 
 /// What a hook's run came to.
-pub(super) enum Ran<T> {
+pub(super) enum HookOutcome<T> {
     /// It ended.
     Ended(End<T>, Detail),
     /// It is worth another attempt.
@@ -104,7 +104,7 @@ pub(super) enum Ran<T> {
 }
 
 /// All that a hook needs.
-pub(super) struct Job {
+pub(super) struct HookCall {
     pub cx: Cx,
     pub plan: Arc<OfferedPlan>,
     pub service: Arc<dyn UntypedService>,
@@ -164,7 +164,7 @@ impl BrokerExecutor {
             result,
         } = fresh;
         match self.resolved(&run, was).await? {
-            Resolved::Yes(was) => {
+            PlanResolution::Yes(was) => {
                 let fresh = StartedOperation {
                     was: *was,
                     request,
@@ -172,8 +172,8 @@ impl BrokerExecutor {
                 };
                 self.run_resolved(run, verb, fresh).await
             }
-            Resolved::Later(wait) => Ok(RunResult::Yield(wait)),
-            Resolved::Never(was, end, detail) => {
+            PlanResolution::Later(wait) => Ok(RunResult::Yield(wait)),
+            PlanResolution::Never(was, end, detail) => {
                 let conclusion = RunEnd {
                     end,
                     detail: *detail,
@@ -229,7 +229,7 @@ impl BrokerExecutor {
             Instance::Updating { change, .. } => Cow::Owned(thing.spec.changed_by(change)),
             _ => Cow::Borrowed(&thing.spec),
         };
-        let facts = |plan: &OfferedPlan| Facts {
+        let facts = |plan: &OfferedPlan| HookInput {
             instance_id: instance_id(&lane),
             binding_id: None,
             plan: plan.pinned.clone(),
@@ -245,8 +245,8 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
-            Ran::Again(wait) => Ok(RunResult::Retry(wait)),
-            Ran::Ended(end, detail) => {
+            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+            HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
                     end,
@@ -301,7 +301,7 @@ impl BrokerExecutor {
             return self.end_orphaned(&run).await;
         };
         let steps: Steps = self.0.records.progress_of_run(&run).await?;
-        let facts = |plan: &OfferedPlan| Facts {
+        let facts = |plan: &OfferedPlan| HookInput {
             binding_id: BindingId::try_from(lane.id(1)).ok(),
             instance_id,
             plan: plan.pinned.clone(),
@@ -317,8 +317,8 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &thing.spec.plan, facts, steps).await?;
         match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
-            Ran::Again(wait) => Ok(RunResult::Retry(wait)),
-            Ran::Ended(end, detail) => {
+            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+            HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
                     end,
@@ -337,9 +337,9 @@ impl BrokerExecutor {
         run: &Arc<Run>,
         verb: Verb,
         digest: &str,
-        facts: impl FnOnce(&OfferedPlan) -> Facts,
+        facts: impl FnOnce(&OfferedPlan) -> HookInput,
         steps: Steps,
-    ) -> Result<Job, Lost> {
+    ) -> Result<HookCall, Lost> {
         let (plan, service) = loop {
             match self.0.served(digest).await {
                 Ok(found) => break found,
@@ -360,7 +360,7 @@ impl BrokerExecutor {
             steps,
             retry_after,
         );
-        Ok(Job {
+        Ok(HookCall {
             cx,
             plan,
             service,
@@ -405,7 +405,11 @@ pub(super) fn instance_id(lane: &Key) -> InstanceId {
 }
 
 /// What an error of a hook means, and what is told of it.
-pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T>, Lost> {
+pub(super) fn classify_hook_error<T>(
+    error: Error,
+    policy: &Policy,
+    run: &Run,
+) -> Result<HookOutcome<T>, Lost> {
     let row = &run.operation().row;
     if error.kind == Kind::Lost {
         return Err(Lost);
@@ -414,7 +418,7 @@ pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T
     let stopping = run.cancelled().is_cancelled();
     if error.kind == Kind::Transient && row.attempt < policy.attempts_max && !stopping {
         let factor = 2u32.saturating_pow(row.attempt - 1);
-        return Ok(Ran::Again(
+        return Ok(HookOutcome::Again(
             policy.backoff.saturating_mul(factor).min(BACKOFF_MAX),
         ));
     }
@@ -436,5 +440,5 @@ pub(super) fn judge<T>(error: Error, policy: &Policy, run: &Run) -> Result<Ran<T
     } else {
         End::Failed
     };
-    Ok(Ran::Ended(end, detail))
+    Ok(HookOutcome::Ended(end, detail))
 }

@@ -15,7 +15,7 @@ pub use route::Endpoint;
 pub(crate) use route::PATHS;
 pub(crate) use route_labels::ADMIN;
 
-use crate::desk::{Asker, Desk};
+use crate::requests::{RequestHandler, RequestInfo};
 use async_trait::async_trait;
 use bytes::Bytes;
 use error::Answer;
@@ -47,7 +47,7 @@ pub trait Replacement: Send + Sync + 'static {
 
 /// One platform of the broker as a function of requests.
 pub(crate) struct Http {
-    pub desk: Desk,
+    pub requests: RequestHandler,
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
     pub admission: Admission,
@@ -60,7 +60,7 @@ struct Understood {
     endpoint: Endpoint,
     ids: Ids,
     query: Query,
-    asker: Asker,
+    info: RequestInfo,
 }
 
 impl Http {
@@ -123,7 +123,7 @@ impl Http {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if matches!(understood.endpoint.class(), RequestClass::Change)
-            && self.desk.engine.is_paused()
+            && self.requests.engine.is_paused()
         {
             metrics::limited(LimitKind::Draining);
             return Err(Answer::draining());
@@ -132,7 +132,7 @@ impl Http {
         let replaced = self.replaced.get(&understood.endpoint);
         let mut budget = self.admission.body_budget(permit);
         let bytes = if takes_body || replaced.is_some() {
-            let limits = self.desk.stock.settings.body_limits();
+            let limits = self.requests.realm_context.settings.body_limits();
             read_body(body, limits, &mut budget).await?
         } else {
             Bytes::new()
@@ -143,7 +143,7 @@ impl Http {
             .acquire_slot(understood.endpoint.class())
             .await?;
         if let Some(replacement) = replaced {
-            let context = understood.asker.context.as_deref();
+            let context = understood.info.context.as_deref();
             if let Some(caller) = context.and_then(RequestContext::caller) {
                 parts.extensions.insert(caller.clone());
             }
@@ -183,7 +183,7 @@ impl Http {
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
             .map_err(|error| Answer::invalid(error.to_string()))?;
-        let asker = Asker {
+        let info = RequestInfo {
             context: Some(context.clone()),
             accepts_incomplete: query.accepts_incomplete,
             identity: originating_identity(&parts.headers)?,
@@ -193,7 +193,7 @@ impl Http {
             endpoint,
             ids,
             query,
-            asker,
+            info,
         };
         Ok((understood, permit))
     }
@@ -214,7 +214,7 @@ impl Http {
     fn check_version(&self, headers: &HeaderMap) -> Result<(), Answer> {
         let Some(value) = headers.get(API_VERSION_HEADER) else {
             return Err(Answer::version_missing(
-                self.desk.stock.settings.missing_version,
+                self.requests.realm_context.settings.missing_version,
             ));
         };
         let version = value

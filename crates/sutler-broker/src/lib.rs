@@ -1,38 +1,38 @@
 //! Write three to five async functions, get a conformant, durable, idempotent service broker.
 //!
 //! Start with [`Service`], the trait an author implements, and [`Broker`], which serves it. Inside:
-//! `lifecycle/` decides, `desk/` takes requests in, `executor/` carries them out, `http/` speaks the
-//! protocol, `records.rs` keeps everything in a journal.
+//! `lifecycle/` decides, `requests/` takes requests in, `executor/` carries them out, `http/` speaks the
+//! protocol, `resources.rs` has the stored form of instances and bindings. Storing: `sutler_records`.
 
 mod admin;
 mod app;
 mod audit;
 mod broker;
 mod catalog_file;
+mod catalog_source;
 mod cleanup;
 mod cx;
-mod desk;
 mod error;
-mod examine;
 mod executor;
-mod fate;
 mod health;
 mod http;
-mod keeper;
+mod instance_counts;
+mod instance_scan;
 mod lifecycle;
 pub mod metrics;
 mod operation_log;
-mod pins;
+mod operation_status;
 mod plan_schemas;
 mod plans;
 mod platform;
-mod realms;
-mod records;
+mod realm_context;
 mod refusal;
+mod requests;
+mod resources;
 mod serve;
 mod service;
 mod settings;
-mod stock;
+mod store_inspection;
 mod typed;
 
 pub use admin::{Admin, Backup, Pages};
@@ -41,25 +41,25 @@ pub use broker::{Broker, BuildError, Running};
 pub use catalog_file::{
     CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
 };
+pub use catalog_source::{CatalogPrecondition, CatalogSource, PlanAvailability, PlanWaitLimits};
 pub use cx::Cx;
 pub use error::{Error, Result};
-pub use examine::Opener;
-pub use fate::OperationStatus;
 pub use http::{Endpoint, MoreAnswer, MorePaths, MoreRequest, Replacement};
-pub use keeper::{Footing, Keeper, Patience, Standing};
+pub use instance_counts::InstanceCounts;
+pub use instance_scan::ReadInstancesError;
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
-pub use pins::ReadInstancesError;
-pub use plans::{Offering, Slot};
+pub use operation_status::OperationStatus;
+pub use plans::{Offering, OfferingUpdate};
 pub use platform::{Platform, PrefixFault};
-pub use realms::InstanceCounts;
 pub use refusal::{Refusal, Resource};
 pub use service::{
     Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
+pub use store_inspection::DocumentOpener;
 pub use sutler_records::{
     BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, CollectionItem, Collections, CollectionsError,
     PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError, TaskResult,
@@ -67,10 +67,9 @@ pub use sutler_records::{
 };
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{
-    Auth, AuthConfigError as AuthFault, AuthMethod as Via, AuthMethods as Proofs, Caller,
-    Certificates, ClientCertificates, Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate,
-    Tls, TlsConfigError as TlsFault, TlsFileError as TlsTrouble, TraceParent, Users, hash_password,
-    propagate_with, raise_descriptor_limit,
+    Auth, AuthConfigError, AuthMethod, AuthMethods, Caller, Certificates, ClientCertificates,
+    Issuer, KeySet, Limits, PeerCertificate, Propagation, Rate, Tls, TlsConfigError, TlsFileError,
+    TraceParent, Users, hash_password, propagate_with, raise_descriptor_limit,
 };
 
 /// What nearly every broker needs.

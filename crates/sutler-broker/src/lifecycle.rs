@@ -2,7 +2,7 @@
 //!
 //! `instance.rs` and `binding.rs` each decide what one event means for one resource. What they are
 //! held to is written by hand in `tests/transitions/*.txt`; what operators order is in `order.rs`. Who
-//! reads, asks and commits around them: `desk.rs` for requests, `executor.rs` for results.
+//! reads, asks and commits around them: `requests.rs` for requests, `executor.rs` for results.
 
 pub(crate) mod binding;
 pub(crate) mod instance;

@@ -6,7 +6,7 @@
 use crate::audit::{AuditEntry, AuditOutcome, audit};
 use crate::lifecycle::{Effect, Verb};
 use crate::metrics::{self, OperationLabel, outcome_word};
-use crate::records::{BINDING, Request};
+use crate::resources::{BINDING, Request};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{Key, OperationId, Outcome, Run};

@@ -15,11 +15,11 @@ mod swap;
 mod tests;
 
 pub use offering::Offering;
-pub use swap::Slot;
+pub use swap::OfferingUpdate;
 
-use crate::keeper::{Kept as Keeping, Standing};
+use crate::catalog_source::{CatalogSourceSlot, PlanAvailability};
 use crate::plan_schemas::compile_schemas;
-use crate::records::PLAN;
+use crate::resources::PLAN;
 use crate::service::UntypedService;
 pub(crate) use error::CatalogError;
 use listing::Listing;
@@ -45,7 +45,7 @@ pub(crate) struct OfferedPlan {
 }
 
 /// What offerings stand on, by the service's id: a provision expects it unchanged.
-pub(crate) type Footings = Vec<(String, (Key, Version))>;
+pub(crate) type CatalogPreconditions = Vec<(String, (Key, Version))>;
 
 /// The catalog and its answer, made once.
 #[derive(Default)]
@@ -85,7 +85,7 @@ impl Offer {
     }
 
     /// Has offerings stand on something.
-    fn stand_on(&mut self, footings: Footings) {
+    fn stand_on(&mut self, footings: CatalogPreconditions) {
         let mut standing = match footings.is_empty() {
             true => Vec::new(),
             false => vec![None; self.listing.entries().len()],
@@ -149,15 +149,15 @@ pub(crate) struct Plans {
     offer: RwLock<Arc<Offer>>,
     cache: Arc<Cache>,
     /// Who keeps the catalog, where somebody does.
-    pub keeper: Keeping,
+    pub keeper: CatalogSourceSlot,
 }
 
 impl Plans {
-    /// `awaits_keeper`: somebody will keep the catalog.
+    /// `with_catalog_source`: somebody will keep the catalog.
     pub(crate) fn new(
         catalog: Catalog,
         services: Services,
-        awaits_keeper: bool,
+        with_catalog_source: bool,
     ) -> Result<Self, CatalogError> {
         let pad = Pad::default();
         let slots = swap::slots_of(&catalog, &services, &pad)?;
@@ -168,7 +168,7 @@ impl Plans {
             pad,
             offer: RwLock::new(Arc::new(offer)),
             cache,
-            keeper: Keeping::new(awaits_keeper),
+            keeper: CatalogSourceSlot::new(with_catalog_source),
         };
         Ok(plans)
     }
@@ -209,8 +209,14 @@ impl Plans {
     }
 
     /// What is known of a plan that is not offered here.
-    pub(crate) async fn standing(&self, service: &ServiceId, plan: &PlanId) -> Standing {
-        self.keeper.standing(service.as_str(), plan.as_str()).await
+    pub(crate) async fn availability(
+        &self,
+        service: &ServiceId,
+        plan: &PlanId,
+    ) -> PlanAvailability {
+        self.keeper
+            .plan_availability(service.as_str(), plan.as_str())
+            .await
     }
 
     /// Checks one offering, so that it can be part of a catalog.
@@ -219,7 +225,7 @@ impl Plans {
     }
 
     /// All offerings of a catalog, checked.
-    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<Slot>, CatalogError> {
+    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<OfferingUpdate>, CatalogError> {
         swap::slots_of(catalog, &self.services, &self.pad)
     }
 

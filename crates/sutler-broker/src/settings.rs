@@ -3,7 +3,7 @@
 //! Those of the server are passed on to `sutler-server`.
 
 use crate::catalog_file::KindSettings;
-use crate::keeper::Patience;
+use crate::catalog_source::PlanWaitLimits;
 use std::time::Duration;
 use sutler_server::{BodyLimits, Limits, ServerSettings};
 
@@ -31,7 +31,7 @@ pub struct Settings {
     /// How long a lease lasts without renewal.
     pub lease: Duration,
     /// How long provisions wait for a catalog that is being brought up to date.
-    pub patience: Patience,
+    pub patience: PlanWaitLimits,
     /// How long a deleted id is remembered.
     pub tombstones: Duration,
     /// How long the audit trail of administration is kept.
@@ -61,7 +61,7 @@ impl Default for Settings {
             workers: 256,
             host: None,
             lease: Duration::from_secs(30),
-            patience: Patience::default(),
+            patience: PlanWaitLimits::default(),
             tombstones: Duration::from_secs(7 * 24 * 3600),
             audit_kept: Duration::from_secs(400 * 24 * 3600),
             drain: Duration::from_secs(20),

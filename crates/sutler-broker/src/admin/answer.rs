@@ -2,8 +2,8 @@
 //!
 //! The one place where administration chooses statuses. A 5xx never carries the inner text.
 
-use crate::desk::Problem;
 use crate::refusal::Refusal;
+use crate::requests::RequestError;
 use axum::body::Body;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
@@ -111,12 +111,12 @@ impl From<Refusal> for Fault {
     }
 }
 
-impl From<Problem> for Fault {
-    fn from(problem: Problem) -> Self {
+impl From<RequestError> for Fault {
+    fn from(problem: RequestError) -> Self {
         match problem {
-            Problem::Refused(refusal) => refusal.into(),
-            Problem::Unavailable(error) => Self::unavailable(error.as_ref()),
-            Problem::Failed { .. } | Problem::Overdue { .. } => {
+            RequestError::Refused(refusal) => refusal.into(),
+            RequestError::Unavailable(error) => Self::unavailable(error.as_ref()),
+            RequestError::Failed { .. } | RequestError::Overdue { .. } => {
                 Self::internal("an order does not wait for operations")
             }
         }

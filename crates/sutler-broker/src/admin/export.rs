@@ -4,10 +4,10 @@
 //! moment of the whole, drain the broker first. The form of the lines is in `line.rs`.
 
 use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
-use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, INSTANCE, PLAN};
+use crate::requests::RequestHandler;
+use crate::resources::{BINDING, INSTANCE, PLAN};
 use bytes::Bytes;
 use std::io;
 use sutler_journal::{Document, Key, List, OperationId, SealContext, StoreError};
@@ -40,8 +40,8 @@ impl From<StoreError> for Stopped {
 }
 
 /// Writes it all; a line that is missing at the end says that it is not all.
-pub(crate) async fn write(desk: Desk, pieces: ChunkSender) {
-    if let Err(Stopped::Broken(error)) = write_all(&desk, &pieces).await {
+pub(crate) async fn write(requests: RequestHandler, pieces: ChunkSender) {
+    if let Err(Stopped::Broken(error)) = write_all(&requests, &pieces).await {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "an export broke off"
@@ -52,8 +52,8 @@ pub(crate) async fn write(desk: Desk, pieces: ChunkSender) {
     }
 }
 
-async fn write_all(desk: &Desk, pieces: &ChunkSender) -> Result<(), Stopped> {
-    let records = &desk.stock.records;
+async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<(), Stopped> {
+    let records = &requests.realm_context.records;
     let realm = records.realm.as_str().to_owned();
     line(pieces, &Line::Head { form: FORM, realm }).await?;
     let (mut documents, mut operations) = (0, 0);
@@ -63,7 +63,7 @@ async fn write_all(desk: &Desk, pieces: &ChunkSender) -> Result<(), Stopped> {
         loop {
             let page = records.store.list(&list, at.as_ref(), CHUNK).await?;
             for document in page.documents {
-                let Some(written) = whole(desk, document).await? else {
+                let Some(written) = whole(requests, document).await? else {
                     continue;
                 };
                 documents += 1;
@@ -84,12 +84,15 @@ async fn write_all(desk: &Desk, pieces: &ChunkSender) -> Result<(), Stopped> {
 }
 
 /// A document with the operations it points to, all of one moment; `None` if it is gone meanwhile.
-async fn whole(desk: &Desk, listed: Document) -> Result<Option<DocumentLine>, Stopped> {
-    let records = &desk.stock.records;
+async fn whole(
+    requests: &RequestHandler,
+    listed: Document,
+) -> Result<Option<DocumentLine>, Stopped> {
+    let records = &requests.realm_context.records;
     let mut document = listed;
     for _ in 0..TRIES {
         let mut operations = Vec::new();
-        for id in pins(desk, &document)? {
+        for id in pins(requests, &document)? {
             let found = records.store.operation(id).await?;
             operations.extend(found.as_ref().map(OperationLine::of));
         }
@@ -110,8 +113,11 @@ async fn whole(desk: &Desk, listed: Document) -> Result<Option<DocumentLine>, St
     Err(StoreError::new(sentence).into())
 }
 
-fn pins(desk: &Desk, document: &Document) -> Result<Vec<OperationId>, RecordError> {
-    let (records, place) = (&desk.stock.records, SealContext::Document(&document.key));
+fn pins(requests: &RequestHandler, document: &Document) -> Result<Vec<OperationId>, RecordError> {
+    let (records, place) = (
+        &requests.realm_context.records,
+        SealContext::Document(&document.key),
+    );
     if document.key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, &document.body)?;
         return Ok(Resource::referenced_operations(&at));

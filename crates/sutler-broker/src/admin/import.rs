@@ -6,10 +6,10 @@
 use super::answer::Fault;
 use super::line::{DocumentLine, FORM, Line, OperationLine};
 use crate::audit::TrailEntry;
-use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, INSTANCE, PLAN};
+use crate::requests::RequestHandler;
+use crate::resources::{BINDING, INSTANCE, PLAN};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use serde::Serialize;
@@ -46,7 +46,7 @@ struct Reader {
 }
 
 /// Reads a whole body.
-pub(crate) async fn read<B>(desk: &Desk, body: B) -> Result<Imported, Fault>
+pub(crate) async fn read<B>(requests: &RequestHandler, body: B) -> Result<Imported, Fault>
 where
     B: hyper::body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -67,14 +67,14 @@ where
         while let Some(at) = kept.iter().position(|byte| *byte == b'\n') {
             let line = kept.split_to(at);
             kept.advance(1);
-            reader.take(desk, &line).await?;
+            reader.take(requests, &line).await?;
         }
         if kept.len() > LINE_BYTES_MAX {
             return Err(reader.fault("it is too long; is this a file of export?"));
         }
     }
     if !kept.is_empty() {
-        reader.take(desk, &kept).await?;
+        reader.take(requests, &kept).await?;
     }
     if !reader.ended {
         return Err(reader.fault("the file is cut off before its last line; export it again"));
@@ -95,11 +95,11 @@ impl Reader {
         ))
     }
 
-    async fn take(&mut self, desk: &Desk, text: &[u8]) -> Result<(), Fault> {
+    async fn take(&mut self, requests: &RequestHandler, text: &[u8]) -> Result<(), Fault> {
         self.line += 1;
         let line: Line = serde_json::from_slice(text)
             .map_err(|_| self.fault("it is not a line of an export; is this the right file?"))?;
-        let realm = desk.stock.records.realm.as_str();
+        let realm = requests.realm_context.records.realm.as_str();
         match line {
             Line::Head { form, realm: of } if !self.begun => {
                 if form != FORM || of != realm {
@@ -113,7 +113,7 @@ impl Reader {
             }
             Line::Document(line) if self.begun && !self.ended => {
                 self.seen += 1;
-                self.add(desk, *line).await
+                self.add(requests, *line).await
             }
             Line::End { documents, .. } if self.begun && !self.ended => {
                 if documents != self.seen {
@@ -128,8 +128,8 @@ impl Reader {
         }
     }
 
-    async fn add(&mut self, desk: &Desk, line: DocumentLine) -> Result<(), Fault> {
-        let records = &desk.stock.records;
+    async fn add(&mut self, requests: &RequestHandler, line: DocumentLine) -> Result<(), Fault> {
+        let records = &requests.realm_context.records;
         let body = line.body.0;
         let key = Key::from_bytes(&line.key.0)
             .ok()
@@ -143,7 +143,7 @@ impl Reader {
         let operations: Vec<Operation> = line
             .operations
             .into_iter()
-            .map(|it: OperationLine| it.operation(&key, &desk.stock.queue))
+            .map(|it: OperationLine| it.operation(&key, &requests.realm_context.queue))
             .collect();
         let count = operations.len() as u64;
         let commit = Commit::new().insert(key.clone(), terms, body.clone());

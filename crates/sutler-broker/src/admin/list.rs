@@ -11,11 +11,11 @@ use super::view::{
     state_word,
 };
 use crate::audit::TrailEntry;
-use crate::desk::Desk;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BINDING, GONE, INSTANCE, LIFECYCLE, OF, PLAN_TERM, ResourceKeys as _};
 use crate::refusal::{Refusal, Resource};
+use crate::requests::RequestHandler;
+use crate::resources::{BINDING, GONE, INSTANCE, LIFECYCLE, OF, PLAN_TERM, ResourceKeys as _};
 use sutler_journal::{
     Key, Kind, List, OperationFilter, OperationId, OperationList, OperationRow, Position, State,
 };
@@ -47,27 +47,30 @@ const INSTANCE_ORDERS: [&str; 3] = ["id", "plan", "lifecycle"];
 const BINDING_ORDERS: [&str; 2] = ["id", "lifecycle"];
 const OUTCOMES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
-pub(crate) async fn instances(desk: &Desk, query: &Query) -> Result<Items<InstanceLine>, Fault> {
+pub(crate) async fn instances(
+    requests: &RequestHandler,
+    query: &Query,
+) -> Result<Items<InstanceLine>, Fault> {
     let lifecycle = query.word("lifecycle", &LIFECYCLES)?;
     let plan = query.filter("plan");
     let order = query.word("order", &INSTANCE_ORDERS)?;
     let upgradable = query.word("upgradable", &["true", "false"])?;
     let list = match (order, lifecycle, plan) {
         // When they went: the only order that those have.
-        (_, Some("gone"), _) => in_order(desk, INSTANCE, GONE),
-        (Some("plan"), ..) => in_order(desk, INSTANCE, PLAN_TERM),
-        (Some("lifecycle"), ..) => in_order(desk, INSTANCE, LIFECYCLE),
-        (_, _, Some(plan)) => by_term(desk, INSTANCE, PLAN_TERM, plan),
-        (_, Some(word), None) => by_term(desk, INSTANCE, LIFECYCLE, word),
-        (_, None, None) => all(desk, INSTANCE),
+        (_, Some("gone"), _) => in_order(requests, INSTANCE, GONE),
+        (Some("plan"), ..) => in_order(requests, INSTANCE, PLAN_TERM),
+        (Some("lifecycle"), ..) => in_order(requests, INSTANCE, LIFECYCLE),
+        (_, _, Some(plan)) => by_term(requests, INSTANCE, PLAN_TERM, plan),
+        (_, Some(word), None) => by_term(requests, INSTANCE, LIFECYCLE, word),
+        (_, None, None) => all(requests, INSTANCE),
     };
     let found = scan(
-        desk,
+        requests,
         &list,
         query.position()?,
         query.limit,
         |key, at: &Instance| {
-            let line = InstanceLine::of(&desk.stock.plans, key, at);
+            let line = InstanceLine::of(&requests.realm_context.plans, key, at);
             let passes = lifecycle.map_or(line.lifecycle != "gone", |word| word == line.lifecycle)
                 && same(plan, line.plan_id.as_deref())
                 && same(query.filter("service"), line.service_id.as_deref())
@@ -80,21 +83,24 @@ pub(crate) async fn instances(desk: &Desk, query: &Query) -> Result<Items<Instan
     Ok(page(found))
 }
 
-pub(crate) async fn bindings(desk: &Desk, query: &Query) -> Result<Items<BindingLine>, Fault> {
+pub(crate) async fn bindings(
+    requests: &RequestHandler,
+    query: &Query,
+) -> Result<Items<BindingLine>, Fault> {
     let lifecycle = query
         .word("lifecycle", &LIFECYCLES)?
         .map(|word| if word == "updating" { "" } else { word });
     let instance = query.filter("instance");
     let order = query.word("order", &BINDING_ORDERS)?;
     let list = match (order, lifecycle, instance) {
-        (_, Some("gone"), _) => in_order(desk, BINDING, GONE),
-        (Some("lifecycle"), ..) => in_order(desk, BINDING, LIFECYCLE),
-        (_, _, Some(instance)) => by_term(desk, BINDING, OF, instance),
-        (_, Some(word), None) => by_term(desk, BINDING, LIFECYCLE, word),
-        (_, None, None) => all(desk, BINDING),
+        (_, Some("gone"), _) => in_order(requests, BINDING, GONE),
+        (Some("lifecycle"), ..) => in_order(requests, BINDING, LIFECYCLE),
+        (_, _, Some(instance)) => by_term(requests, BINDING, OF, instance),
+        (_, Some(word), None) => by_term(requests, BINDING, LIFECYCLE, word),
+        (_, None, None) => all(requests, BINDING),
     };
     let found = scan(
-        desk,
+        requests,
         &list,
         query.position()?,
         query.limit,
@@ -112,18 +118,21 @@ pub(crate) async fn bindings(desk: &Desk, query: &Query) -> Result<Items<Binding
 }
 
 /// Newest first.
-pub(crate) async fn operations(desk: &Desk, query: &Query) -> Result<Items<OperationView>, Fault> {
+pub(crate) async fn operations(
+    requests: &RequestHandler,
+    query: &Query,
+) -> Result<Items<OperationView>, Fault> {
     let state = query.word("state", &STATES)?;
     let outcome = query.word("outcome", &OUTCOMES)?;
     let verb = query.filter("verb");
-    let filter = match lane(desk, query)? {
+    let filter = match lane(requests, query)? {
         Some(lane) => OperationFilter::Lane(lane),
         None if matches!(state, Some("unfinished" | "waiting" | "ready" | "running")) => {
             OperationFilter::Unfinished
         }
         None => OperationFilter::All,
     };
-    let realm = desk.stock.records.realm.as_str();
+    let realm = requests.realm_context.records.realm.as_str();
     let passes = |row: &OperationRow| {
         let word = state_word(row.state);
         let unfinished = !matches!(row.state, State::Done(_));
@@ -142,10 +151,15 @@ pub(crate) async fn operations(desk: &Desk, query: &Query) -> Result<Items<Opera
             before,
             limit,
         };
-        let rows = desk.stock.records.store.operations(&list).await?;
+        let rows = requests
+            .realm_context
+            .records
+            .store
+            .operations(&list)
+            .await?;
         read += rows.len();
         for row in rows.iter().filter(|row| passes(row)) {
-            items.push(OperationView::of(desk, row)?);
+            items.push(OperationView::of(requests, row)?);
         }
         before = rows.last().map(|row| row.id);
         if rows.len() < limit {
@@ -157,8 +171,8 @@ pub(crate) async fn operations(desk: &Desk, query: &Query) -> Result<Items<Opera
 }
 
 /// The lane that a query of operations names.
-fn lane(desk: &Desk, query: &Query) -> Result<Option<Key>, Fault> {
-    let records = &desk.stock.records;
+fn lane(requests: &RequestHandler, query: &Query) -> Result<Option<Key>, Fault> {
+    let records = &requests.realm_context.records;
     let bad =
         |error: &dyn std::fmt::Display| Fault::invalid(format!("An id cannot be used: {error}."));
     let instance = query.filter("instance").map(InstanceId::try_from);
@@ -176,10 +190,13 @@ fn lane(desk: &Desk, query: &Query) -> Result<Option<Key>, Fault> {
 }
 
 /// Newest first.
-pub(crate) async fn audit(desk: &Desk, query: &Query) -> Result<Items<AuditLine>, Fault> {
-    let records = &desk.stock.records;
+pub(crate) async fn audit(
+    requests: &RequestHandler,
+    query: &Query,
+) -> Result<Items<AuditLine>, Fault> {
+    let records = &requests.realm_context.records;
     let realm = records.realm.as_str();
-    let list = all(desk, AUDIT);
+    let list = all(requests, AUDIT);
     let mut items = Vec::new();
     let mut at = query.position()?;
     let mut read = 0;
@@ -202,50 +219,69 @@ pub(crate) async fn audit(desk: &Desk, query: &Query) -> Result<Items<AuditLine>
     }
 }
 
-pub(crate) async fn instance(desk: &Desk, id: &InstanceId) -> Result<InstanceView, Fault> {
-    let key = desk.stock.records.instance_key(id);
-    let at = desk.stock.records.load::<Instance>(&key).await?.state;
+pub(crate) async fn instance(
+    requests: &RequestHandler,
+    id: &InstanceId,
+) -> Result<InstanceView, Fault> {
+    let key = requests.realm_context.records.instance_key(id);
+    let at = requests
+        .realm_context
+        .records
+        .load::<Instance>(&key)
+        .await?
+        .state;
     if at == Instance::Absent {
         return Err(Refusal::NotFound(Resource::Instance).into());
     }
-    let mut view = InstanceView::of(&desk.stock.plans, &key, &at);
-    view.executing = found(desk, at.executing()).await?;
-    view.waiting = found(desk, at.waiting()).await?;
-    view.last = found(desk, at.last()).await?;
+    let mut view = InstanceView::of(&requests.realm_context.plans, &key, &at);
+    view.executing = found(requests, at.executing()).await?;
+    view.waiting = found(requests, at.waiting()).await?;
+    view.last = found(requests, at.last()).await?;
     Ok(view)
 }
 
 pub(crate) async fn binding(
-    desk: &Desk,
+    requests: &RequestHandler,
     instance: &InstanceId,
     id: &BindingId,
 ) -> Result<BindingView, Fault> {
-    let key = desk.stock.records.binding_key(instance, id);
-    let at = desk.stock.records.load::<Binding>(&key).await?.state;
+    let key = requests.realm_context.records.binding_key(instance, id);
+    let at = requests
+        .realm_context
+        .records
+        .load::<Binding>(&key)
+        .await?
+        .state;
     if at == Binding::Absent {
         return Err(Refusal::NotFound(Resource::Binding).into());
     }
     let mut view = BindingView::of(&key, &at);
-    view.executing = found(desk, at.executing()).await?;
-    view.waiting = found(desk, at.waiting()).await?;
-    view.last = found(desk, at.last()).await?;
+    view.executing = found(requests, at.executing()).await?;
+    view.waiting = found(requests, at.waiting()).await?;
+    view.last = found(requests, at.last()).await?;
     Ok(view)
 }
 
-pub(crate) async fn operation(desk: &Desk, id: OperationId) -> Result<OperationView, Fault> {
-    let view = found(desk, Some(id)).await?;
-    let realm = desk.stock.records.realm.as_str();
+pub(crate) async fn operation(
+    requests: &RequestHandler,
+    id: OperationId,
+) -> Result<OperationView, Fault> {
+    let view = found(requests, Some(id)).await?;
+    let realm = requests.realm_context.records.realm.as_str();
     view.filter(|view| view.realm == realm).ok_or_else(|| {
         Fault::not_found("There is no operation with this id; it may have been cleaned up.")
     })
 }
 
-async fn found(desk: &Desk, id: Option<OperationId>) -> Result<Option<OperationView>, Fault> {
+async fn found(
+    requests: &RequestHandler,
+    id: Option<OperationId>,
+) -> Result<Option<OperationView>, Fault> {
     let Some(id) = id else {
         return Ok(None);
     };
-    match desk.stock.records.store.operation(id).await? {
-        Some(operation) => Ok(Some(OperationView::of(desk, &operation.row)?)),
+    match requests.realm_context.records.store.operation(id).await? {
+        Some(operation) => Ok(Some(OperationView::of(requests, &operation.row)?)),
         None => Ok(None),
     }
 }
@@ -254,19 +290,24 @@ fn same(wanted: Option<&str>, is: Option<&str>) -> bool {
     wanted.is_none_or(|wanted| is == Some(wanted))
 }
 
-fn all(desk: &Desk, kind: Kind) -> List {
-    let realm = &desk.stock.records.realm;
+fn all(requests: &RequestHandler, kind: Kind) -> List {
+    let realm = &requests.realm_context.records.realm;
     List::Prefix(Key::prefix(realm, kind, &[]).unwrap_or_default())
 }
 
-fn by_term(desk: &Desk, kind: Kind, name: &'static str, value: &str) -> List {
-    List::term(&desk.stock.records.realm, kind, name, value.as_bytes())
+fn by_term(requests: &RequestHandler, kind: Kind, name: &'static str, value: &str) -> List {
+    List::term(
+        &requests.realm_context.records.realm,
+        kind,
+        name,
+        value.as_bytes(),
+    )
 }
 
 /// All that have a term, in the order of its values.
-fn in_order(desk: &Desk, kind: Kind, name: &'static str) -> List {
+fn in_order(requests: &RequestHandler, kind: Kind, name: &'static str) -> List {
     List::Term {
-        realm: desk.stock.records.realm.clone(),
+        realm: requests.realm_context.records.realm.clone(),
         kind,
         name,
         from: Vec::new(),

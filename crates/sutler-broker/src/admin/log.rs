@@ -5,7 +5,7 @@
 use super::answer::Fault;
 use super::query::Query;
 use crate::cx::{Piece, log_from};
-use crate::desk::Desk;
+use crate::requests::RequestHandler;
 use serde::Serialize;
 use sutler_journal::{OperationId, State};
 
@@ -41,7 +41,11 @@ impl From<Piece> for PieceView {
 }
 
 /// Reads on from where the reader was.
-pub(crate) async fn read(desk: &Desk, id: OperationId, query: &Query) -> Result<LogView, Fault> {
+pub(crate) async fn read(
+    requests: &RequestHandler,
+    id: OperationId,
+    query: &Query,
+) -> Result<LogView, Fault> {
     let at = match query.after.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(at)) => at,
@@ -50,7 +54,7 @@ pub(crate) async fn read(desk: &Desk, id: OperationId, query: &Query) -> Result<
             return Err(Fault::invalid(sentence));
         }
     };
-    let records = &desk.stock.records;
+    let records = &requests.realm_context.records;
     let found = records.store.operation(id).await?;
     let operation = found
         .filter(|it| it.row.lane.realm() == records.realm.as_str())

@@ -4,7 +4,7 @@
 //! instance too: binding ids are unique per instance only.
 
 use super::answer::Fault;
-use crate::desk::Command;
+use crate::requests::Command;
 use hyper::Method;
 use percent_encoding::percent_decode_str;
 use sutler_journal::OperationId;
@@ -171,7 +171,7 @@ fn decoded(segment: &str) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::{Resource, Route, route};
-    use crate::desk::Command;
+    use crate::requests::Command;
     use hyper::Method;
     use sutler_osb::{BindingId, InstanceId};
 

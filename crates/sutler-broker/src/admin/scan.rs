@@ -4,7 +4,7 @@
 //! for one page. A page may therefore be short, or empty, and still have a next one.
 
 use super::answer::Fault;
-use crate::desk::Desk;
+use crate::requests::RequestHandler;
 use sutler_journal::{Key, List, Position, SealContext};
 use sutler_records::Resource;
 
@@ -21,13 +21,13 @@ pub(crate) struct Found<T> {
 
 /// Looks through a list until a page is full, the list ends, or enough was read.
 pub(crate) async fn scan<S: Resource, T>(
-    desk: &Desk,
+    requests: &RequestHandler,
     list: &List,
     after: Option<Position>,
     limit: usize,
     pass: impl Fn(&Key, &S) -> Option<T>,
 ) -> Result<Found<T>, Fault> {
-    let records = &desk.stock.records;
+    let records = &requests.realm_context.records;
     let mut items = Vec::new();
     let mut at = after;
     let mut read = 0;

@@ -3,12 +3,12 @@
 //! Plain values that serialise; who reads them is `list.rs`.
 
 use crate::audit::TrailEntry;
-use crate::desk::{self, Desk};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::{Binding, Bond};
 use crate::lifecycle::instance::{Instance, Thing};
 use crate::plans::Plans;
-use crate::records::{BINDING, Detail, INSTANCE};
+use crate::requests::{self, RequestHandler};
+use crate::resources::{BINDING, Detail, INSTANCE};
 use crate::service::Provenance;
 use serde::Serialize;
 use serde_json::Value;
@@ -217,11 +217,11 @@ pub(crate) struct OperationView {
 }
 
 impl OperationView {
-    pub(crate) fn of(desk: &Desk, row: &OperationRow) -> Result<Self, RecordError> {
+    pub(crate) fn of(requests: &RequestHandler, row: &OperationRow) -> Result<Self, RecordError> {
         let lane = &row.lane;
         let ours = lane.kind() == INSTANCE.as_str() || lane.kind() == BINDING.as_str();
-        let detail = desk
-            .stock
+        let detail = requests
+            .realm_context
             .records
             .open_detail::<Detail>(row.id, &row.detail)?;
         let unfinished = !matches!(row.state, State::Done(_));
@@ -303,8 +303,8 @@ pub(crate) struct QueueView {
     pub oldest: Option<String>,
 }
 
-pub(crate) async fn stats(desk: &Desk) -> Result<StatsView, StoreError> {
-    let stats = desk.stock.records.store.stats().await?;
+pub(crate) async fn stats(requests: &RequestHandler) -> Result<StatsView, StoreError> {
+    let stats = requests.realm_context.records.store.stats().await?;
     let queue = |it: &QueueStats| QueueView {
         queue: it.queue.as_str().to_owned(),
         waiting: it.waiting,
@@ -313,8 +313,8 @@ pub(crate) async fn stats(desk: &Desk) -> Result<StatsView, StoreError> {
         oldest: moment(it.oldest),
     };
     Ok(StatsView {
-        draining: desk.engine.is_paused(),
-        running_here: desk.engine.operations_running(),
+        draining: requests.engine.is_paused(),
+        running_here: requests.engine.operations_running(),
         accepted: stats.accepted,
         live: stats.live,
         terminal: stats.terminal,
@@ -325,18 +325,18 @@ pub(crate) async fn stats(desk: &Desk) -> Result<StatsView, StoreError> {
 
 /// What came of an order.
 #[derive(Debug, Serialize)]
-pub(crate) struct Obeyed {
+pub(crate) struct CommandView {
     /// The lifecycle's word afterwards.
     pub lifecycle: &'static str,
     pub audit: AuditLine,
 }
 
-impl Obeyed {
-    pub(crate) fn of(desk: &Desk, obeyed: &desk::Obeyed) -> Self {
-        let realm = desk.stock.records.realm.as_str();
+impl CommandView {
+    pub(crate) fn of(requests: &RequestHandler, result: &requests::CommandResult) -> Self {
+        let realm = requests.realm_context.records.realm.as_str();
         Self {
-            lifecycle: obeyed.lifecycle,
-            audit: AuditLine::of(realm, obeyed.entry.clone()),
+            lifecycle: result.lifecycle,
+            audit: AuditLine::of(realm, result.entry.clone()),
         }
     }
 }

@@ -2,12 +2,12 @@
 //! source of the catalog, instances and operations. Not for authors of services.
 
 use super::{Broker, BuildError, Running};
+use crate::catalog_source::{CatalogPrecondition, CatalogSource};
 use crate::error::{Error, Kind};
-use crate::fate::{OperationStatus, operation_status};
-use crate::keeper::{Footing, Keeper};
+use crate::instance_scan::{ReadInstancesError, each_instance};
 use crate::lifecycle::AuthorState;
-use crate::pins::{ReadInstancesError, each_instance};
-use crate::plans::{Footings, Offering, Slot};
+use crate::operation_status::{OperationStatus, operation_status};
+use crate::plans::{CatalogPreconditions, Offering, OfferingUpdate};
 use std::sync::Arc;
 use sutler_journal::StoreError;
 use sutler_osb::{Catalog, PinnedPlan, ServiceSpec};
@@ -53,11 +53,11 @@ impl Broker {
         self
     }
 
-    /// The catalog will have a source ([`Running::keep_catalog`]). Until then no operation of a platform is
+    /// The catalog will have a source ([`Running::set_catalog_source`]). Until then no operation of a platform is
     /// carried out, and a plan that is not offered may still come.
     #[must_use]
-    pub fn awaits_keeper(mut self) -> Self {
-        self.awaits_keeper = true;
+    pub fn with_catalog_source(mut self) -> Self {
+        self.with_catalog_source = true;
         self
     }
 }
@@ -97,8 +97,10 @@ impl Running {
     /// # Errors
     /// The store does not answer.
     pub async fn operation_status(&self, operation: Uuid) -> Result<OperationStatus, StoreError> {
-        match self.0.stocks().next() {
-            Some(stock) => operation_status(stock.records.store.as_ref(), operation).await,
+        match self.0.realms().next() {
+            Some(realm_context) => {
+                operation_status(realm_context.records.store.as_ref(), operation).await
+            }
             None => Ok(OperationStatus::Unknown),
         }
     }
@@ -113,14 +115,16 @@ impl Running {
         &self,
         see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
     ) -> Result<(), ReadInstancesError> {
-        match self.0.stocks().next() {
-            Some(stock) => each_instance(&stock.records, &stock.plans, see).await,
+        match self.0.realms().next() {
+            Some(realm_context) => {
+                each_instance(&realm_context.records, &realm_context.plans, see).await
+            }
             None => Ok(()),
         }
     }
 
     /// Sets the source of the catalog. The first one stays.
-    pub fn keep_catalog(&self, keeper: Arc<dyn Keeper>) {
+    pub fn set_catalog_source(&self, keeper: Arc<dyn CatalogSource>) {
         self.0.plans.keeper.set(keeper);
     }
 
@@ -140,7 +144,7 @@ impl Running {
     pub async fn replace_catalog_on(
         &self,
         catalog: &Catalog,
-        footings: impl IntoIterator<Item = (String, Footing)>,
+        footings: impl IntoIterator<Item = (String, CatalogPrecondition)>,
     ) -> Result<(), BuildError> {
         let slots = self.0.plans.slots_of(catalog)?;
         self.replace_offerings(slots, footings).await
@@ -153,10 +157,10 @@ impl Running {
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_offerings(
         &self,
-        slots: Vec<Slot>,
-        footings: impl IntoIterator<Item = (String, Footing)>,
+        slots: Vec<OfferingUpdate>,
+        footings: impl IntoIterator<Item = (String, CatalogPrecondition)>,
     ) -> Result<(), BuildError> {
-        let mut standing = Footings::new();
+        let mut standing = CatalogPreconditions::new();
         for (service, footing) in footings {
             if let Some(collections) = self.collections() {
                 let key = collections.key(footing.collection, &footing.id)?;

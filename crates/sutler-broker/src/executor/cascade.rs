@@ -7,7 +7,7 @@ use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
 use crate::lifecycle::{Ask, Asynchrony, Verb};
 use crate::operation_log;
-use crate::records::{BINDING, BUSY, Detail, OF, Request, Steps, asked};
+use crate::resources::{BINDING, BUSY, Detail, OF, Request, Steps, asked};
 use bytes::Bytes;
 use std::time::Duration;
 use sutler_journal::{Commit, Key, List, Lost, OperationId, Page, Queue, Run};

@@ -1,15 +1,15 @@
 //! Calls the author's functions: with a deadline, with progress flushed, and with panics caught.
 
-use super::{Job, Ran, judge};
+use super::{HookCall, HookOutcome, classify_hook_error};
 use crate::cx::PROGRESS_EVERY;
 use crate::error::{Error, Result as HookResult};
 use crate::lifecycle::binding::{self, Binding, Bond};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, End, Verb};
 use crate::operation_log;
-use crate::records::{Detail, ResourceKeys as _};
+use crate::realm_context::RealmContext;
+use crate::resources::{Detail, ResourceKeys as _};
 use crate::service::{Bound, Predecessor, Provisioned, Update};
-use crate::stock::Stock;
 use std::future::Future;
 use std::time::Duration;
 use sutler_journal::{Fence, Lost, Run, catch_panic};
@@ -20,12 +20,12 @@ const HALTED: &str = "The creation was halted by a delete.";
 
 /// Runs an instance's verb.
 pub(super) async fn instance(
-    stock: &Stock,
-    job: &Job,
+    realm_context: &RealmContext,
+    job: &HookCall,
     run: &Run,
     verb: Verb,
     at: &Instance,
-) -> Result<Ran<instance::Made>, Lost> {
+) -> Result<HookOutcome<instance::Made>, Lost> {
     let Some(thing) = at.thing() else {
         return Ok(halted());
     };
@@ -37,77 +37,79 @@ pub(super) async fn instance(
         }
         (Verb::Provision, _) => {
             let hook = service.provision(cx, thing.spec.parameters.clone());
-            guarded(stock, job, run, hook).await?.map(made)
+            guarded(realm_context, job, run, hook).await?.map(made)
         }
         (Verb::Update, Instance::Updating { change, .. }) => {
             // The framework keeps the context; an author without `update` need not know.
             if change.is_context_only() && !service.updates() {
                 return Ok(succeeded(instance::Made::default()));
             }
-            let update = match update_of(stock, thing, change).await {
+            let update = match update_of(realm_context, thing, change).await {
                 Ok(update) => update,
-                Err(error) => return judge(error, &job.policy, run),
+                Err(error) => return classify_hook_error(error, &job.policy, run),
             };
-            guarded(stock, job, run, service.update(cx, state, update))
+            guarded(realm_context, job, run, service.update(cx, state, update))
                 .await?
                 .map(made)
         }
         (Verb::Deprovision, _) => {
             let hook = service.deprovision(cx, state);
-            guarded(stock, job, run, hook)
+            guarded(realm_context, job, run, hook)
                 .await?
                 .map(|()| instance::Made::default())
         }
         (Verb::Update | Verb::Bind | Verb::Unbind, _) => return Ok(halted()),
     };
     ran.map_or_else(
-        |error| judge(error, &job.policy, run),
+        |error| classify_hook_error(error, &job.policy, run),
         |made| Ok(succeeded(made)),
     )
 }
 
 /// Runs a binding's verb.
 pub(super) async fn binding(
-    stock: &Stock,
-    job: &Job,
+    realm_context: &RealmContext,
+    job: &HookCall,
     run: &Run,
     verb: Verb,
     bond: &Bond,
     state: Option<AuthorState>,
-) -> Result<Ran<binding::Made>, Lost> {
+) -> Result<HookOutcome<binding::Made>, Lost> {
     let (cx, service) = (&job.cx, &job.service);
     let ran = match verb {
         Verb::Bind if run.cancelled().is_cancelled() && never_ran(run) => return Ok(halted()),
         Verb::Bind => {
-            let bound = match predecessor(stock, cx.instance_id(), bond).await {
-                Ok(None) => guarded(stock, job, run, service.bind(cx, state)).await?,
-                Ok(Some(it)) => guarded(stock, job, run, service.rotate(cx, state, it)).await?,
+            let bound = match predecessor(realm_context, cx.instance_id(), bond).await {
+                Ok(None) => guarded(realm_context, job, run, service.bind(cx, state)).await?,
+                Ok(Some(it)) => {
+                    guarded(realm_context, job, run, service.rotate(cx, state, it)).await?
+                }
                 Err(error) => Err(error),
             };
             bound.and_then(|bound| given(bound, &job.plan.pinned.requires))
         }
         Verb::Unbind => {
             let hook = service.unbind(cx, state);
-            guarded(stock, job, run, hook)
+            guarded(realm_context, job, run, hook)
                 .await?
                 .map(|()| binding::Made::default())
         }
         Verb::Provision | Verb::Update | Verb::Deprovision => return Ok(halted()),
     };
     ran.map_or_else(
-        |error| judge(error, &job.policy, run),
+        |error| classify_hook_error(error, &job.policy, run),
         |made| Ok(succeeded(made)),
     )
 }
 
 /// Polls a hook to its end or to the verb's deadline, and writes its progress on the way.
 async fn guarded<T>(
-    stock: &Stock,
-    job: &Job,
+    realm_context: &RealmContext,
+    job: &HookCall,
     run: &Run,
     hook: impl Future<Output = HookResult<T>>,
 ) -> Result<HookResult<T>, Lost> {
-    let left = time_left(stock, job, run).await?;
+    let left = time_left(realm_context, job, run).await?;
     if left.is_zero() {
         // A hook that fails at once would otherwise be tried for as long as it likes.
         return Ok(Err(overdue(job.policy.deadline)));
@@ -126,12 +128,16 @@ async fn guarded<T>(
 }
 
 /// The deadline counts from acceptance, over all attempts.
-async fn time_left(stock: &Stock, job: &Job, run: &Run) -> Result<Duration, Lost> {
+async fn time_left(
+    realm_context: &RealmContext,
+    job: &HookCall,
+    run: &Run,
+) -> Result<Duration, Lost> {
     let row = &run.operation().row;
     if row.fence == Fence(1) && row.attempt == 1 {
         return Ok(job.policy.deadline);
     }
-    match stock.records.store.now().await {
+    match realm_context.records.store.now().await {
         Ok(now) => Ok(job.policy.deadline.saturating_sub(now.since(row.accepted))),
         Err(cause) => {
             run.wait_for_store(&cause, Duration::from_millis(200))
@@ -165,16 +171,16 @@ fn made(made: Provisioned<AuthorState>) -> instance::Made {
     }
 }
 
-fn succeeded<T>(made: T) -> Ran<T> {
-    Ran::Ended(End::Succeeded(made), Detail::default())
+fn succeeded<T>(made: T) -> HookOutcome<T> {
+    HookOutcome::Ended(End::Succeeded(made), Detail::default())
 }
 
-fn halted<T>() -> Ran<T> {
+fn halted<T>() -> HookOutcome<T> {
     let detail = Detail {
         description: Some(HALTED.to_owned()),
         ..Detail::default()
     };
-    Ran::Ended(End::Failed, detail)
+    HookOutcome::Ended(End::Failed, detail)
 }
 
 /// B-192, B-193, B-194: what the catalog does not announce must not be given.
@@ -217,15 +223,15 @@ fn given(bound: Bound, requires: &[Requires]) -> HookResult<binding::Made> {
 }
 
 async fn predecessor(
-    stock: &Stock,
+    realm_context: &RealmContext,
     instance: &sutler_osb::InstanceId,
     bond: &Bond,
 ) -> HookResult<Option<Predecessor>> {
     let Some(id) = &bond.spec.predecessor else {
         return Ok(None);
     };
-    let key = stock.records.binding_key(instance, id);
-    let state = match stock.records.load::<Binding>(&key).await?.state {
+    let key = realm_context.records.binding_key(instance, id);
+    let state = match realm_context.records.load::<Binding>(&key).await?.state {
         Binding::Live { bond } => bond.state,
         _ => return Err(Error::failed("The service binding to succeed is gone.")),
     };
@@ -236,11 +242,11 @@ async fn predecessor(
 }
 
 async fn update_of(
-    stock: &Stock,
+    realm_context: &RealmContext,
     thing: &instance::Thing,
     change: &instance::Change,
 ) -> HookResult<Update<sutler_osb::Parameters>> {
-    let (previous, _) = stock.served(&thing.spec.plan).await?;
+    let (previous, _) = realm_context.served(&thing.spec.plan).await?;
     Ok(Update {
         params: thing.spec.changed_by(change).parameters,
         sent: change.parameters.clone().unwrap_or_default(),

@@ -3,10 +3,10 @@
 use super::error::{Answer, json};
 use super::route::{Endpoint, Ids};
 use super::{Http, Reply, Understood};
-use crate::desk::{Changed, LastOperation, Problem};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::refusal::{Refusal, Resource};
+use crate::requests::{ChangeOutcome, LastOperation, RequestError};
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
 use hyper::{Response, StatusCode};
@@ -29,41 +29,43 @@ impl Http {
             endpoint,
             ids,
             query,
-            asker,
+            info,
         } = asked;
-        let desk = &self.desk;
+        let requests = &self.requests;
         // The long ones are boxed: polls and catalogs should not carry their size around.
         match (endpoint, ids) {
             (Endpoint::Catalog, _) => Ok(self.catalog(headers)),
             (Endpoint::Provision, Ids::Instance(id)) => {
-                let changed = Box::pin(desk.provision(&id, parse(body)?, &asker)).await?;
+                let changed = Box::pin(requests.provision(&id, parse(body)?, &info)).await?;
                 Ok(provisioned(changed))
             }
             (Endpoint::Update, Ids::Instance(id)) => {
-                let changed = Box::pin(desk.update(&id, parse(body)?, &asker)).await?;
+                let changed = Box::pin(requests.update(&id, parse(body)?, &info)).await?;
                 Ok(updated(changed))
             }
             (Endpoint::Deprovision, Ids::Instance(id)) => {
-                let changed = Box::pin(desk.deprovision(&id, &query, &asker)).await?;
+                let changed = Box::pin(requests.deprovision(&id, &query, &info)).await?;
                 Ok(deleted(&changed))
             }
             (Endpoint::FetchInstance, Ids::Instance(id)) => {
-                let fetched = Box::pin(desk.fetch_instance(&id)).await?;
+                let fetched = Box::pin(requests.fetch_instance(&id)).await?;
                 Ok(json(StatusCode::OK, &fetched))
             }
             (Endpoint::PollInstance, Ids::Instance(id)) => Ok(polled(
-                desk.poll_instance(&id, query.operation.as_ref()).await?,
+                requests
+                    .poll_instance(&id, query.operation.as_ref())
+                    .await?,
             )),
             (Endpoint::Bind, Ids::Binding(instance, id)) => {
-                let changed = Box::pin(desk.bind(&instance, &id, parse(body)?, &asker)).await?;
+                let changed = Box::pin(requests.bind(&instance, &id, parse(body)?, &info)).await?;
                 bound(changed)
             }
             (Endpoint::Unbind, Ids::Binding(instance, id)) => {
-                let changed = Box::pin(desk.unbind(&instance, &id, &query, &asker)).await?;
+                let changed = Box::pin(requests.unbind(&instance, &id, &query, &info)).await?;
                 Ok(deleted(&changed))
             }
             (Endpoint::FetchBinding, Ids::Binding(instance, id)) => {
-                let fetched = Box::pin(desk.fetch_binding(&instance, &id)).await?;
+                let fetched = Box::pin(requests.fetch_binding(&instance, &id)).await?;
                 Ok(json(StatusCode::OK, &fetched))
             }
             (Endpoint::PollBinding, Ids::Binding(instance, id)) => {
@@ -77,7 +79,7 @@ impl Http {
 
     /// B-050, B-052: prepared bytes, and 304 for who has them.
     fn catalog(&self, headers: &HeaderMap) -> Reply {
-        let offer = self.desk.stock.plans.offer();
+        let offer = self.requests.realm_context.plans.offer();
         let known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
             let tags = value.to_str().unwrap_or_default();
             tags.split(',')
@@ -108,7 +110,7 @@ impl Http {
         id: &BindingId,
         operation: Option<&OperationToken>,
     ) -> Result<Reply, Answer> {
-        let mut last = self.desk.poll_binding(instance, id, operation).await?;
+        let mut last = self.requests.poll_binding(instance, id, operation).await?;
         // B-110: a binding's answer has no more than state and description.
         if let LastOperation::Known { response, .. } = &mut last {
             response.instance_usable = None;
@@ -127,11 +129,11 @@ fn token(id: OperationId) -> Option<OperationToken> {
 }
 
 /// B-121, B-122, B-123, B-130.
-fn provisioned(changed: Changed<Instance>) -> Reply {
+fn provisioned(changed: ChangeOutcome<Instance>) -> Reply {
     let (status, operation, state) = match changed {
-        Changed::Done(state) => (StatusCode::CREATED, None, state),
-        Changed::AlreadyDone(state) => (StatusCode::OK, None, state),
-        Changed::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
+        ChangeOutcome::Done(state) => (StatusCode::CREATED, None, state),
+        ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, None, state),
+        ChangeOutcome::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
     };
     let thing = state.thing();
     let body = ProvisionResponse {
@@ -143,10 +145,12 @@ fn provisioned(changed: Changed<Instance>) -> Reply {
 }
 
 /// B-162, B-163, B-171.
-fn updated(changed: Changed<Instance>) -> Reply {
+fn updated(changed: ChangeOutcome<Instance>) -> Reply {
     let (status, operation, state) = match changed {
-        Changed::Done(state) | Changed::AlreadyDone(state) => (StatusCode::OK, None, state),
-        Changed::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
+        ChangeOutcome::Done(state) | ChangeOutcome::AlreadyDone(state) => {
+            (StatusCode::OK, None, state)
+        }
+        ChangeOutcome::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
     };
     let soon = match &state {
         Instance::Updating { dashboard_url, .. } => dashboard_url.clone(),
@@ -162,29 +166,29 @@ fn updated(changed: Changed<Instance>) -> Reply {
 }
 
 /// B-242, B-252.
-fn deleted<S>(changed: &Changed<S>) -> Reply {
+fn deleted<S>(changed: &ChangeOutcome<S>) -> Reply {
     let (status, operation) = match changed {
-        Changed::Done(_) | Changed::AlreadyDone(_) => (StatusCode::OK, None),
-        Changed::Running(id, _) => (StatusCode::ACCEPTED, token(*id)),
+        ChangeOutcome::Done(_) | ChangeOutcome::AlreadyDone(_) => (StatusCode::OK, None),
+        ChangeOutcome::Running(id, _) => (StatusCode::ACCEPTED, token(*id)),
     };
     json(status, &DeleteResponse { operation })
 }
 
 /// B-182, B-183, B-184: nothing but the operation while it runs.
-fn bound(changed: Changed<Binding>) -> Result<Reply, Answer> {
+fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, Answer> {
     let (status, state) = match changed {
-        Changed::Running(id, _) => {
+        ChangeOutcome::Running(id, _) => {
             let body = AsyncBindResponse {
                 operation: token(id),
             };
             return Ok(json(StatusCode::ACCEPTED, &body));
         }
-        Changed::Done(state) => (StatusCode::CREATED, state),
-        Changed::AlreadyDone(state) => (StatusCode::OK, state),
+        ChangeOutcome::Done(state) => (StatusCode::CREATED, state),
+        ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, state),
     };
     let given = state.bond().and_then(|bond| bond.given.clone());
     // Deleted between its end and our look.
-    let given = given.ok_or(Problem::Refused(Refusal::NotFound(Resource::Binding)))?;
+    let given = given.ok_or(RequestError::Refused(Refusal::NotFound(Resource::Binding)))?;
     Ok(json(status, &given))
 }
 

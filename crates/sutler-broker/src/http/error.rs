@@ -3,11 +3,11 @@
 //! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
 
 use super::Reply;
-use crate::desk::Problem;
 use crate::error::{Error, Kind};
 use crate::lifecycle::Verb;
-use crate::records::Detail;
 use crate::refusal::Refusal;
+use crate::requests::RequestError;
+use crate::resources::Detail;
 use crate::settings::MissingVersion;
 use hyper::StatusCode;
 use std::time::Duration;
@@ -149,12 +149,12 @@ impl From<Refusal> for Answer {
     }
 }
 
-impl From<Problem> for Answer {
-    fn from(problem: Problem) -> Self {
+impl From<RequestError> for Answer {
+    fn from(problem: RequestError) -> Self {
         match problem {
-            Problem::Refused(refusal) => refusal.into(),
-            Problem::Failed { verb, detail } => failed(verb, detail),
-            Problem::Overdue { verb } => {
+            RequestError::Refused(refusal) => refusal.into(),
+            RequestError::Failed { verb, detail } => failed(verb, detail),
+            RequestError::Overdue { verb } => {
                 let sentence = match verb {
                     Verb::Provision | Verb::Bind => {
                         "It did not end in time; it was cancelled and is being cleaned up. Use accepts_incomplete=true."
@@ -168,7 +168,7 @@ impl From<Problem> for Answer {
                 };
                 Self::described(StatusCode::INTERNAL_SERVER_ERROR, sentence)
             }
-            Problem::Unavailable(cause) => {
+            RequestError::Unavailable(cause) => {
                 tracing::error!(error = %chain(cause.as_ref()), "a request could not be served");
                 let sentence =
                     "The service broker cannot reach its records now; repeat the request later.";

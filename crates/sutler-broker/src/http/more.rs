@@ -116,12 +116,12 @@ impl Http {
         if !methods.any(|it| it == parts.method.as_str()) {
             return Err(Answer::method_not_allowed(found.methods));
         }
-        if self.desk.engine.is_paused() {
+        if self.requests.engine.is_paused() {
             metrics::limited(LimitKind::Draining);
             return Err(Answer::draining());
         }
         let mut budget = self.admission.body_budget(&permit);
-        let limits = self.desk.stock.settings.body_limits();
+        let limits = self.requests.realm_context.settings.body_limits();
         let bytes = read_body(body, limits, &mut budget).await?;
         let _slot = self.admission.acquire_slot(RequestClass::Change).await?;
         let content_type = parts.headers.get(CONTENT_TYPE);

@@ -1,7 +1,7 @@
 //! What an operator may order for an instance or a binding, and why not.
 //!
 //! What an order means in each state is in `instance/orders.rs` and `binding/orders.rs`; who asks and
-//! commits is `desk/order.rs`.
+//! commits is `requests/admin_command.rs`.
 
 use super::instance::Change;
 use crate::refusal::Refusal;

@@ -51,7 +51,7 @@ fn complaints(
         if let Some(earlier) = numbers.insert((row.state, row.event), row.number) {
             complaints.push(said(row, &format!("line {earlier} says it already")));
         } else {
-            complaints.extend(judge(row, &seen(row)));
+            complaints.extend(classify_hook_error(row, &seen(row)));
         }
     }
     for event in events {
@@ -164,7 +164,7 @@ fn is_cite(cite: &str) -> bool {
             .is_some_and(|rest| !rest.is_empty())
 }
 
-fn judge(row: &Row, seen: &Seen) -> Vec<String> {
+fn classify_hook_error(row: &Row, seen: &Seen) -> Vec<String> {
     let mut complaints = Vec::new();
     if row.answer != seen.answer {
         complaints.push(said(row, &format!("the answer is `{}`", seen.answer)));

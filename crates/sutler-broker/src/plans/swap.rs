@@ -8,8 +8,8 @@ use super::error::CatalogError;
 use super::listing::Listing;
 use super::offering::{Entry, Offering, offerings};
 use super::sheets::{Pad, Writer};
-use super::{Cache, Footings, Offer, Plans, Services, hex};
-use crate::records::PLAN;
+use super::{Cache, CatalogPreconditions, Offer, Plans, Services, hex};
+use crate::resources::PLAN;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -27,7 +27,7 @@ const COPIES_BYTES_MAX: usize = 400_000;
 
 /// One offering of the next catalog.
 #[derive(Clone, Debug)]
-pub enum Slot {
+pub enum OfferingUpdate {
     /// The one that is offered now under this id.
     Same(String),
     /// Another, or a new one.
@@ -45,18 +45,18 @@ pub(super) fn slots_of(
     catalog: &Catalog,
     services: &Services,
     pad: &Pad,
-) -> Result<Vec<Slot>, CatalogError> {
+) -> Result<Vec<OfferingUpdate>, CatalogError> {
     let all = offerings(catalog, services, pad)?;
-    Ok(all.into_iter().map(Slot::New).collect())
+    Ok(all.into_iter().map(OfferingUpdate::New).collect())
 }
 
 impl Plans {
     /// Replaces the whole catalog; copies of its plans are written before it is shown.
     pub(crate) async fn replace<'a>(
         &self,
-        shelves: impl Iterator<Item = &'a Documents>,
-        slots: Vec<Slot>,
-        footings: Footings,
+        realm_contexts: impl Iterator<Item = &'a Documents>,
+        slots: Vec<OfferingUpdate>,
+        footings: CatalogPreconditions,
     ) -> Result<(), CatalogError> {
         let (was, cache) = (self.offer(), self.cache.clone());
         let assembled = run_blocking(move || assemble(&was, slots, cache));
@@ -65,7 +65,7 @@ impl Plans {
             .map_err(|error| CatalogError::Store(error.into()))?;
         let Assembled { mut offer, new } = assembled?;
         offer.stand_on(footings);
-        for records in shelves {
+        for records in realm_contexts {
             keep_copies(records, &offer, &new).await?;
         }
         let next = Arc::new(offer);
@@ -83,7 +83,7 @@ impl Plans {
 /// Puts the next catalog together. `was`: the one that is offered now.
 pub(super) fn assemble(
     was: &Offer,
-    slots: Vec<Slot>,
+    slots: Vec<OfferingUpdate>,
     cache: Arc<Cache>,
 ) -> Result<Assembled, CatalogError> {
     let stood: Vec<Option<usize>> = slots.iter().map(|slot| stood(was, slot)).collect();
@@ -94,13 +94,13 @@ pub(super) fn assemble(
         let rest = stood.get(nth..).unwrap_or_default();
         let kept = writer.keep(rest);
         let entry = match slot {
-            Slot::Same(id) => {
+            OfferingUpdate::Same(id) => {
                 let at = rest.first().copied().flatten().filter(|_| kept);
                 let entry = at.and_then(|at| was.listing.get(at)).cloned();
                 entry.ok_or(CatalogError::NotOffered(id))?
             }
             // Its JSON is let go of as soon as it is written: all of them at once are as much as the answer.
-            Slot::New(Offering { entry, json }) => {
+            OfferingUpdate::New(Offering { entry, json }) => {
                 if !kept {
                     writer.write(&json);
                 }
@@ -123,10 +123,10 @@ pub(super) fn assemble(
 }
 
 /// Where an offering stands in the answer that is given now, if it says the very same there.
-fn stood(was: &Offer, slot: &Slot) -> Option<usize> {
+fn stood(was: &Offer, slot: &OfferingUpdate) -> Option<usize> {
     match slot {
-        Slot::Same(id) => was.listing.service(id),
-        Slot::New(Offering { entry, .. }) => {
+        OfferingUpdate::Same(id) => was.listing.service(id),
+        OfferingUpdate::New(Offering { entry, .. }) => {
             let nth = was.listing.service(entry.service_id.as_str())?;
             let there = was.listing.get(nth)?;
             Some(nth).filter(|_| there.digest == entry.digest)

@@ -2,7 +2,7 @@
 
 use super::error::CatalogError;
 use super::sheets::Pad;
-use super::swap::{Assembled, Slot, assemble};
+use super::swap::{Assembled, OfferingUpdate, assemble};
 use super::{Cache, OTHERS, Offer, Offering, Services, offering};
 use crate::cx::Cx;
 use crate::error::Result;
@@ -53,25 +53,25 @@ fn checked(spec: Value, origin: Option<&str>) -> Offering {
     offering::check(spec, &services, &PAD).expect("it can be offered")
 }
 
-fn new(id: &str, text: &str) -> Slot {
-    Slot::New(checked(spec(id, text), None))
+fn new(id: &str, text: &str) -> OfferingUpdate {
+    OfferingUpdate::New(checked(spec(id, text), None))
 }
 
-fn same(id: &str) -> Slot {
-    Slot::Same(id.to_owned())
+fn same(id: &str) -> OfferingUpdate {
+    OfferingUpdate::Same(id.to_owned())
 }
 
-fn try_next(was: &Offer, slots: Vec<Slot>) -> std::result::Result<Offer, CatalogError> {
+fn try_next(was: &Offer, slots: Vec<OfferingUpdate>) -> std::result::Result<Offer, CatalogError> {
     let cache: Arc<Cache> = was.cache.clone();
     let Assembled { offer, .. } = assemble(was, slots, cache)?;
     Ok(offer)
 }
 
-fn next(was: &Offer, slots: Vec<Slot>) -> Offer {
+fn next(was: &Offer, slots: Vec<OfferingUpdate>) -> Offer {
     try_next(was, slots).expect("nothing is wrong with it")
 }
 
-fn first(slots: Vec<Slot>) -> Offer {
+fn first(slots: Vec<OfferingUpdate>) -> Offer {
     next(&Offer::default(), slots)
 }
 
@@ -81,7 +81,7 @@ async fn answer(content: &ChunkedBody) -> String {
     String::from_utf8(bytes.to_vec()).expect("it is JSON")
 }
 
-fn refused(slots: Vec<Slot>) -> String {
+fn refused(slots: Vec<OfferingUpdate>) -> String {
     let was = first(vec![new("a", "one")]);
     let refused = try_next(&was, slots).err().expect("it is refused");
     crate::broker::BuildError::from(refused).to_string()
@@ -124,7 +124,7 @@ fn the_etag_changes_with_what_is_said_and_with_its_order() {
     // Where a plan comes from is no part of the answer.
     let from = |origin| {
         let offering = checked(spec("a", "one"), Some(origin));
-        next(&was, vec![Slot::New(offering)])
+        next(&was, vec![OfferingUpdate::New(offering)])
     };
     assert_eq!(from("here").etag, from("there").etag);
 }
@@ -132,7 +132,7 @@ fn the_etag_changes_with_what_is_said_and_with_its_order() {
 #[test]
 fn what_is_checked_anew_and_says_the_same_keeps_its_bytes_and_gets_its_new_origin() {
     let was = first(vec![new("a", "one"), new("b", "two")]);
-    let again = Slot::New(checked(spec("a", "one"), Some("elsewhere")));
+    let again = OfferingUpdate::New(checked(spec("a", "one"), Some("elsewhere")));
     let next = next(&was, vec![again, same("b")]);
     let at = |offer: &Offer| offer.sheets.get(0).map(<[u8]>::as_ptr);
     assert_eq!(at(&next), at(&was));
@@ -147,7 +147,7 @@ fn two_offerings_that_are_alike_are_refused_although_each_is_good() {
     let with = |path: &str, value: &str| {
         let mut spec = spec("b", "two");
         *spec.pointer_mut(path).expect("the path is there") = json!(value);
-        Slot::New(checked(spec, None))
+        OfferingUpdate::New(checked(spec, None))
     };
     let alike = [
         (with("/name", "a-name"), "name \"a-name\" twice"),

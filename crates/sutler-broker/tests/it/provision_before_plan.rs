@@ -10,35 +10,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{
-    Broker, Footing, Keeper, Patience, PeriodicTask, Running, Standing, TaskContext, TaskResult,
+    Broker, CatalogPrecondition, CatalogSource, PeriodicTask, PlanAvailability, PlanWaitLimits,
+    Running, TaskContext, TaskResult,
 };
 use sutler_osb::OperationKind;
 
 /// Keeps a catalog as a test says.
 pub(crate) struct TestCatalogKeeper {
     running: Running,
-    standing: Mutex<Standing>,
+    standing: Mutex<PlanAvailability>,
     asked: AtomicUsize,
     /// What a catch-up offers, if it offers anything.
     comes: Mutex<Option<serde_json::Value>>,
 }
 
 impl TestCatalogKeeper {
-    pub(crate) fn keep(kit: &Fixture, standing: Standing) -> Arc<Self> {
+    pub(crate) fn keep(kit: &Fixture, standing: PlanAvailability) -> Arc<Self> {
         let told = Arc::new(Self {
             running: kit.running.clone(),
             standing: Mutex::new(standing),
             asked: AtomicUsize::new(0),
             comes: Mutex::default(),
         });
-        kit.running.keep_catalog(told.clone());
+        kit.running.set_catalog_source(told.clone());
         told
     }
 
     /// The refresh is over. `comes`: what is offered from then on.
     pub(crate) fn is_over(&self, comes: Option<serde_json::Value>, withdrawn: Option<&str>) {
         *self.comes.lock().expect("no panic") = comes;
-        *self.standing.lock().expect("no panic") = Standing {
+        *self.standing.lock().expect("no panic") = PlanAvailability {
             refreshing: false,
             withdrawn: withdrawn.map(str::to_owned),
         };
@@ -51,7 +52,7 @@ impl TestCatalogKeeper {
 }
 
 #[async_trait]
-impl Keeper for TestCatalogKeeper {
+impl CatalogSource for TestCatalogKeeper {
     async fn catch_up(&self) {
         let comes = self.comes.lock().expect("no panic").clone();
         if let Some(comes) = comes {
@@ -60,14 +61,14 @@ impl Keeper for TestCatalogKeeper {
         }
     }
 
-    async fn standing(&self, _service: &str, _plan: &str) -> Standing {
+    async fn plan_availability(&self, _service: &str, _plan: &str) -> PlanAvailability {
         self.asked.fetch_add(1, Ordering::AcqRel);
         self.standing.lock().expect("no panic").clone()
     }
 }
 
-pub(crate) fn refreshing() -> Standing {
-    Standing {
+pub(crate) fn refreshing() -> PlanAvailability {
+    PlanAvailability {
         refreshing: true,
         withdrawn: None,
     }
@@ -181,7 +182,7 @@ async fn a_request_that_is_not_asynchronous_waits_for_the_refresh() {
 
 fn impatient(broker: Broker) -> Broker {
     broker.settings(|settings| {
-        settings.patience = Patience {
+        settings.patience = PlanWaitLimits {
             wait: Duration::from_millis(1),
             waiting_max: 1,
             sync_wait: Duration::from_millis(1),
@@ -288,7 +289,7 @@ async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
     .await;
 }
 
-async fn turned(kit: &Fixture) -> Footing {
+async fn turned(kit: &Fixture) -> CatalogPrecondition {
     let number = kit
         .running
         .request_run("writer")
@@ -302,7 +303,7 @@ async fn turned(kit: &Fixture) -> Footing {
     let ledger = kit.running.collections().expect("there are chores");
     let entry = ledger.get::<u64>("specs", "db").await;
     let entry = entry.expect("the store answers").expect("it was written");
-    Footing {
+    CatalogPrecondition {
         collection: "specs",
         id: entry.id,
         revision: entry.revision,
@@ -313,9 +314,9 @@ async fn turned(kit: &Fixture) -> Footing {
 async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
     let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
     on_each_store_with(set_up, async |kit| {
-        let told = TestCatalogKeeper::keep(kit, Standing::default());
+        let told = TestCatalogKeeper::keep(kit, PlanAvailability::default());
         let footing = turned(kit).await;
-        let offer = async |footing: Footing| {
+        let offer = async |footing: CatalogPrecondition| {
             let on = [(DB.to_owned(), footing)];
             let whole = catalog_of(catalog());
             let offered = kit.running.replace_catalog_on(&whole, on);

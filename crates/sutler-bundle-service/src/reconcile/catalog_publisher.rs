@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use sutler_broker::{
-    CollectionItem, Collections, CollectionsError, Keeper, Offering, Revision, Running, Standing,
-    run_blocking, run_in_background,
+    CatalogSource, CollectionItem, Collections, CollectionsError, Offering, PlanAvailability,
+    Revision, Running, run_blocking, run_in_background,
 };
 use sutler_registry::{RegistryChange, SpecName};
 
@@ -107,7 +107,7 @@ impl CatalogPublisher {
         publisher.read_again(&mut published).await?;
         publisher.publish(&mut published).await?;
         drop(published);
-        publisher.running.keep_catalog(publisher.clone());
+        publisher.running.set_catalog_source(publisher.clone());
         Ok(publisher)
     }
 
@@ -396,12 +396,12 @@ impl VersionLookup for CatalogPublisher {
 }
 
 #[async_trait]
-impl Keeper for CatalogPublisher {
+impl CatalogSource for CatalogPublisher {
     async fn catch_up(&self) {
         self.catch_up_or_tell(Freshness::Immediate).await;
     }
 
-    async fn standing(&self, service_id: &str, plan_id: &str) -> Standing {
+    async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability {
         let refreshing = match self.running.task_status(REFRESH).await {
             // Before the first is over, nobody knows what there is.
             Ok(status) => {
@@ -416,7 +416,7 @@ impl Keeper for CatalogPublisher {
         }
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let sentence = read.withdrawn.sentence(service_id, plan_id);
-        Standing {
+        PlanAvailability {
             withdrawn: sentence.map(str::to_owned),
             refreshing,
         }

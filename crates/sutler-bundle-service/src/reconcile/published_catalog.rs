@@ -10,7 +10,7 @@ use crate::reconcile::PublisherConfig;
 use crate::version_store::Bundle;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use sutler_broker::{BuildError, Footing, Offering, Revision, Running, Slot};
+use sutler_broker::{BuildError, CatalogPrecondition, Offering, OfferingUpdate, Revision, Running};
 use sutler_bundle::{Collision, claimed_names};
 use sutler_osb::ServiceSpec;
 use sutler_registry::SpecName;
@@ -44,8 +44,8 @@ pub(super) struct PublishedCatalog {
 
 /// A whole catalog, as the broker takes it.
 struct NextCatalog {
-    slots: Vec<Slot>,
-    footings: Vec<(String, Footing)>,
+    slots: Vec<OfferingUpdate>,
+    footings: Vec<(String, CatalogPrecondition)>,
     snapshot: Snapshot,
     shown: HashMap<String, String>,
 }
@@ -84,9 +84,9 @@ impl PublishedCatalog {
                 tokio::task::yield_now().await;
             }
             let service_id = &image.service_id;
-            let new = self.fresh.remove(name).map(Slot::New);
-            slots.push(new.unwrap_or_else(|| Slot::Same(service_id.clone())));
-            let footing = Footing {
+            let new = self.fresh.remove(name).map(OfferingUpdate::New);
+            slots.push(new.unwrap_or_else(|| OfferingUpdate::Same(service_id.clone())));
+            let footing = CatalogPrecondition {
                 collection: SPECS,
                 id: id_of(name),
                 revision: *revision,
@@ -140,14 +140,14 @@ impl PublishedCatalog {
     fn folder_slots(
         &self,
         running: &Running,
-    ) -> Result<(Vec<Slot>, HashMap<String, String>), BuildError> {
+    ) -> Result<(Vec<OfferingUpdate>, HashMap<String, String>), BuildError> {
         let mut slots = Vec::new();
         let mut shown = HashMap::new();
         for FoundBundle { bundle, spec, .. } in &self.folders.listed {
             let id = spec.id.clone().unwrap_or_default();
             slots.push(match self.shown.get(&id) == Some(&bundle.digest) {
-                true => Slot::Same(id.clone()),
-                false => Slot::New(running.check_offering(spec.clone())?),
+                true => OfferingUpdate::Same(id.clone()),
+                false => OfferingUpdate::New(running.check_offering(spec.clone())?),
             });
             shown.insert(id, bundle.digest.clone());
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("sutler-yaml", &[]),
     ("sutler-schema", &[]),
     ("sutler-osb", &[]),
@@ -14,11 +14,13 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("sutler-store-sql", &["sutler-journal"]),
     ("sutler-store-etcd", &["sutler-journal"]),
     ("sutler-server", &[]),
+    ("sutler-records", &["sutler-journal"]),
     (
         "sutler-broker",
         &[
             "sutler-osb",
             "sutler-journal",
+            "sutler-records",
             "sutler-server",
             "sutler-schema",
             "sutler-yaml",
@@ -86,6 +88,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-store-etcd",
             "sutler-store-mongodb",
             "sutler-server",
+            "sutler-records",
             "sutler-broker",
             "sutler-bundle-service",
             "sutler-runner",

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use sutler_broker::{Auth, AuthFault, Broker, Certificates, Issuer, KeySet, PeerCertificate};
-use sutler_broker::{Proofs, Users};
+use sutler_broker::{Auth, AuthConfigError, Broker, Certificates, Issuer, KeySet, PeerCertificate};
+use sutler_broker::{AuthMethods, Users};
 use tokio::net::TcpListener;
 
 /// Answers every path in the same way, and counts.
@@ -34,10 +34,10 @@ async fn answering(
     (name, counter)
 }
 
-fn trusting(issuer: Issuer) -> Result<Auth, AuthFault> {
-    Auth::any_of(Proofs {
+fn trusting(issuer: Issuer) -> Result<Auth, AuthConfigError> {
+    Auth::any_of(AuthMethods {
         issuers: vec![issuer],
-        ..Proofs::default()
+        ..AuthMethods::default()
     })
 }
 
@@ -146,17 +146,17 @@ fn an_issuer_that_cannot_be_trusted_is_refused_with_a_sentence() {
     for names in [&["none"][..], &["HS256"], &["RS256", "HS512"], &[]] {
         assert!(good().algorithms(names).is_err(), "{names:?}");
     }
-    let twice = Proofs {
+    let twice = AuthMethods {
         issuers: vec![good(), good()],
-        ..Proofs::default()
+        ..AuthMethods::default()
     };
     assert!(matches!(
         Auth::any_of(twice),
-        Err(AuthFault::DuplicateIssuer(_))
+        Err(AuthConfigError::DuplicateIssuer(_))
     ));
     assert!(matches!(
-        Auth::any_of(Proofs::default()),
-        Err(AuthFault::Nobody)
+        Auth::any_of(AuthMethods::default()),
+        Err(AuthConfigError::Nobody)
     ));
 }
 
@@ -174,10 +174,10 @@ fn certificate(uri: &str) -> PeerCertificate {
 async fn a_certificate_counts_where_no_header_says_otherwise() {
     let users = Users::new().with_password("user", &"s3cret".into());
     let certificates = Certificates::new().uri("spiffe://house/cf", "cf");
-    let proofs = Proofs {
+    let proofs = AuthMethods {
         users: users.expect("a user"),
         certificates: certificates.expect("a list"),
-        ..Proofs::default()
+        ..AuthMethods::default()
     };
     let auth = Auth::any_of(proofs).expect("two ways in");
     let kit = in_memory(|broker: Broker| broker.auth(auth.clone())).await;

@@ -5,7 +5,7 @@ use crate::fixture::request::{Ask, Reply};
 use crate::fixture::{Fixture, on_each_store_with};
 use serde_json::{Value, json};
 use std::time::Duration;
-use sutler_broker::{Auth, Broker, Issuer, Proofs, Users};
+use sutler_broker::{Auth, AuthMethods, Broker, Issuer, Users};
 
 /// Fetches as often as a test needs it.
 fn issuer(provider: &Provider) -> Issuer {
@@ -14,10 +14,10 @@ fn issuer(provider: &Provider) -> Issuer {
 
 fn trusting(issuer: &Issuer) -> Auth {
     let users = Users::new().with_password("user", &"s3cret".into());
-    let proofs = Proofs {
+    let proofs = AuthMethods {
         users: users.expect("a user"),
         issuers: vec![issuer.clone()],
-        ..Proofs::default()
+        ..AuthMethods::default()
     };
     Auth::any_of(proofs).expect("it can be trusted")
 }

@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use hyper::{Request, Response};
 use std::sync::LazyLock;
-use sutler_broker::{Auth, AuthFault, Broker, BuildError, Caller, Endpoint, Replacement, Users};
-use sutler_broker::{Via, hash_password};
+use sutler_broker::{
+    Auth, AuthConfigError, Broker, BuildError, Caller, Endpoint, Replacement, Users,
+};
+use sutler_broker::{AuthMethod, hash_password};
 
 /// Takes some time to make: once for all tests.
 static HASH: LazyLock<String> =
@@ -136,7 +138,10 @@ async fn a_broker_with_a_user_that_cannot_be_does_not_start() {
     let twice = Users::new()
         .with_password("u", &"p".into())
         .and_then(|users| users.with_hash("u", &HASH));
-    assert_eq!(twice.err(), Some(AuthFault::DuplicateUser("u".to_owned())));
+    assert_eq!(
+        twice.err(),
+        Some(AuthConfigError::DuplicateUser("u".to_owned()))
+    );
 }
 
 #[test]
@@ -147,5 +152,5 @@ fn nothing_secret_is_printed() {
         !printed.contains("password\"") && !printed.contains("argon2"),
         "{printed}"
     );
-    assert_eq!(Via::Basic.word(), "basic");
+    assert_eq!(AuthMethod::Basic.word(), "basic");
 }

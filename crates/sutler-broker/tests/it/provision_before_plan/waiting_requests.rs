@@ -7,14 +7,14 @@ use crate::fixture::{Fixture, catalog_of, in_memory, on_each_store};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_broker::{Broker, Patience, Standing};
+use sutler_broker::{Broker, PlanAvailability, PlanWaitLimits};
 use sutler_journal::{KeyRing, MemoryStore};
 use sutler_osb::OperationKind;
 
 const WITHDRAWN: &str = "The service was withdrawn on Monday.";
 
-fn withdrawn() -> Standing {
-    Standing {
+fn withdrawn() -> PlanAvailability {
+    PlanAvailability {
         refreshing: true,
         withdrawn: Some(WITHDRAWN.to_owned()),
     }
@@ -22,12 +22,12 @@ fn withdrawn() -> Standing {
 
 #[test]
 fn a_hundred_wait_five_minutes_or_twenty_seconds_where_nothing_else_is_said() {
-    let expected = Patience {
+    let expected = PlanWaitLimits {
         wait: Duration::from_secs(5 * 60),
         waiting_max: 100,
         sync_wait: Duration::from_secs(20),
     };
-    assert_eq!(Patience::default(), expected);
+    assert_eq!(PlanWaitLimits::default(), expected);
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ impl SharedStore {
             .basic_auth("user", "s3cret")
             .shared_store(self.store.clone(), keys)
             .settings(|it| it.lease = Duration::from_millis(500))
-            .awaits_keeper()
+            .with_catalog_source()
             .start()
             .await;
         Fixture::around(running.expect("the broker starts"))

@@ -13,7 +13,7 @@ use crate::reconcile::refresh::log_change;
 use crate::reconcile::version::{self, NewVersion};
 use jiff::Timestamp;
 use serde_json::Value;
-use sutler_broker::{Error, Keeper as _, Result};
+use sutler_broker::{CatalogSource as _, Error, Result};
 use sutler_bundle::{Manifest, claimed_names};
 use sutler_osb::Catalog;
 use sutler_registry::{

@@ -260,7 +260,7 @@ impl Fixture {
             .shared_store(store, KeyRing::parse(&self.ring).expect("keys"))
             .settings(|it| it.lease = Duration::from_secs(1))
             .without_auth()
-            .awaits_keeper()
+            .with_catalog_source()
             .periodic_task(driven(refresh.clone()))
             .periodic_task(driven(Arc::new(deletions)))
             .start()
@@ -317,7 +317,7 @@ impl TestBroker {
     /// Has registries asked, and waits until what they said is offered here.
     pub(crate) async fn refresh(&self) {
         self.turn(REFRESH).await;
-        sutler_broker::Keeper::catch_up(self.shop.as_ref()).await;
+        sutler_broker::CatalogSource::catch_up(self.shop.as_ref()).await;
     }
 
     /// Deletes what nobody needs.

@@ -10,8 +10,8 @@ use sutler::{
     BrokerConfig, DeletedPollAnswer, MissingVersionAnswer, ResolvedConfig, ResourceConfig,
 };
 use sutler_broker::{
-    Admin, Auth, Broker, CleanupSettings, DeletedPoll, KindSettings, MissingVersion, Patience,
-    Platform, Settings, Tls,
+    Admin, Auth, Broker, CleanupSettings, DeletedPoll, KindSettings, MissingVersion,
+    PlanWaitLimits, Platform, Settings, Tls,
 };
 
 /// Builds the configured broker: bundles, or a catalog with the demo service behind every offering.
@@ -53,7 +53,9 @@ pub(super) async fn broker(
     }
     if let Some(registries) = bundles.and_then(|it| it.registries.as_ref()) {
         let chores = registries.chores().into_iter();
-        broker = chores.fold(broker, Broker::periodic_task).awaits_keeper();
+        broker = chores
+            .fold(broker, Broker::periodic_task)
+            .with_catalog_source();
     }
     if let Some(tls) = tls(config) {
         broker = broker.tls(tls);
@@ -98,7 +100,7 @@ fn apply(config: &BrokerConfig, settings: &mut Settings) {
     settings.limits = config
         .limits
         .resolve(&config.timeouts, settings.limits.clone());
-    settings.patience = Patience {
+    settings.patience = PlanWaitLimits {
         wait: config.refresh.wait.0,
         waiting_max: config.refresh.waiting,
         sync_wait: config.refresh.synchronous_wait.0,

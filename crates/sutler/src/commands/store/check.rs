@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use sutler_broker::Opener;
+use sutler_broker::DocumentOpener;
 use sutler_journal::inspect::{CheckReport, Finding, SealedReader, Severity, check};
 
 /// Exit code if the store could not be checked.
@@ -44,7 +44,7 @@ pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
             let path = path.ok_or(
                 "name the keys of the store with --key-file, or leave out what is sealed with --sealed",
             )?;
-            Some(Opener::new(target_store::keys(&path)?))
+            Some(DocumentOpener::new(target_store::keys(&path)?))
         }
     };
     let (survey, stats) = (found.store.info().await?, found.store.stats().await?);

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use sutler_server::{Auth, Issuer, Proofs, Users};
+use sutler_server::{Auth, AuthMethods, Issuer, Users};
 
 /// Reason why a block cannot be converted; the text says what to do.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;
@@ -130,10 +130,10 @@ impl AccessConfig<'_> {
             AuthMode::None => Ok(Auth::open()),
             AuthMode::Required => {
                 let issuers = self.bearer.map(issuer).transpose()?;
-                Ok(Auth::any_of(Proofs {
+                Ok(Auth::any_of(AuthMethods {
                     users: users(self.users, variable)?,
                     issuers: issuers.into_iter().collect(),
-                    ..Proofs::default()
+                    ..AuthMethods::default()
                 })?)
             }
         }

@@ -29,7 +29,7 @@ pub struct RefreshConfig {
 
 impl Default for RefreshConfig {
     fn default() -> Self {
-        let patience = sutler_broker::Patience::default();
+        let patience = sutler_broker::PlanWaitLimits::default();
         Self {
             every: DurationText::seconds(600),
             at_once: sutler_registry::CONCURRENT_ITEMS,

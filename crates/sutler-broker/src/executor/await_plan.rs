@@ -1,0 +1,153 @@
+//! A provision that was accepted before its plan was offered: it waits for the catalog, is then validated,
+//! and goes on or is refused. Who accepts such a one: `requests/unknown_plan.rs`.
+
+use super::{BrokerExecutor, instance_id, stopped};
+use crate::lifecycle::End;
+use crate::lifecycle::instance::{Instance, InstanceSpec, Made, Thing};
+use crate::plans::OfferedPlan;
+use crate::refusal::Refusal;
+use crate::resources::{Detail, RefusedAs};
+use crate::service::Asked;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{Commit, Lost, Run, SealedWith, StoreTime, Version};
+use sutler_records::LoadedDocument;
+
+/// How often it is looked whether the catalog is up to date.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const TOO_LATE: &str = "The catalog is still being brought up to date, and does not have this plan yet; wait until it is, then provision again.";
+
+/// What became of the plan of a provision.
+pub(super) enum PlanResolution {
+    /// It is known; this is the instance from now on.
+    Yes(Box<LoadedDocument<Instance>>),
+    /// Nobody knows yet.
+    Later(Duration),
+    /// It will not be.
+    Never(Box<LoadedDocument<Instance>>, End<Made>, Box<Detail>),
+}
+
+impl BrokerExecutor {
+    /// Finds the plan of an instance that waits for it. All others go on as they are.
+    pub(super) async fn resolved(
+        &self,
+        run: &Run,
+        mut was: LoadedDocument<Instance>,
+    ) -> Result<PlanResolution, Lost> {
+        loop {
+            let thing = match &was.state {
+                Instance::Creating { thing } if thing.spec.waits_for_plan() => thing.clone(),
+                _ => return Ok(PlanResolution::Yes(Box::new(was))),
+            };
+            if run.cancelled().is_cancelled() {
+                let detail = Box::new(stopped());
+                return Ok(PlanResolution::Never(Box::new(was), End::Failed, detail));
+            }
+            let Some(plan) = self.offered(&thing.spec) else {
+                return self.not_offered(run, was, &thing.spec).await;
+            };
+            let next = match self.validated(run, &thing, &plan) {
+                Ok(next) => Instance::Creating { thing: next },
+                Err(refusal) => return Ok(refused(was, refusal)),
+            };
+            let records = &self.0.records;
+            let lane = &run.operation().row.lane;
+            let mut commit = records.put(Commit::new(), lane, &was, &next);
+            let footing = self.0.plans.offer().footing(&thing.spec.service_id);
+            if let Some((key, version)) = footing {
+                commit = commit.unchanged(key, version);
+            }
+            let version = Some(Version(commit.id()));
+            if run.commit(commit).await?.is_ok() {
+                return Ok(PlanResolution::Yes(Box::new(LoadedDocument {
+                    state: next,
+                    version,
+                    sealed_with: SealedWith::Current,
+                })));
+            }
+            self.0.plans.catch_up().await;
+            was = records.load_for_run::<Instance>(run, lane).await?;
+        }
+    }
+
+    fn offered(&self, spec: &InstanceSpec) -> Option<Arc<OfferedPlan>> {
+        let offer = self.0.plans.offer();
+        offer.plan(&spec.service_id, &spec.plan_id)
+    }
+
+    /// Waits as long as the catalog is being brought up to date, within bounds; then says why not.
+    async fn not_offered(
+        &self,
+        run: &Run,
+        was: LoadedDocument<Instance>,
+        spec: &InstanceSpec,
+    ) -> Result<PlanResolution, Lost> {
+        let standing = self
+            .0
+            .plans
+            .availability(&spec.service_id, &spec.plan_id)
+            .await;
+        if standing.refreshing && !self.is_late(run).await {
+            return Ok(PlanResolution::Later(LOOK_AGAIN));
+        }
+        // It may have come while nobody looked.
+        self.0.plans.catch_up().await;
+        if self.offered(spec).is_some() {
+            return Ok(PlanResolution::Later(Duration::ZERO));
+        }
+        let refusal = match (standing.refreshing, standing.withdrawn) {
+            (true, _) => Refusal::Busy(TOO_LATE),
+            (false, Some(sentence)) => Refusal::Invalid(sentence),
+            (false, None) => Refusal::unknown_plan(&spec.service_id, &spec.plan_id),
+        };
+        Ok(refused(was, refusal))
+    }
+
+    /// Whether it has waited as long as it may.
+    async fn is_late(&self, run: &Run) -> bool {
+        let accepted = run.operation().row.accepted;
+        let wait = self.0.settings.patience.wait;
+        match self.0.records.store.now().await {
+            // Just accepted: the store's time of it was not read yet.
+            Ok(_) if accepted == StoreTime::default() => false,
+            Ok(now) => accepted <= now.minus(wait),
+            Err(_) => false,
+        }
+    }
+
+    /// What is checked before anything is written, where the plan is known in time.
+    fn validated(&self, run: &Run, thing: &Thing, plan: &OfferedPlan) -> Result<Thing, Refusal> {
+        let Some(service) = self.0.plans.service(&plan.pinned) else {
+            let (service, plan) = (&thing.spec.service_id, &thing.spec.plan_id);
+            return Err(Refusal::unknown_plan(service, plan));
+        };
+        let version = plan.pinned.maintenance_version();
+        let asked = thing.spec.maintenance_version.as_deref();
+        if asked.is_some() && asked != version {
+            return Err(Refusal::MaintenanceConflict);
+        }
+        let spec = InstanceSpec {
+            plan: plan.digest.clone(),
+            maintenance_version: version.map(str::to_owned),
+            ..thing.spec.clone()
+        };
+        let fits = plan.schemas.check_provision(&spec.parameters.0);
+        fits.map_err(Refusal::Invalid)?;
+        service.check(&Asked::Provision(&spec))?;
+        let id = instance_id(&run.operation().row.lane);
+        Ok(Thing {
+            dashboard_url: service.dashboard_url(&id, &spec),
+            spec,
+            ..thing.clone()
+        })
+    }
+}
+
+fn refused(was: LoadedDocument<Instance>, refusal: Refusal) -> PlanResolution {
+    let detail = Detail {
+        description: Some(refusal.to_string()),
+        refused: Some(RefusedAs::Invalid),
+        ..Detail::default()
+    };
+    PlanResolution::Never(Box::new(was), End::Refused, Box::new(detail))
+}

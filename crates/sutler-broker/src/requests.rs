@@ -1,0 +1,296 @@
+//! The desk: takes requests in. Reads, asks `decide`, commits, and only then answers.
+//!
+//! Every verb is the same loop: read the resource, gather the facts, decide, commit; if somebody
+//! wrote first, do it again. Nothing is done in the world here. The verbs are in `requests/`; the wire is
+//! in `http/`; what is committed here is carried out by `executor.rs`.
+
+mod admin_command;
+mod binding;
+mod instance;
+mod poll;
+mod respond;
+mod unknown_plan;
+mod update;
+mod wait;
+
+pub(crate) use admin_command::{Command, CommandRequest, CommandResult};
+pub(crate) use poll::LastOperation;
+
+use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
+use crate::operation_log::{self, Origin};
+use crate::realm_context::RealmContext;
+use crate::refusal::Refusal;
+use crate::resources::{Detail, RefusedAs, Request, asked};
+use crate::service::Policy;
+use bytes::Bytes;
+use serde::Serialize;
+use std::sync::Arc;
+use sutler_journal::{Commit, Engine, Key, OperationId, Queue, Version};
+use sutler_osb::{OriginatingIdentity, RequestIdentity};
+use sutler_records::{
+    CommitDecisionError, DecisionCommit, Documents, LoadedDocument, OperationContent, RecordError,
+    Resource, ResultReceiver, StartPlace, commit_decision,
+};
+use sutler_server::RequestContext;
+
+/// How often a request reads and decides again before it gives up: others kept coming first.
+const TRIES: u32 = 32;
+
+/// Who asks, and how.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestInfo {
+    /// Context of the request; none where the broker itself asks.
+    pub context: Option<Arc<RequestContext>>,
+    pub accepts_incomplete: bool,
+    pub identity: Option<OriginatingIdentity>,
+    pub request_identity: Option<RequestIdentity>,
+}
+
+impl RequestInfo {
+    /// The broker itself asks, because of a request.
+    pub(crate) fn broker(context: Option<Arc<RequestContext>>) -> Self {
+        Self {
+            context,
+            ..Self::default()
+        }
+    }
+}
+
+/// Why there is no success to answer with.
+#[derive(Debug)]
+pub(crate) enum RequestError {
+    /// Nothing was changed.
+    Refused(Refusal),
+    /// The operation ran and did not succeed.
+    Failed { verb: Verb, detail: Detail },
+    /// The caller waited as long as it may.
+    Overdue { verb: Verb },
+    /// The store cannot take or give anything now.
+    Unavailable(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<Refusal> for RequestError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<RecordError> for RequestError {
+    fn from(error: RecordError) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
+
+impl From<CommitDecisionError> for RequestError {
+    fn from(error: CommitDecisionError) -> Self {
+        match error {
+            CommitDecisionError::TooLarge(_) => {
+                let sentence = "The request is too large to be kept; send less.";
+                Self::Refused(Refusal::Invalid(sentence.to_owned()))
+            }
+            CommitDecisionError::Record(error) => Self::Unavailable(error.into()),
+            CommitDecisionError::Store(error) => Self::Unavailable(error.into()),
+        }
+    }
+}
+
+impl From<sutler_journal::StoreError> for RequestError {
+    fn from(error: sutler_journal::StoreError) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
+
+/// How a change is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ChangeOutcome<S> {
+    /// It was already so (200).
+    AlreadyDone(S),
+    /// This request did it (201, or 200 for changes and deletes).
+    Done(S),
+    /// It runs (202).
+    Running(OperationId, S),
+}
+
+/// The desk. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct RequestHandler {
+    pub realm_context: Arc<RealmContext>,
+    pub engine: Engine,
+}
+
+/// A committed decision.
+struct CommittedDecision<S> {
+    state: S,
+    reply: Reply,
+    /// Receiver of the end, if the operation runs here and the request waits.
+    result: Option<ResultReceiver<S, Detail>>,
+}
+
+impl RequestHandler {
+    /// Commits a decision. `None`: another writer was first; read and decide again.
+    async fn commit_decision<S: Resource>(
+        &self,
+        key: &Key,
+        was: &LoadedDocument<S>,
+        decision: Decision<S>,
+        draft: &OperationDraft,
+        reads: Option<(Key, Version)>,
+    ) -> Result<Option<CommittedDecision<S>>, RequestError> {
+        let documents = &self.realm_context.records;
+        if decision.effects.is_empty() && decision.next == was.state {
+            documents.refresh(key, was).await;
+            let Decision { next, reply, .. } = decision;
+            return Ok(Some(CommittedDecision {
+                state: next,
+                reply,
+                result: None,
+            }));
+        }
+        let waits = matches!(decision.reply, Reply::Started(_, Pace::Inline));
+        let decided = DecisionCommit {
+            documents,
+            key,
+            was,
+            next: &decision.next,
+            effects: &decision.effects,
+            content: &DraftContent {
+                documents,
+                queue: &self.realm_context.queue,
+                draft,
+            },
+        };
+        let engine = &self.engine;
+        let place = StartPlace::Here { engine, waits };
+        let extend = |commit: Commit| draft.extend(commit, reads.as_ref());
+        let Some(written) = commit_decision(decided, place, extend).await? else {
+            return Ok(None);
+        };
+        draft.accepted(key, &decision.effects);
+        let inflight = &self.realm_context.inflight;
+        let result = written.start(engine, inflight, &decision, &draft.request, waits);
+        Ok(Some(CommittedDecision {
+            state: decision.next,
+            reply: decision.reply,
+            result,
+        }))
+    }
+}
+
+/// Stored content of the operations that a draft starts or ends.
+struct DraftContent<'a> {
+    documents: &'a Documents,
+    queue: &'a Queue,
+    draft: &'a OperationDraft,
+}
+
+impl OperationContent<Verb> for DraftContent<'_> {
+    fn queue(&self) -> &Queue {
+        self.queue
+    }
+
+    fn verb_name(&self, verb: Verb) -> &'static str {
+        verb.word()
+    }
+
+    fn request(&self, id: OperationId) -> Result<Bytes, RecordError> {
+        Ok(self.documents.seal_request(id, &self.draft.request))
+    }
+
+    fn start_detail(&self, id: OperationId) -> Bytes {
+        let detail = Detail {
+            retry_after: self.draft.retry_after,
+            ..Detail::default()
+        };
+        self.documents.seal_detail(id, &detail)
+    }
+
+    fn end_detail(&self, id: OperationId) -> Bytes {
+        let detail = Detail {
+            description: self.draft.note.as_ref().map(|note| note.ended.clone()),
+            ..Detail::default()
+        };
+        self.documents.seal_detail(id, &detail)
+    }
+}
+
+/// What an operation that starts now is given.
+struct OperationDraft {
+    request: Request,
+    /// Context of the request that is being answered.
+    context: Option<Arc<RequestContext>>,
+    /// What polls are told about when to come again, in seconds.
+    retry_after: Option<u64>,
+    /// What an operator's order leaves behind.
+    note: Option<AuditNote>,
+}
+
+/// What an operator's order writes beside its effects.
+struct AuditNote {
+    /// The audit entry's name and sealed content.
+    key: Key,
+    body: Bytes,
+    /// What polls of operations that it ends are told.
+    ended: String,
+}
+
+/// What was asked, as it is kept with the operation.
+fn draft(what: &impl Serialize, info: &RequestInfo) -> OperationDraft {
+    let request = Request {
+        asked: asked(what),
+        identity: info.identity.clone(),
+        request_identity: info.request_identity.clone(),
+        origin: info
+            .context
+            .as_deref()
+            .map(Origin::from)
+            .unwrap_or_default(),
+    };
+    OperationDraft {
+        request,
+        context: info.context.clone(),
+        retry_after: None,
+        note: None,
+    }
+}
+
+impl OperationDraft {
+    /// Logs the operations that a commit started.
+    fn accepted(&self, lane: &Key, effects: &[Effect]) {
+        let context = self.context.as_deref();
+        operation_log::accepted(lane, effects, &self.request, context);
+    }
+
+    /// Adds the document that was read and the audit entry to a commit.
+    fn extend(&self, commit: Commit, reads: Option<&(Key, Version)>) -> Commit {
+        let commit = match reads {
+            Some((read, version)) => commit.unchanged(read.clone(), *version),
+            None => commit,
+        };
+        match &self.note {
+            Some(note) => commit.insert(note.key.clone(), Vec::new(), note.body.clone()),
+            None => commit,
+        }
+    }
+
+    fn paced(mut self, policy: &Policy) -> Self {
+        self.retry_after = policy.retry_after.map(|wait| wait.as_secs().max(1));
+        self
+    }
+}
+
+/// Too many others came first.
+fn too_contended() -> RequestError {
+    const SENTENCE: &str =
+        "Many requests change this resource at once; wait a little, then repeat.";
+    RequestError::Refused(Refusal::Busy(SENTENCE))
+}
+
+/// The caller's part of a hook's refusal, with the sentence kept beside it.
+fn refusal_of(as_: RefusedAs, detail: &Detail) -> Refusal {
+    let sentence = detail.description.clone().unwrap_or_default();
+    match as_ {
+        RefusedAs::Invalid => Refusal::Invalid(sentence),
+        RefusedAs::Unsupported => Refusal::Unsupported(sentence),
+        RefusedAs::RequiresApp => Refusal::RequiresApp,
+    }
+}

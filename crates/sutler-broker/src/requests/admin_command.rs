@@ -1,0 +1,362 @@
+//! What operators order: read, decide, and commit together with the audit entry that tells of it.
+//!
+//! What an order means is decided in `lifecycle/`. Every order leaves an entry, a refused one too. Who
+//! may order is checked before (`admin/`); what is started is carried out by `executor.rs`.
+
+use super::{AuditNote, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended};
+use crate::audit::{AuditAction, AuditSubject, TrailEntry, log_entry};
+use crate::lifecycle::binding::{self, Binding};
+use crate::lifecycle::instance::{self, Change, Instance, parent};
+use crate::lifecycle::order::{Again, Failed, Order};
+use crate::lifecycle::{Decision, Effect, Reply, Verb};
+use crate::resources::{BINDING, OF, Request, ResourceKeys as _};
+use std::sync::Arc;
+use sutler_journal::{Key, List, Operation, OperationId, Outcome, State, StoreError, Version};
+use sutler_osb::{BindingId, InstanceId};
+use sutler_records::{Actor, AuditResult};
+use sutler_records::{LoadedDocument, RecordError, Resource};
+use sutler_server::RequestContext;
+
+/// Bindings of a purged instance that are read at a time.
+const PAGE: usize = 50;
+/// Pages of bindings that one purge takes along; beyond that it is to be repeated.
+const PAGES_MAX: usize = 2_000;
+
+/// What can be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Retry,
+    Cancel,
+    Abandon,
+    Purge,
+}
+
+impl Command {
+    pub(crate) const ALL: [Self; 4] = [Self::Retry, Self::Cancel, Self::Abandon, Self::Purge];
+
+    pub(crate) fn word(self) -> &'static str {
+        self.deed().word()
+    }
+
+    fn deed(self) -> AuditAction {
+        match self {
+            Self::Retry => AuditAction::Retry,
+            Self::Cancel => AuditAction::Cancel,
+            Self::Abandon => AuditAction::Abandon,
+            Self::Purge => AuditAction::Purge,
+        }
+    }
+
+    fn past(self) -> &'static str {
+        match self {
+            Self::Retry => "Retried",
+            Self::Cancel => "Cancelled",
+            Self::Abandon => "Abandoned",
+            Self::Purge => "Purged",
+        }
+    }
+}
+
+/// An order: what, by whom, why.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandRequest {
+    pub command: Command,
+    pub by: Actor,
+    /// Context of the request that gave it.
+    pub context: Arc<RequestContext>,
+}
+
+/// What came of an order.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandResult {
+    pub entry: TrailEntry,
+    /// The lifecycle's word afterwards.
+    pub lifecycle: &'static str,
+}
+
+/// What failed last, and what it was asked.
+type LastFailed = Option<(Failed, Request)>;
+
+impl RequestHandler {
+    /// Orders something for an instance. A purge takes its bindings along.
+    pub(crate) async fn order_instance(
+        &self,
+        id: &InstanceId,
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        let result = self.run_instance_command(id, &key, command_request).await;
+        let result = self.audit_refusal(&key, command_request, result).await?;
+        if command_request.command == Command::Purge {
+            self.purge_bindings(id, command_request).await?;
+        }
+        Ok(result)
+    }
+
+    /// Orders something for a binding.
+    pub(crate) async fn order_binding(
+        &self,
+        instance: &InstanceId,
+        id: &BindingId,
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
+        let key = self.realm_context.records.binding_key(instance, id);
+        let result = self
+            .run_binding_command(instance, &key, command_request)
+            .await;
+        self.audit_refusal(&key, command_request, result).await
+    }
+
+    async fn run_instance_command(
+        &self,
+        id: &InstanceId,
+        key: &Key,
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
+        for _ in 0..TRIES {
+            let was = self.realm_context.records.load::<Instance>(key).await?;
+            let failed = self
+                .failed(command_request.command, was.state.last(), Some(id), &was)
+                .await?;
+            let (order, request) = order_of(command_request.command, failed);
+            let new = OperationId::fresh();
+            let decision =
+                instance::decide(was.state.clone(), instance::Event::Ordered { order, new })?;
+            let lifecycle = decision.next.lifecycle();
+            let carried = self
+                .commit_command(key, &was, decision, command_request, request, None)
+                .await?;
+            if let Some(entry) = carried {
+                return Ok(CommandResult { entry, lifecycle });
+            }
+        }
+        Err(too_contended())
+    }
+
+    async fn run_binding_command(
+        &self,
+        instance: &InstanceId,
+        key: &Key,
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
+        let records = &self.realm_context.records;
+        let instance_key = records.instance_key(instance);
+        for _ in 0..TRIES {
+            let above = records.load::<Instance>(&instance_key).await?;
+            let was = records.load::<Binding>(key).await?;
+            let none = LoadedDocument::<Instance>::absent();
+            let failed = self
+                .failed(command_request.command, was.state.last(), None, &none)
+                .await?;
+            let (order, request) = order_of(command_request.command, failed);
+            let event = binding::Event::Ordered {
+                order,
+                parent: parent(&above.state).1,
+                new: OperationId::fresh(),
+            };
+            let decision = binding::decide(was.state.clone(), event)?;
+            let lifecycle = decision.next.lifecycle();
+            // What is done again must not meet an instance that is being changed meanwhile.
+            let reads = above
+                .version
+                .filter(|_| command_request.command == Command::Retry)
+                .map(|version| (instance_key.clone(), version));
+            let carried = self
+                .commit_command(key, &was, decision, command_request, request, reads)
+                .await?;
+            if let Some(entry) = carried {
+                return Ok(CommandResult { entry, lifecycle });
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// Commits what was decided with its entry. `None`: somebody wrote first.
+    async fn commit_command<S: Resource>(
+        &self,
+        key: &Key,
+        was: &LoadedDocument<S>,
+        mut decision: Decision<S>,
+        command_request: &CommandRequest,
+        request: Option<Request>,
+        reads: Option<(Key, Version)>,
+    ) -> Result<Option<TrailEntry>, RequestError> {
+        self.skip_finished(&mut decision.effects).await?;
+        let changes = !decision.effects.is_empty() || decision.next != was.state;
+        let (outcome, operation) = match decision.reply {
+            Reply::Started(id, _) => (AuditResult::Started, Some(id)),
+            Reply::Joined(id) => (AuditResult::Done, Some(id)),
+            Reply::AlreadyDone => (AuditResult::NothingToDo, None),
+            Reply::Nothing => (AuditResult::Done, None),
+        };
+        let deed = command_request.command.deed();
+        let entry = TrailEntry::new(deed, AuditSubject::of(key), &command_request.by, outcome)
+            .with_operation(operation);
+        if !changes {
+            self.file(&entry).await?;
+            return Ok(Some(entry));
+        }
+        let info = RequestInfo::broker(Some(command_request.context.clone()));
+        let mut draft = draft(&command_request.command.word(), &info);
+        if let Some(request) = request {
+            draft.request = request;
+        }
+        let (audit, body) = entry.sealed(&self.realm_context.records);
+        draft.note = Some(AuditNote {
+            key: audit,
+            body,
+            ended: end_description(command_request),
+        });
+        let committed = self
+            .commit_decision(key, was, decision, &draft, reads)
+            .await?;
+        if committed.is_some() {
+            log_entry(&entry, self.realm_context.records.realm.as_str());
+        }
+        Ok(committed.map(|_| entry))
+    }
+
+    /// An operation that is over, or gone altogether, cannot be ended; what points to it can still be
+    /// put right.
+    async fn skip_finished(&self, effects: &mut Vec<Effect>) -> Result<(), StoreError> {
+        let mut dead = Vec::new();
+        for effect in effects.iter() {
+            if let Effect::End(id) = *effect {
+                let found = self.realm_context.records.store.operation(id).await?;
+                if found.is_none_or(|it| matches!(it.row.state, State::Done(_))) {
+                    dead.push(id);
+                }
+            }
+        }
+        effects.retain(|effect| !matches!(effect, Effect::End(id) if dead.contains(id)));
+        Ok(())
+    }
+
+    /// What failed last, where a retry wants to know.
+    async fn failed(
+        &self,
+        command: Command,
+        last: Option<OperationId>,
+        instance: Option<&InstanceId>,
+        was: &LoadedDocument<Instance>,
+    ) -> Result<LastFailed, RequestError> {
+        let (Command::Retry, Some(last)) = (command, last) else {
+            return Ok(None);
+        };
+        let records = &self.realm_context.records;
+        let Some(operation) = records.store.operation(last).await? else {
+            return Ok(None);
+        };
+        let Some(verb) = verb_that_failed(&operation) else {
+            return Ok(None);
+        };
+        let request = records.open_request::<Request>(&operation)?;
+        let failed = match verb {
+            Verb::Provision | Verb::Bind => Failed::Create,
+            Verb::Deprovision | Verb::Unbind => Failed::Delete,
+            Verb::Update => {
+                let change: Change =
+                    serde_json::from_str(request.asked.get()).map_err(RecordError::Form)?;
+                let dashboard_url = self.dashboard_after(instance, was, &change).await?;
+                Failed::Update(Box::new(Again {
+                    change,
+                    dashboard_url,
+                }))
+            }
+        };
+        Ok(Some((failed, request)))
+    }
+
+    async fn dashboard_after(
+        &self,
+        id: Option<&InstanceId>,
+        was: &LoadedDocument<Instance>,
+        change: &Change,
+    ) -> Result<Option<String>, RequestError> {
+        let (Some(id), Some(thing)) = (id, was.state.thing()) else {
+            return Ok(None);
+        };
+        let (_, service) = self.realm_context.served(&thing.spec.plan).await?;
+        Ok(service.dashboard_url(id, &thing.spec.changed_by(change)))
+    }
+
+    /// Purges what is left of a purged instance's bindings. No new ones can come: it is gone.
+    async fn purge_bindings(
+        &self,
+        instance: &InstanceId,
+        command_request: &CommandRequest,
+    ) -> Result<(), RequestError> {
+        let records = &self.realm_context.records;
+        let list = List::term(&records.realm, BINDING, OF, instance.as_str().as_bytes());
+        for _ in 0..PAGES_MAX {
+            let page = records.store.list(&list, None, PAGE).await?;
+            if page.documents.is_empty() {
+                return Ok(());
+            }
+            for document in page.documents {
+                let key = document.key;
+                let result = self
+                    .run_binding_command(instance, &key, command_request)
+                    .await;
+                self.audit_refusal(&key, command_request, result).await?;
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// A refused order is told of, too.
+    async fn audit_refusal(
+        &self,
+        key: &Key,
+        command_request: &CommandRequest,
+        result: Result<CommandResult, RequestError>,
+    ) -> Result<CommandResult, RequestError> {
+        if let Err(RequestError::Refused(refusal)) = &result {
+            let (deed, on) = (command_request.command.deed(), AuditSubject::of(key));
+            let entry = TrailEntry::new(deed, on, &command_request.by, AuditResult::Refused)
+                .with_message(refusal.to_string());
+            self.file(&entry).await?;
+        }
+        result
+    }
+
+    /// Writes an entry about something that changed nothing else.
+    pub(crate) async fn file(&self, entry: &TrailEntry) -> Result<(), RequestError> {
+        let records = &self.realm_context.records;
+        let written = entry.write(records).await;
+        written.map_err(|error| RequestError::Unavailable(error.into()))?;
+        log_entry(entry, records.realm.as_str());
+        Ok(())
+    }
+}
+
+fn order_of(command: Command, failed: LastFailed) -> (Order, Option<Request>) {
+    let order = match command {
+        Command::Retry => {
+            let (failed, request) = failed.unzip();
+            return (Order::Retry { failed }, request);
+        }
+        Command::Cancel => Order::Cancel,
+        Command::Abandon => Order::Abandon,
+        Command::Purge => Order::Purge,
+    };
+    (order, None)
+}
+
+fn verb_that_failed(operation: &Operation) -> Option<Verb> {
+    match operation.row.state {
+        State::Done(Outcome::Failed | Outcome::Cancelled) => Verb::of(&operation.row.verb),
+        State::Done(Outcome::Succeeded) | State::Waiting | State::Ready | State::Running => None,
+    }
+}
+
+/// What polls of an ended operation are told.
+fn end_description(command_request: &CommandRequest) -> String {
+    let Actor { who, reason } = &command_request.by;
+    let past = command_request.command.past();
+    if reason.is_empty() {
+        format!("{past} by the operator {who}.")
+    } else {
+        format!("{past} by the operator {who}: {reason}")
+    }
+}

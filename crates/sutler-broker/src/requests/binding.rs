@@ -1,0 +1,299 @@
+//! Bind, rotate, unbind and fetch of a binding.
+
+use super::instance::ask;
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
+use crate::lifecycle::Verb;
+use crate::lifecycle::binding::{Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch};
+use crate::lifecycle::instance::{Instance, Thing, parent};
+use crate::refusal::{Refusal, Resource};
+use crate::resources::ResourceKeys as _;
+use crate::service::{Asked, Policy};
+use std::time::{SystemTime, UNIX_EPOCH};
+use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
+use sutler_records::LoadedDocument;
+
+impl RequestHandler {
+    /// PUT: B-180 to B-203.
+    pub(crate) async fn bind(
+        &self,
+        instance: &InstanceId,
+        id: &BindingId,
+        body: BindBody,
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Binding>, RequestError> {
+        let records = &self.realm_context.records;
+        let key = records.binding_key(instance, id);
+        let instance_key = records.instance_key(instance);
+        for _ in 0..TRIES {
+            let above = records.load::<Instance>(&instance_key).await?;
+            self.check_ids(&body, above.state.thing())?;
+            let was = records.load::<Binding>(&key).await?;
+            let (bind, policy) = self.bind_event(instance, &above, &was, &body, info).await?;
+            let draft = draft(&bind.wanted, info).paced(&policy);
+            let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
+            // The instance must still be as it was read: no binding to one that is being changed.
+            let reads = above.version.map(|version| (instance_key.clone(), version));
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
+                return self
+                    .answer(&key, committed, info, &policy, Verb::Bind)
+                    .await;
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// Ids that no plan has are invalid, whatever else is so (D-06).
+    fn check_ids(&self, body: &BindBody, above: Option<&Thing>) -> Result<(), RequestError> {
+        if body.predecessor_binding_id.is_some()
+            && body.service_id.is_none()
+            && body.plan_id.is_none()
+        {
+            return Ok(());
+        }
+        let (service_id, plan_id) = body
+            .required_ids()
+            .map_err(|error| Refusal::Invalid(error.to_string()))?;
+        let pinned = above
+            .is_some_and(|it| it.spec.service_id == *service_id && it.spec.plan_id == *plan_id);
+        if !pinned
+            && self
+                .realm_context
+                .plans
+                .offer()
+                .plan(service_id, plan_id)
+                .is_none()
+        {
+            return Err(Refusal::unknown_plan(service_id, plan_id).into());
+        }
+        Ok(())
+    }
+
+    /// Gathers what a PUT is judged by.
+    async fn bind_event(
+        &self,
+        instance: &InstanceId,
+        above: &LoadedDocument<Instance>,
+        was: &LoadedDocument<Binding>,
+        body: &BindBody,
+        info: &RequestInfo,
+    ) -> Result<(Bind, Policy), RequestError> {
+        let (Some(thing), standing) = parent(&above.state) else {
+            return Err(Refusal::NotFound(Resource::Instance).into());
+        };
+        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
+        let mut wanted = wanted_binding(body, thing);
+        let mut against = against_new(body, thing, &plan.pinned);
+        match &body.predecessor_binding_id {
+            None => {
+                let checked = plan.schemas.check_bind(&wanted.parameters.0);
+                against = against.or(checked.err().map(Refusal::Invalid));
+            }
+            Some(predecessor) => {
+                let found = self.predecessor(instance, predecessor).await?;
+                let same = was
+                    .state
+                    .bond()
+                    .filter(|b| b.spec.predecessor == wanted.predecessor);
+                match (&found, same) {
+                    (Ok(bond), _) => inherit(&mut wanted, &bond.spec),
+                    (Err(_), Some(bond)) => inherit(&mut wanted, &bond.spec),
+                    (Err(_), None) => {}
+                }
+                against = against.or(found.err());
+            }
+        }
+        let against = against.or_else(|| service.check(&Asked::Bind(&wanted)).err());
+        // What a plan allows that is still awaited, nobody knows: the instance is being created.
+        let against = against.filter(|_| !thing.spec.waits_for_plan());
+        let same = was
+            .state
+            .bond()
+            .is_some_and(|b| service.same_binding(&b.spec, &wanted));
+        let policy = self.realm_context.policy(Verb::Bind, &plan.pinned);
+        let ask = ask(info, policy.asynchrony);
+        Ok((
+            Bind {
+                wanted,
+                same,
+                parent: standing,
+                against,
+                ask,
+            },
+            policy,
+        ))
+    }
+
+    /// The binding to succeed: there, and not expired (B-201).
+    async fn predecessor(
+        &self,
+        instance: &InstanceId,
+        id: &BindingId,
+    ) -> Result<Result<Bond, Refusal>, RequestError> {
+        let key = self.realm_context.records.binding_key(instance, id);
+        let loaded = self.realm_context.records.load::<Binding>(&key).await?;
+        let Ok(bond) = fetch(&loaded.state) else {
+            let sentence =
+                "predecessor_binding_id does not name a service binding of this service instance.";
+            return Ok(Err(Refusal::Invalid(sentence.to_owned())));
+        };
+        if expired(bond) {
+            let sentence = "The service binding named by predecessor_binding_id has expired; create a new one.";
+            return Ok(Err(Refusal::Invalid(sentence.to_owned())));
+        }
+        Ok(Ok(bond.clone()))
+    }
+
+    /// DELETE: B-240 to B-245.
+    pub(crate) async fn unbind(
+        &self,
+        instance: &InstanceId,
+        id: &BindingId,
+        query: &Query,
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Binding>, RequestError> {
+        let records = &self.realm_context.records;
+        let key = records.binding_key(instance, id);
+        let instance_key = records.instance_key(instance);
+        for _ in 0..TRIES {
+            let above = records.load::<Instance>(&instance_key).await?;
+            let was = records.load::<Binding>(&key).await?;
+            let policy = self.unbind_policy(above.state.thing(), query).await?;
+            let draft = draft(&"unbind", info).paced(&policy);
+            let (_, standing) = parent(&above.state);
+            let event = Event::Unbind(Unbind {
+                ids_given: query.service_id.is_some() && query.plan_id.is_some(),
+                parent: standing,
+                cascade: false,
+                force: self.realm_context.settings.bindings.force_delete_unknown,
+                ask: ask(info, policy.asynchrony),
+            });
+            let decision = decide(was.state.clone(), event)?;
+            let reads = above.version.map(|version| (instance_key.clone(), version));
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
+                return self
+                    .answer(&key, committed, info, &policy, Verb::Unbind)
+                    .await;
+            }
+        }
+        Err(too_contended())
+    }
+
+    async fn unbind_policy(
+        &self,
+        above: Option<&Thing>,
+        query: &Query,
+    ) -> Result<Policy, RequestError> {
+        let named = query.service_id.as_ref().zip(query.plan_id.as_ref());
+        let of_instance = above.map(|thing| (&thing.spec.service_id, &thing.spec.plan_id));
+        match of_instance.or(named) {
+            Some((service_id, plan_id)) => {
+                self.delete_policy(Verb::Unbind, above, service_id, plan_id)
+                    .await
+            }
+            None => Ok(Policy::default().sync()),
+        }
+    }
+
+    /// GET: B-230 to B-233.
+    pub(crate) async fn fetch_binding(
+        &self,
+        instance: &InstanceId,
+        id: &BindingId,
+    ) -> Result<FetchBindingResponse, RequestError> {
+        let records = &self.realm_context.records;
+        let above = records
+            .load::<Instance>(&records.instance_key(instance))
+            .await?;
+        let key = records.binding_key(instance, id);
+        let loaded = records.load::<Binding>(&key).await?;
+        records.refresh(&key, &loaded).await;
+        let bond = fetch(&loaded.state)?;
+        let Some(thing) = above.state.thing() else {
+            return Err(Refusal::NotFound(Resource::Binding).into());
+        };
+        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
+        if !plan.pinned.bindings_retrievable {
+            return Err(Refusal::NotFound(Resource::Binding).into());
+        }
+        let given = bond.given.clone().unwrap_or_default();
+        // D-09: older checkers know no `parameters`; a binding without any says nothing of them.
+        let parameters = Some(&bond.spec.parameters).filter(|it| !it.0.is_empty());
+        let stored = FetchBindingResponse::of_bind(given, parameters.cloned());
+        let fetched = service.fetch_binding(instance, id, stored).await;
+        fetched.map_err(|error| self.hook_problem(error, Verb::Bind))
+    }
+}
+
+fn wanted_binding(body: &BindBody, thing: &Thing) -> BindingSpec {
+    BindingSpec {
+        service_id: body
+            .service_id
+            .clone()
+            .unwrap_or_else(|| thing.spec.service_id.clone()),
+        plan_id: body
+            .plan_id
+            .clone()
+            .unwrap_or_else(|| thing.spec.plan_id.clone()),
+        parameters: body.parameters.clone().unwrap_or_default(),
+        bind_resource: body.bind_resource.clone(),
+        app_guid: body.requested_app().map(str::to_owned),
+        context: body.context.clone(),
+        predecessor: body.predecessor_binding_id.clone(),
+    }
+}
+
+/// B-202: a rotated binding has its predecessor's parameters, and is for the same thing.
+fn inherit(wanted: &mut BindingSpec, from: &BindingSpec) {
+    wanted.parameters = from.parameters.clone();
+    if wanted.bind_resource.is_none() && wanted.app_guid.is_none() {
+        wanted.bind_resource.clone_from(&from.bind_resource);
+        wanted.app_guid.clone_from(&from.app_guid);
+    }
+}
+
+/// What the plan says against a new binding (B-198, B-200).
+fn against_new(body: &BindBody, thing: &Thing, plan: &PinnedPlan) -> Option<Refusal> {
+    let differs = body
+        .service_id
+        .as_ref()
+        .is_some_and(|id| *id != thing.spec.service_id)
+        || body
+            .plan_id
+            .as_ref()
+            .is_some_and(|id| *id != thing.spec.plan_id);
+    if differs {
+        let sentence = "service_id and plan_id are not those of the service instance; send those that it has now.";
+        return Some(Refusal::Invalid(sentence.to_owned()));
+    }
+    if !plan.bindable {
+        return Some(Refusal::Invalid("This plan cannot be bound.".to_owned()));
+    }
+    if body.predecessor_binding_id.is_some() && !plan.binding_rotatable {
+        let sentence = "Bindings of this plan cannot be rotated; create a new one without predecessor_binding_id.";
+        return Some(Refusal::Invalid(sentence.to_owned()));
+    }
+    None
+}
+
+fn expired(bond: &Bond) -> bool {
+    let metadata = bond
+        .given
+        .as_ref()
+        .and_then(|given| given.metadata.as_ref());
+    let expires = metadata
+        .and_then(|it| it.expires_at())
+        .map(|at| at.epoch_seconds());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    expires.is_some_and(|at| at <= i64::try_from(now).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,274 @@
+//! Provision, deprovision and fetch of an instance. Updates are in `update.rs`.
+
+use super::unknown_plan::UnknownPlan;
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
+use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, Thing, decide, fetch};
+use crate::lifecycle::{Ask, Asynchrony, Verb};
+use crate::plans::OfferedPlan;
+use crate::refusal::{Refusal, Resource};
+use crate::resources::ResourceKeys as _;
+use crate::service::{Asked, Policy};
+use std::sync::Arc;
+use sutler_journal::{Key, OperationId, Version};
+use sutler_osb::{
+    FetchInstanceResponse, InstanceId, MaintenanceInfo, PlanId, ProvisionBody, Query, ServiceId,
+};
+use sutler_records::LoadedDocument;
+
+/// How often a plan is looked up again because what it stands on has changed.
+const FOOTING_TRIES: u32 = 4;
+
+/// Where a plan was found.
+enum Found {
+    /// In the catalog, on this footing.
+    Offered(Option<(Key, Version)>),
+    /// Only in the instance that was made of it.
+    Withdrawn,
+}
+
+impl RequestHandler {
+    /// PUT: B-120 to B-132.
+    pub(crate) async fn provision(
+        &self,
+        id: &InstanceId,
+        body: ProvisionBody,
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
+        // Again only if what the plan stands on changed after it was looked up.
+        for _ in 0..FOOTING_TRIES {
+            let offer = self.realm_context.plans.offer();
+            let offered = offer.plan(&body.service_id, &body.plan_id);
+            let (plan, found) = match offered {
+                Some(plan) => (plan, Found::Offered(offer.footing(&body.service_id))),
+                None => match self.unknown_plan(id, &body, info).await? {
+                    UnknownPlan::Repeated(plan) => (plan, Found::Withdrawn),
+                    UnknownPlan::Come => continue,
+                    UnknownPlan::Answered(changed) => return Ok(*changed),
+                },
+            };
+            let provisioned = self.provision_as(id, &body, info, plan.as_ref(), &found);
+            if let Some(changed) = provisioned.await? {
+                return Ok(changed);
+            }
+            self.realm_context.plans.catch_up().await;
+        }
+        Err(too_contended())
+    }
+
+    /// `None`: what the plan stands on has changed.
+    async fn provision_as(
+        &self,
+        id: &InstanceId,
+        body: &ProvisionBody,
+        info: &RequestInfo,
+        plan: &OfferedPlan,
+        found: &Found,
+    ) -> Result<Option<ChangeOutcome<Instance>>, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        let (withdrawn, footing) = match found {
+            Found::Withdrawn => (true, None),
+            Found::Offered(footing) => (false, footing.clone()),
+        };
+        let service = self.service(plan)?;
+        let asked = body.maintenance_version();
+        let conflict = asked.is_some() && asked != plan.pinned.maintenance_version();
+        let wanted = wanted_instance(body, plan);
+        plan.schemas
+            .check_provision(&wanted.parameters.0)
+            .map_err(Refusal::Invalid)?;
+        service.check(&Asked::Provision(&wanted))?;
+        let dashboard_url = service.dashboard_url(id, &wanted);
+        let policy = self.realm_context.policy(Verb::Provision, &plan.pinned);
+        let draft = draft(&wanted, info).paced(&policy);
+        for attempt in 0..TRIES {
+            // Most ids are new: decide as if this one were, and let the commit find out. Only if
+            // somebody has it, or as a new one it would be refused, is it worth reading.
+            let guess = attempt == 0 && !withdrawn;
+            let was = if guess {
+                LoadedDocument::absent()
+            } else {
+                self.realm_context.records.load::<Instance>(&key).await?
+            };
+            let there = was.state.thing();
+            let provision = Provision {
+                wanted: wanted.clone(),
+                same: there.is_some_and(|it| service.same_instance(&it.spec, &wanted)),
+                maintenance_conflict: conflict,
+                dashboard_url: dashboard_url.clone(),
+                ask: ask(info, policy.asynchrony),
+            };
+            let decision = match decide(was.state.clone(), Event::Provision(Box::new(provision))) {
+                Err(_) if guess => continue,
+                decided => decided?,
+            };
+            if withdrawn && !decision.effects.is_empty() {
+                return Err(Refusal::unknown_plan(&wanted.service_id, &wanted.plan_id).into());
+            }
+            let reads = footing.clone().filter(|_| !decision.effects.is_empty());
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
+                let answer = self.answer(&key, committed, info, &policy, Verb::Provision);
+                return answer.await.map(Some);
+            }
+            if let Some((read, version)) = &footing
+                && !self.stands(read, *version).await?
+            {
+                return Ok(None);
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// Whether a document is as it was read.
+    async fn stands(&self, key: &Key, version: Version) -> Result<bool, RequestError> {
+        let found = self.realm_context.records.store.get(key).await?;
+        Ok(found.is_some_and(|it| it.version == version))
+    }
+
+    /// DELETE: B-250 to B-258.
+    pub(crate) async fn deprovision(
+        &self,
+        id: &InstanceId,
+        query: &Query,
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
+        let (Some(service_id), Some(plan_id)) = (&query.service_id, &query.plan_id) else {
+            let sentence = "The query must name service_id and plan_id of the service instance.";
+            return Err(Refusal::Invalid(sentence.to_owned()).into());
+        };
+        let force = self.realm_context.settings.instances.force_delete_unknown;
+        let key = self.realm_context.records.instance_key(id);
+        for _ in 0..TRIES {
+            let was = self.realm_context.records.load::<Instance>(&key).await?;
+            let there = was.state.thing();
+            if there.is_some_and(|thing| thing.spec.service_id != *service_id) {
+                let sentence = "service_id is not the one of this service instance.";
+                return Err(Refusal::Invalid(sentence.to_owned()).into());
+            }
+            let policy = self
+                .delete_policy(Verb::Deprovision, there, service_id, plan_id)
+                .await?;
+            let draft = draft(&"deprovision", info).paced(&policy);
+            let event = Event::Deprovision {
+                ask: ask(info, policy.asynchrony),
+                force,
+            };
+            let decision = decide(was.state.clone(), event)?;
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, None)
+                .await?
+            {
+                return self
+                    .answer(&key, committed, info, &policy, Verb::Deprovision)
+                    .await;
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// How the instance's plan deletes, or the plan the query names (D-06).
+    pub(super) async fn delete_policy(
+        &self,
+        verb: Verb,
+        there: Option<&Thing>,
+        service_id: &ServiceId,
+        plan_id: &PlanId,
+    ) -> Result<Policy, RequestError> {
+        if let Some(thing) = there {
+            let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+            return Ok(self.realm_context.policy(verb, &plan.pinned));
+        }
+        let offer = self.realm_context.plans.offer();
+        let plan = offer.plan(service_id, plan_id);
+        Ok(plan.map_or_else(
+            || Policy::default().sync(),
+            |it| self.realm_context.policy(verb, &it.pinned),
+        ))
+    }
+
+    /// GET: B-150 to B-156.
+    pub(crate) async fn fetch_instance(
+        &self,
+        id: &InstanceId,
+    ) -> Result<FetchInstanceResponse, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        let loaded = self.realm_context.records.load::<Instance>(&key).await?;
+        self.realm_context.records.refresh(&key, &loaded).await;
+        let thing = fetch(&loaded.state)?;
+        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
+        if !plan.pinned.instances_retrievable {
+            return Err(Refusal::NotFound(Resource::Instance).into());
+        }
+        let version = thing.spec.maintenance_version.as_ref();
+        let stored = FetchInstanceResponse {
+            service_id: Some(thing.spec.service_id.clone()),
+            plan_id: Some(thing.spec.plan_id.clone()),
+            dashboard_url: thing.dashboard_url.clone(),
+            parameters: Some(thing.spec.parameters.clone()),
+            maintenance_info: version.map(MaintenanceInfo::of_version),
+            metadata: thing.metadata.clone(),
+        };
+        let fetched = service
+            .fetch_instance(id, thing.state.clone(), stored)
+            .await;
+        fetched.map_err(|error| self.hook_problem(error, Verb::Provision))
+    }
+
+    pub(super) fn service(
+        &self,
+        plan: &OfferedPlan,
+    ) -> Result<Arc<dyn crate::service::UntypedService>, RequestError> {
+        let found = self.realm_context.plans.service(&plan.pinned).cloned();
+        found.ok_or_else(|| RequestError::Unavailable("a plan without a service is offered".into()))
+    }
+
+    /// A hook outside an operation did not succeed.
+    pub(super) fn hook_problem(&self, error: crate::error::Error, verb: Verb) -> RequestError {
+        tracing::warn!(verb = verb.word(), ?error, "a hook failed");
+        match error.kind {
+            crate::error::Kind::Refused(refusal) => RequestError::Refused(refusal),
+            _ => RequestError::Failed {
+                verb,
+                detail: crate::resources::Detail {
+                    description: Some(error.message),
+                    ..Default::default()
+                },
+            },
+        }
+    }
+}
+
+pub(super) fn ask(info: &RequestInfo, rule: Asynchrony) -> Ask {
+    Ask {
+        operation: OperationId::fresh(),
+        accepts_incomplete: info.accepts_incomplete,
+        rule,
+    }
+}
+
+fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
+    let maintenance = plan.pinned.maintenance_version();
+    asked_instance(body, plan.digest.clone(), maintenance)
+}
+
+/// What a request asks for, of this version of its plan.
+pub(super) fn asked_instance(
+    body: &ProvisionBody,
+    plan: String,
+    maintenance_version: Option<&str>,
+) -> InstanceSpec {
+    InstanceSpec {
+        plan,
+        maintenance_version: maintenance_version.map(str::to_owned),
+        service_id: body.service_id.clone(),
+        plan_id: body.plan_id.clone(),
+        parameters: body.parameters.clone().unwrap_or_default(),
+        organization_guid: body.organization_guid.as_str().to_owned(),
+        space_guid: body.space_guid.as_str().to_owned(),
+        context: body.context.clone(),
+    }
+}

@@ -1,0 +1,120 @@
+//! The answer to a change: at once, with 202, or with the result, for instances and bindings alike.
+
+use super::wait::WaitOutcome;
+use super::{
+    ChangeOutcome, CommittedDecision, RequestError, RequestHandler, RequestInfo, TRIES, draft,
+    too_contended,
+};
+use crate::lifecycle::binding::{self, Binding};
+use crate::lifecycle::instance::{self, Instance};
+use crate::lifecycle::{Asynchrony, Decision, Pace, Reply, Verb};
+use crate::refusal::Refusal;
+use crate::service::Policy;
+use sutler_journal::{Key, OperationId};
+use sutler_records::Resource;
+
+const STILL_RUNS: &str = "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
+
+/// A resource whose caller may have waited as long as it may.
+pub(super) trait CanTimeOut: Resource {
+    fn overdue(self, late: OperationId, cleanup: OperationId) -> Result<Decision<Self>, Refusal>;
+}
+
+impl CanTimeOut for Instance {
+    fn overdue(
+        self,
+        operation: OperationId,
+        cleanup: OperationId,
+    ) -> Result<Decision<Self>, Refusal> {
+        instance::decide(self, instance::Event::Overdue { operation, cleanup })
+    }
+}
+
+impl CanTimeOut for Binding {
+    fn overdue(
+        self,
+        operation: OperationId,
+        cleanup: OperationId,
+    ) -> Result<Decision<Self>, Refusal> {
+        binding::decide(self, binding::Event::Overdue { operation, cleanup })
+    }
+}
+
+impl RequestHandler {
+    pub(super) async fn answer<S: CanTimeOut>(
+        &self,
+        key: &Key,
+        committed: CommittedDecision<S>,
+        info: &RequestInfo,
+        policy: &Policy,
+        verb: Verb,
+    ) -> Result<ChangeOutcome<S>, RequestError> {
+        let CommittedDecision {
+            state,
+            reply,
+            result,
+        } = committed;
+        let (id, waits, mine) = match reply {
+            Reply::AlreadyDone | Reply::Nothing => return Ok(ChangeOutcome::AlreadyDone(state)),
+            Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
+            Reply::Joined(id) => (id, joiner_waits(info, policy), false),
+        };
+        if let Some(context) = &info.context {
+            context.set_operation(id.0);
+        }
+        if !waits {
+            return Ok(ChangeOutcome::Running(id, state));
+        }
+        let known = match self.wait_for(key, id, result, verb).await? {
+            WaitOutcome::Succeeded(known) => known,
+            WaitOutcome::Overdue if mine => {
+                let stopped = self.give_up::<S>(key, id, info).await?;
+                // What could not be stopped may have ended between the last look and now: its
+                // caller must hear that, and not that nothing came of it.
+                match self.result_of(key, id, verb).await? {
+                    Some(ended) if !stopped => ended.map(|()| None)?,
+                    Some(_) | None => return Err(RequestError::Overdue { verb }),
+                }
+            }
+            WaitOutcome::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
+        };
+        let state = match known {
+            Some(state) => state,
+            None => self.realm_context.records.load_changed::<S>(key).await?,
+        };
+        Ok(if mine {
+            ChangeOutcome::Done(state)
+        } else {
+            ChangeOutcome::AlreadyDone(state)
+        })
+    }
+
+    /// The caller is told it failed: what it asked for must not come true later. Says whether there
+    /// was anything to stop.
+    async fn give_up<S: CanTimeOut>(
+        &self,
+        key: &Key,
+        late: OperationId,
+        info: &RequestInfo,
+    ) -> Result<bool, RequestError> {
+        let draft = draft(&"overdue", &RequestInfo::broker(info.context.clone()));
+        for _ in 0..TRIES {
+            let was = self.realm_context.records.load::<S>(key).await?;
+            let decision = was.state.clone().overdue(late, OperationId::fresh())?;
+            let stops = !decision.effects.is_empty();
+            let committed = self
+                .commit_decision(key, &was, decision, &draft, None)
+                .await?;
+            if committed.is_some() {
+                return Ok(stops);
+            }
+        }
+        Err(too_contended())
+    }
+}
+
+/// Whether one who asks for what already runs is answered with its result. What always works at once
+/// never answers 202 (B-085), also because nobody could fetch such a binding later (B-113).
+fn joiner_waits(info: &RequestInfo, policy: &Policy) -> bool {
+    !info.accepts_incomplete || policy.asynchrony == Asynchrony::Never
+}

@@ -1,0 +1,173 @@
+//! Provisions of plans that are not offered here: repeated, untimely, or out of sync.
+//!
+//! While the catalog is being brought up to date a plan may be about to come, or to return. A platform that
+//! accepts incomplete operations is told 202 and the operation waits (`executor/await_plan.rs`); any other
+//! waits for the answer. Both within bounds. Otherwise the plan is refused, with the reason if there is one.
+
+use super::instance::{ask, asked_instance};
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
+use crate::catalog_source::PlanAvailability;
+use crate::lifecycle::Verb;
+use crate::lifecycle::instance::{Event, Instance, Provision, Thing, decide};
+use crate::plans::OfferedPlan;
+use crate::refusal::Refusal;
+use crate::resources::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
+use crate::service::Policy;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::{Key, List};
+use sutler_osb::{InstanceId, ProvisionBody};
+use tokio::time::Instant;
+
+/// How often it is looked whether the catalog is up to date.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const NOT_YET: &str = "The catalog is being brought up to date, and does not have this plan yet; wait a little, then repeat.";
+const TOO_MANY: &str = "The catalog is being brought up to date, and many requests wait for it already; wait a little, then repeat.";
+
+/// What a provision of a plan that is not offered comes to.
+pub(super) enum UnknownPlan {
+    /// Somebody repeats the request that made what is there: it has its own copy of the plan.
+    Repeated(Arc<OfferedPlan>),
+    /// The plan has come meanwhile: look again.
+    Come,
+    /// It is answered.
+    Answered(Box<ChangeOutcome<Instance>>),
+}
+
+impl RequestHandler {
+    /// What becomes of a provision whose plan is not offered here.
+    pub(super) async fn unknown_plan(
+        &self,
+        id: &InstanceId,
+        body: &ProvisionBody,
+        info: &RequestInfo,
+    ) -> Result<UnknownPlan, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        match self.there(&key, body).await? {
+            // It waits itself; who does not accept that must come again.
+            Some(thing) if thing.spec.waits_for_plan() && !info.accepts_incomplete => {
+                return Err(Refusal::Busy(NOT_YET).into());
+            }
+            Some(thing) if thing.spec.waits_for_plan() => {}
+            // Who repeats the request that made it learns what became of it (B-087, B-123). Nothing new
+            // is made of such a plan.
+            Some(thing) => {
+                let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+                return Ok(UnknownPlan::Repeated(plan));
+            }
+            None => {
+                let standing = self.availability(body).await;
+                if !standing.refreshing {
+                    self.realm_context.plans.catch_up().await;
+                    return match self.is_offered(body) {
+                        true => Ok(UnknownPlan::Come),
+                        false => Err(refusal(body, standing).into()),
+                    };
+                }
+                if !info.accepts_incomplete {
+                    return self.wait_here(body).await.map(|()| UnknownPlan::Come);
+                }
+            }
+        }
+        let waiting = self.wait_in_lane(&key, body, info).await?;
+        Ok(UnknownPlan::Answered(Box::new(waiting)))
+    }
+
+    /// What is there of this very plan.
+    async fn there(&self, key: &Key, body: &ProvisionBody) -> Result<Option<Thing>, RequestError> {
+        let was = self.realm_context.records.load::<Instance>(key).await?;
+        let same = |thing: &&Thing| {
+            thing.spec.service_id == body.service_id && thing.spec.plan_id == body.plan_id
+        };
+        Ok(was.state.thing().filter(same).cloned())
+    }
+
+    fn is_offered(&self, body: &ProvisionBody) -> bool {
+        let offer = self.realm_context.plans.offer();
+        offer.plan(&body.service_id, &body.plan_id).is_some()
+    }
+
+    async fn availability(&self, body: &ProvisionBody) -> PlanAvailability {
+        let plans = &self.realm_context.plans;
+        plans.availability(&body.service_id, &body.plan_id).await
+    }
+
+    /// Waits until the plan is offered. The caller waits, too.
+    async fn wait_here(&self, body: &ProvisionBody) -> Result<(), RequestError> {
+        let max = self.realm_context.settings.patience.waiting_max;
+        let Some(_permit) = self.realm_context.plans.keeper.wait_permit(max) else {
+            return Err(Refusal::Busy(TOO_MANY).into());
+        };
+        let until = Instant::now() + self.realm_context.settings.patience.sync_wait;
+        loop {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let standing = self.availability(body).await;
+            if !standing.refreshing {
+                self.realm_context.plans.catch_up().await;
+            }
+            if self.is_offered(body) {
+                return Ok(());
+            }
+            if !standing.refreshing {
+                return Err(refusal(body, standing).into());
+            }
+            if Instant::now() >= until {
+                return Err(Refusal::Busy(NOT_YET).into());
+            }
+        }
+    }
+
+    /// Accepts it without its plan: the operation waits for that.
+    async fn wait_in_lane(
+        &self,
+        key: &Key,
+        body: &ProvisionBody,
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
+        let wanted = asked_instance(body, String::new(), body.maintenance_version());
+        let policy = Policy::default();
+        let draft = draft(&wanted, info);
+        for _ in 0..TRIES {
+            let was = self.realm_context.records.load::<Instance>(key).await?;
+            let there = was.state.thing();
+            let provision = Provision {
+                same: there.is_some_and(|it| it.spec.same_request(&wanted)),
+                wanted: wanted.clone(),
+                maintenance_conflict: false,
+                dashboard_url: None,
+                ask: ask(info, policy.asynchrony),
+            };
+            let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
+            if !decision.effects.is_empty() && self.is_full().await? {
+                return Err(Refusal::Busy(TOO_MANY).into());
+            }
+            if let Some(committed) = self
+                .commit_decision(key, &was, decision, &draft, None)
+                .await?
+            {
+                return self
+                    .answer(key, committed, info, &policy, Verb::Provision)
+                    .await;
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// Whether as many wait as may.
+    async fn is_full(&self) -> Result<bool, RequestError> {
+        let records = &self.realm_context.records;
+        let max = self.realm_context.settings.patience.waiting_max;
+        let waiting = List::term(&records.realm, INSTANCE, WAITS, WAITS_FOR_PLAN);
+        let page = records.store.list(&waiting, None, max.max(1)).await?;
+        Ok(page.documents.len() >= max)
+    }
+}
+
+fn refusal(body: &ProvisionBody, standing: PlanAvailability) -> Refusal {
+    match standing.withdrawn {
+        Some(sentence) => Refusal::Invalid(sentence),
+        None => Refusal::unknown_plan(&body.service_id, &body.plan_id),
+    }
+}

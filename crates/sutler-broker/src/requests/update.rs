@@ -1,0 +1,190 @@
+//! PATCH: an instance is given other parameters, another plan, another context or another version.
+//!
+//! An instance is served by the copy of its plan that it was made with. An update that asks for the
+//! maintenance version of the catalog is what moves it on: it runs with the catalog's copy, and leaves the
+//! instance with that one if it succeeds. What is decided of all this: `lifecycle/instance.rs`.
+
+use super::instance::ask;
+use super::{
+    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+};
+use crate::lifecycle::Verb;
+use crate::lifecycle::instance::{
+    Change, Event, Instance, InstanceSpec, Update, UpdateFacts, decide,
+};
+use crate::plans::{Offer, OfferedPlan};
+use crate::refusal::{Refusal, Resource};
+use crate::resources::ResourceKeys as _;
+use crate::service::{Asked, Policy};
+use std::sync::Arc;
+use sutler_journal::{Key, Version};
+use sutler_osb::{InstanceId, ServiceId, UpdateBody};
+use sutler_records::LoadedDocument;
+
+/// All that a PATCH is decided by.
+struct Gathered {
+    update: Update,
+    policy: Policy,
+    /// What the copy of the plan stands on that it moves to.
+    footing: Option<(Key, Version)>,
+}
+
+impl RequestHandler {
+    /// PATCH: B-160 to B-173.
+    pub(crate) async fn update(
+        &self,
+        id: &InstanceId,
+        body: UpdateBody,
+        info: &RequestInfo,
+    ) -> Result<ChangeOutcome<Instance>, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        for _ in 0..TRIES {
+            let was = self.realm_context.records.load::<Instance>(&key).await?;
+            let gathered = self.gather(id, &was, &body, info).await?;
+            let policy = gathered.policy;
+            let draft = draft(&gathered.update.change, info).paced(&policy);
+            let decision = decide(was.state.clone(), Event::Update(Box::new(gathered.update)))?;
+            let reads = gathered.footing.filter(|_| !decision.effects.is_empty());
+            let stands_on_something = reads.is_some();
+            if let Some(committed) = self
+                .commit_decision(&key, &was, decision, &draft, reads)
+                .await?
+            {
+                return self
+                    .answer(&key, committed, info, &policy, Verb::Update)
+                    .await;
+            }
+            if stands_on_something {
+                self.realm_context.plans.catch_up().await;
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// Gathers what a PATCH is judged by.
+    async fn gather(
+        &self,
+        id: &InstanceId,
+        was: &LoadedDocument<Instance>,
+        body: &UpdateBody,
+        info: &RequestInfo,
+    ) -> Result<Gathered, RequestError> {
+        let offer = self.realm_context.plans.offer();
+        let Some(thing) = was.state.thing() else {
+            return Err(not_there(&offer, body).into());
+        };
+        let there = &thing.spec;
+        let (present, service) = self.realm_context.served(&there.plan).await?;
+        let target = Target::of(&offer, body, there, &present)?;
+        let (from, to) = (&*present.pinned, &*target.plan.pinned);
+        if let Some(parameters) = &body.parameters {
+            let fits = target.plan.schemas.check_update(&parameters.0);
+            fits.map_err(Refusal::Invalid)?;
+        }
+        let change = change_of(body, there, &target.plan);
+        service.check(&Asked::Update {
+            there,
+            to,
+            parameters: body.parameters.as_ref(),
+            upgrades: change.upgrades(there) && !target.conflict,
+        })?;
+        if from.plan_id != to.plan_id && from.plan_updateable {
+            service.check(&Asked::Move { from, to })?;
+        }
+        let policy = self.realm_context.policy(Verb::Update, to);
+        let footing = change.plan.as_ref().and(offer.footing(&to.service_id));
+        let update = Update {
+            service_id: body.service_id.clone(),
+            facts: UpdateFacts {
+                offered: service.updates(),
+                plan_updateable: from.plan_updateable,
+                context_updates: from.allow_context_updates,
+                maintenance_conflict: target.conflict,
+            },
+            dashboard_url: service.dashboard_url(id, &there.changed_by(&change)),
+            change,
+            ask: ask(info, policy.asynchrony),
+        };
+        Ok(Gathered {
+            update,
+            policy,
+            footing,
+        })
+    }
+}
+
+/// What an instance is to be served by.
+struct Target {
+    plan: Arc<OfferedPlan>,
+    /// The maintenance version that is asked for is not the catalog's (B-167).
+    conflict: bool,
+}
+
+impl Target {
+    /// The copy that it has, or that of the plan it moves to. If it is told to move on to the catalog's
+    /// version, and has another, the catalog's copy, whatever the plan.
+    fn of(
+        offer: &Offer,
+        body: &UpdateBody,
+        there: &InstanceSpec,
+        present: &Arc<OfferedPlan>,
+    ) -> Result<Self, Refusal> {
+        let offered = |plan_id| offer.plan(&body.service_id, plan_id);
+        let plan = match &body.plan_id {
+            // Staying on a plan that was withdrawn meanwhile is no change.
+            Some(plan_id) if *plan_id != there.plan_id => {
+                offered(plan_id).ok_or_else(|| Refusal::unknown_plan(&body.service_id, plan_id))?
+            }
+            Some(_) | None => present.clone(),
+        };
+        let (service_id, plan_id) = (&plan.pinned.service_id, &plan.pinned.plan_id);
+        let current = offer.plan(service_id, plan_id);
+        let current = current.unwrap_or_else(|| plan.clone());
+        // The catalog's version counts, not the copy's: that is how an instance is moved on.
+        let version = current.pinned.maintenance_version();
+        let asked = body.maintenance_version();
+        let conflict = asked.is_some() && asked != version;
+        let upgrades = asked.is_some() && asked != there.maintenance_version.as_deref();
+        let plan = match upgrades && !conflict {
+            true => current,
+            false => plan,
+        };
+        Ok(Self { plan, conflict })
+    }
+}
+
+fn not_there(offer: &Offer, body: &UpdateBody) -> Refusal {
+    match &body.plan_id {
+        Some(plan_id) if offer.plan(&body.service_id, plan_id).is_none() => {
+            Refusal::unknown_plan(&body.service_id, plan_id)
+        }
+        None if !offer.has_service(&body.service_id) => unknown_service(&body.service_id),
+        Some(_) | None => Refusal::NotFound(Resource::Instance),
+    }
+}
+
+fn unknown_service(service: &ServiceId) -> Refusal {
+    Refusal::Invalid(format!(
+        "The catalog has no service {:?}; fetch the catalog and use its ids.",
+        service.as_str()
+    ))
+}
+
+/// What is to be different. A plan that comes from somewhere says what it would be made of today, not what
+/// runs an instance: to move to it changes no version unless that is asked for.
+fn change_of(body: &UpdateBody, there: &InstanceSpec, target: &OfferedPlan) -> Change {
+    let to = &target.pinned;
+    let moves = to.plan_id != there.plan_id;
+    let kept = match to.origin {
+        Some(_) => there.maintenance_version.as_deref(),
+        None => to.maintenance_version(),
+    };
+    let version = body.maintenance_version().or(kept.filter(|_| moves));
+    let copied = moves || target.digest != there.plan;
+    Change {
+        plan: copied.then(|| (to.plan_id.clone(), target.digest.clone())),
+        parameters: body.parameters.clone(),
+        context: body.context.clone(),
+        maintenance_version: version.map(str::to_owned),
+    }
+}

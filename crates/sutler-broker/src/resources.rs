@@ -1,0 +1,233 @@
+//! Instances and bindings as they are stored: keys, index terms, requests, details and progress.
+//!
+//! Sealing and loading is done by `sutler_records`; rules are in `lifecycle/`.
+
+use crate::lifecycle::binding::{self, Binding};
+use crate::lifecycle::instance::{self, Instance};
+use crate::lifecycle::{AuthorState, Decision};
+use crate::operation_log::Origin;
+use crate::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use sutler_journal::{Commit, CommitRejected, Key, Kind, Lost, OperationId, Run, Term};
+use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
+use sutler_records::{Documents, Resource};
+
+pub(crate) const INSTANCE: Kind = Kind::new("instance");
+pub(crate) const BINDING: Kind = Kind::new("binding");
+pub(crate) const PLAN: Kind = Kind::new("plan");
+
+/// Terms. A binding is listed by its instance under these two.
+pub(crate) const OF: &str = "of";
+pub(crate) const BUSY: &str = "busy";
+/// When something went; tombstones are swept by it.
+pub(crate) const GONE: &str = "gone";
+pub(crate) const PLAN_TERM: &str = "plan";
+/// The plan that an instance is being moved to, if that is another.
+pub(crate) const NEXT_PLAN_TERM: &str = "next_plan";
+pub(crate) const LIFECYCLE: &str = "lifecycle";
+/// Accepted before its plan was offered; the value is always the same.
+pub(crate) const WAITS: &str = "waits";
+pub(crate) const WAITS_FOR_PLAN: &[u8] = b"plan";
+
+/// What a poll is told, and what a caller that waits is told in the end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Detail {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_usable: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_repeatable: Option<bool>,
+    /// When a poll should come again, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// The hook refused: which refusal a waiting caller is answered with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedAs>,
+}
+
+/// A hook's refusal, as kept with the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RefusedAs {
+    Invalid,
+    Unsupported,
+    RequiresApp,
+}
+
+/// What was asked, by whom. Never changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// The body as understood.
+    pub asked: Box<RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<OriginatingIdentity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_identity: Option<RequestIdentity>,
+    /// The request it goes back to.
+    #[serde(default)]
+    pub origin: Origin,
+}
+
+/// What was asked, as text.
+pub(crate) fn asked(what: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(what).expect("our own types serialise")
+}
+
+/// What an operation did so far.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Steps {
+    /// Results of the author's steps.
+    #[serde(default)]
+    pub memos: BTreeMap<String, Value>,
+    /// Unbinds that a deprovision started, by binding.
+    #[serde(default)]
+    pub cascade: BTreeMap<String, OperationId>,
+}
+
+/// Whether a state could be saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SaveResult {
+    Kept,
+    TooLarge,
+}
+
+impl SaveResult {
+    /// What a hook is told of a state that could not be saved.
+    pub(crate) fn into_error(self) -> crate::error::Error {
+        crate::error::Error::failed("The state of the operation is too large to be kept.")
+    }
+}
+
+impl Resource for Instance {
+    fn terms(&self, _key: &Key) -> Vec<Term> {
+        match self.thing() {
+            Some(thing) => {
+                let mut terms = vec![
+                    Term::new(PLAN_TERM, thing.spec.plan_id.as_str()),
+                    Term::new(LIFECYCLE, self.lifecycle()),
+                ];
+                if let Some(next) = self.next_plan() {
+                    terms.push(Term::new(NEXT_PLAN_TERM, next.as_str()));
+                }
+                if thing.spec.waits_for_plan() {
+                    terms.push(Term::new(WAITS, WAITS_FOR_PLAN));
+                }
+                terms
+            }
+            None => vec![gone_term()],
+        }
+    }
+
+    fn referenced_operations(&self) -> Vec<OperationId> {
+        Instance::pins(self)
+    }
+}
+
+impl Resource for Binding {
+    fn terms(&self, key: &Key) -> Vec<Term> {
+        if self.bond().is_none() {
+            return vec![gone_term()];
+        }
+        let mut terms = vec![
+            Term::new(OF, key.id(0)),
+            Term::new(LIFECYCLE, self.lifecycle()),
+        ];
+        if self.is_busy() {
+            terms.push(Term::new(BUSY, key.id(0)));
+        }
+        terms
+    }
+
+    fn referenced_operations(&self) -> Vec<OperationId> {
+        Binding::pins(self)
+    }
+}
+
+fn gone_term() -> Term {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Term::new(GONE, moment_bytes(now))
+}
+
+/// Sorts as the moments do.
+pub(crate) fn moment_bytes(since_epoch: Duration) -> Vec<u8> {
+    since_epoch.as_secs().to_be_bytes().to_vec()
+}
+
+/// Keys of instances and bindings in a realm.
+pub(crate) trait ResourceKeys {
+    /// Key of an instance.
+    fn instance_key(&self, id: &InstanceId) -> Key;
+
+    /// Key of a binding, which contains that of its instance.
+    fn binding_key(&self, instance: &InstanceId, id: &BindingId) -> Key;
+}
+
+impl ResourceKeys for Documents {
+    fn instance_key(&self, id: &InstanceId) -> Key {
+        Key::new(&self.realm, INSTANCE, &[id.as_str()]).expect("an InstanceId is a valid id")
+    }
+
+    fn binding_key(&self, instance: &InstanceId, id: &BindingId) -> Key {
+        Key::new(&self.realm, BINDING, &[instance.as_str(), id.as_str()])
+            .expect("both are valid ids")
+    }
+}
+
+/// A resource that holds the state of its author.
+trait HoldsAuthorState: Resource {
+    /// Decides what saving the author's state means.
+    fn save(self, operation: OperationId, state: AuthorState) -> Result<Decision<Self>, Refusal>;
+}
+
+impl HoldsAuthorState for Instance {
+    fn save(self, operation: OperationId, state: AuthorState) -> Result<Decision<Self>, Refusal> {
+        instance::decide(self, instance::Event::Saved { operation, state })
+    }
+}
+
+impl HoldsAuthorState for Binding {
+    fn save(self, operation: OperationId, state: AuthorState) -> Result<Decision<Self>, Refusal> {
+        binding::decide(self, binding::Event::Saved { operation, state })
+    }
+}
+
+/// Saves the author's state in the middle of an operation.
+pub(crate) async fn save_state(
+    documents: &Documents,
+    run: &Run,
+    lane: &Key,
+    state: AuthorState,
+) -> Result<SaveResult, Lost> {
+    if lane.kind() == BINDING.as_str() {
+        save_state_of::<Binding>(documents, run, lane, state).await
+    } else {
+        save_state_of::<Instance>(documents, run, lane, state).await
+    }
+}
+
+async fn save_state_of<S: HoldsAuthorState>(
+    documents: &Documents,
+    run: &Run,
+    lane: &Key,
+    state: AuthorState,
+) -> Result<SaveResult, Lost> {
+    loop {
+        let was = documents.load_for_run::<S>(run, lane).await?;
+        let Ok(decision) = was.state.clone().save(run.id(), state.clone()) else {
+            return Ok(SaveResult::Kept);
+        };
+        let commit = documents.put(Commit::new(), lane, &was, &decision.next);
+        match run.commit(commit).await? {
+            Ok(()) => return Ok(SaveResult::Kept),
+            Err(CommitRejected::Stale(_)) => {}
+            Err(CommitRejected::TooLarge(_)) => return Ok(SaveResult::TooLarge),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Opens what a broker keeps, for those who check a whole store. It judges nothing: what must hold is said
+//! in `sutler_journal::inspect`.
+
+use crate::cleanup::CleanupState;
+use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::resources::{BINDING, GONE, INSTANCE};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
+use sutler_journal::{IndexedDocument, KeyRing, Operation, SealContext, SealError, Term};
+use sutler_records::{Resource, SINGLETON};
+
+/// A ring of keys that reads documents and operations of every realm.
+pub struct DocumentOpener {
+    keys: KeyRing,
+}
+
+impl DocumentOpener {
+    /// Opens with these keys.
+    pub fn new(keys: KeyRing) -> Self {
+        Self { keys }
+    }
+
+    fn open(&self, place: SealContext<'_>, sealed: &[u8]) -> Result<Vec<u8>, UnreadableError> {
+        let opened = self.keys.open(place, sealed);
+        opened.map(|(plain, _)| plain).map_err(unreadable)
+    }
+}
+
+impl SealedReader for DocumentOpener {
+    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
+        let document = &filed.document;
+        let plain = self.open(SealContext::Document(&document.key), &document.body)?;
+        match document.key.kind() {
+            kind if kind == INSTANCE.as_str() => kept::<Instance>(filed, &plain),
+            kind if kind == BINDING.as_str() => kept::<Binding>(filed, &plain),
+            kind if kind == SINGLETON.as_str() => kept::<CleanupState>(filed, &plain),
+            _ => Ok(DocumentFacts::default()),
+        }
+    }
+
+    fn operation(&self, operation: &Operation) -> Result<(), UnreadableError> {
+        let id = operation.row.id;
+        for (place, sealed) in [
+            (SealContext::Request(id), &operation.request),
+            (SealContext::Progress(id), &operation.progress),
+            (SealContext::Detail(id), &operation.row.detail),
+        ] {
+            // What was never written is empty.
+            if !sealed.is_empty() {
+                self.open(place, sealed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kept<T: Resource>(
+    filed: &IndexedDocument,
+    plain: &[u8],
+) -> Result<DocumentFacts, UnreadableError> {
+    let at: T = serde_json::from_slice(plain).map_err(|_| {
+        UnreadableError("it has no form that this program knows: use the newer one".to_owned())
+    })?;
+    Ok(DocumentFacts {
+        points_to: Some(at.referenced_operations()),
+        misfiled: described(&filed.terms) != described(&at.terms(&filed.document.key)),
+    })
+}
+
+/// Terms as they are compared: when something went is told by the moment of writing, which is not known.
+fn described(terms: &[Term]) -> BTreeSet<(&Cow<'static, str>, &[u8])> {
+    let described = terms.iter().map(|term| match term.name.as_ref() {
+        GONE => (&term.name, &[][..]),
+        _ => (&term.name, term.value.as_slice()),
+    });
+    described.collect()
+}
+
+fn unreadable(error: SealError) -> UnreadableError {
+    UnreadableError(match error {
+        SealError::UnknownKey(id) => {
+            format!("it is sealed with the key {id:?}, which the key file does not have: add it")
+        }
+        SealError::Layout | SealError::Broken => {
+            "it was changed, or another key has the same name: restore a backup".to_owned()
+        }
+    })
+}
