@@ -264,7 +264,7 @@ impl Api {
                     .await?;
                 copied.send().await
             }
-            Route::Order(resource, command) => {
+            Route::Command(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
                 let given = CommandRequest {
                     command,
@@ -324,8 +324,13 @@ impl Api {
     ) -> Result<Response<Body>, Fault> {
         let pages = self.more.get().filter(|it| it.has_order(path));
         let pages = pages.ok_or_else(Fault::no_such_path)?;
-        self.note(requests, AuditAction::Order, by, Some(path.join(" ")))
-            .await?;
+        self.note(
+            requests,
+            AuditAction::ExtensionCommand,
+            by,
+            Some(path.join(" ")),
+        )
+        .await?;
         let answered = pages.order(path).await.ok_or_else(Fault::no_such_path)?;
         json(StatusCode::OK, &answered.map_err(pages::fault)?)
     }

@@ -100,7 +100,7 @@ pub(super) enum HookOutcome<T> {
     /// It ended.
     Ended(End<T>, Detail),
     /// It is worth another attempt.
-    Again(Duration),
+    FailedUpdate(Duration),
 }
 
 /// All that a hook needs.
@@ -199,7 +199,7 @@ impl BrokerExecutor {
             request,
             result,
         } = fresh;
-        let Some(thing) = was.state.thing() else {
+        let Some(instance_data) = was.state.data() else {
             return self.end_orphaned(&run).await;
         };
         let steps: Steps = self.0.records.progress_of_run(&run).await?;
@@ -226,16 +226,16 @@ impl BrokerExecutor {
             Verb::Provision | Verb::Update | Verb::Bind | Verb::Unbind => {}
         }
         let target = match &was.state {
-            Instance::Updating { change, .. } => Cow::Owned(thing.spec.changed_by(change)),
-            _ => Cow::Borrowed(&thing.spec),
+            Instance::Updating { change, .. } => Cow::Owned(instance_data.spec.changed_by(change)),
+            _ => Cow::Borrowed(&instance_data.spec),
         };
         let facts = |plan: &OfferedPlan| HookInput {
             instance_id: instance_id(&lane),
             binding_id: None,
             plan: plan.pinned.clone(),
             parameters: target.parameters.clone(),
-            instance_parameters: thing.spec.parameters.clone(),
-            instance_context: thing.spec.context.clone(),
+            instance_parameters: instance_data.spec.parameters.clone(),
+            instance_context: instance_data.spec.context.clone(),
             context: target.context.clone(),
             bind_resource: None,
             app_guid: None,
@@ -245,7 +245,7 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
-            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+            HookOutcome::FailedUpdate(wait) => Ok(RunResult::Retry(wait)),
             HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
@@ -296,7 +296,8 @@ impl BrokerExecutor {
         } = fresh;
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(&run, &above_key).await?;
-        let (Some(bond), Some(thing)) = (was.state.bond().cloned(), above.state.thing().cloned())
+        let (Some(binding_data), Some(instance_data)) =
+            (was.state.data().cloned(), above.state.data().cloned())
         else {
             return self.end_orphaned(&run).await;
         };
@@ -305,19 +306,30 @@ impl BrokerExecutor {
             binding_id: BindingId::try_from(lane.id(1)).ok(),
             instance_id,
             plan: plan.pinned.clone(),
-            parameters: bond.spec.parameters.clone(),
-            instance_parameters: thing.spec.parameters.clone(),
-            instance_context: thing.spec.context.clone(),
-            context: bond.spec.context.clone(),
-            bind_resource: bond.spec.bind_resource.clone(),
-            app_guid: bond.spec.app_guid.clone(),
+            parameters: binding_data.spec.parameters.clone(),
+            instance_parameters: instance_data.spec.parameters.clone(),
+            instance_context: instance_data.spec.context.clone(),
+            context: binding_data.spec.context.clone(),
+            bind_resource: binding_data.spec.bind_resource.clone(),
+            app_guid: binding_data.spec.app_guid.clone(),
             identity: request.identity.clone(),
             request_identity: request.request_identity.clone(),
-            binding_state: bond.state.clone(),
+            binding_state: binding_data.state.clone(),
         };
-        let job = self.job(&run, verb, &thing.spec.plan, facts, steps).await?;
-        match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
-            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+        let job = self
+            .job(&run, verb, &instance_data.spec.plan, facts, steps)
+            .await?;
+        match hook::binding(
+            &self.0,
+            &job,
+            &run,
+            verb,
+            &binding_data,
+            instance_data.state,
+        )
+        .await?
+        {
+            HookOutcome::FailedUpdate(wait) => Ok(RunResult::Retry(wait)),
             HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
@@ -418,7 +430,7 @@ pub(super) fn classify_hook_error<T>(
     let stopping = run.cancelled().is_cancelled();
     if error.kind == Kind::Transient && row.attempt < policy.attempts_max && !stopping {
         let factor = 2u32.saturating_pow(row.attempt - 1);
-        return Ok(HookOutcome::Again(
+        return Ok(HookOutcome::FailedUpdate(
             policy.backoff.saturating_mul(factor).min(BACKOFF_MAX),
         ));
     }

@@ -48,15 +48,15 @@ async fn each_of(
             let place = SealContext::Document(&document.key);
             let (instance, _) = records.open::<Instance>(place, &document.body)?;
             // Without a copy of a plan nothing was begun yet.
-            if let Some(thing) = instance.thing().filter(|it| !it.spec.plan.is_empty()) {
+            if let Some(instance_data) = instance.data().filter(|it| !it.spec.plan.is_empty()) {
                 // One that is being updated may come to need another, and still need its own.
                 let next = match &instance {
                     Instance::Updating { change, .. } => change.plan.as_ref().map(|it| &it.1),
                     _ => None,
                 };
-                for copy in [Some(&thing.spec.plan), next].into_iter().flatten() {
+                for copy in [Some(&instance_data.spec.plan), next].into_iter().flatten() {
                     let plan = plans.pinned(records, copy).await?;
-                    see(&plan.pinned, thing.state.as_ref());
+                    see(&plan.pinned, instance_data.state.as_ref());
                 }
             }
         }

@@ -27,7 +27,7 @@ pub(crate) enum Route {
     Show(Resource),
     Operation(OperationId),
     Log(OperationId),
-    Order(Resource, Command),
+    Command(Resource, Command),
     Stats,
     Drain,
     Resume,
@@ -77,7 +77,7 @@ impl Route {
             Self::Log(_) => &[],
             Self::Show(_)
             | Self::Operation(_)
-            | Self::Order(..)
+            | Self::Command(..)
             | Self::Stats
             | Self::Drain
             | Self::Resume
@@ -109,11 +109,12 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         ["drain"] => (Route::Drain, Method::POST),
         ["resume"] => (Route::Resume, Method::POST),
         ["instances", id] => (Route::Show(instance(id)?), Method::GET),
-        ["instances", id, verb] => (Route::Order(instance(id)?, command(verb)?), Method::POST),
+        ["instances", id, verb] => (Route::Command(instance(id)?, command(verb)?), Method::POST),
         ["bindings", of, id] => (Route::Show(binding(of, id)?), Method::GET),
-        ["bindings", of, id, verb] => {
-            (Route::Order(binding(of, id)?, command(verb)?), Method::POST)
-        }
+        ["bindings", of, id, verb] => (
+            Route::Command(binding(of, id)?, command(verb)?),
+            Method::POST,
+        ),
         ["operations", id] => (Route::Operation(operation(id)?), Method::GET),
         ["operations", id, "log"] => (Route::Log(operation(id)?), Method::GET),
         [name] if *method == Method::GET => (Route::Page(name.to_owned()), Method::GET),
@@ -188,7 +189,7 @@ mod tests {
         );
         let binding = BindingId::try_from("b c").expect("a valid id");
         let found = route(&Method::POST, "/v1/bindings/a/b%20c/purge").ok();
-        let wanted = Route::Order(Resource::Binding(instance("a"), binding), Command::Purge);
+        let wanted = Route::Command(Resource::Binding(instance("a"), binding), Command::Purge);
         assert_eq!(found, Some(wanted));
     }
 

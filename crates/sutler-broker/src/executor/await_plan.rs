@@ -3,7 +3,7 @@
 
 use super::{BrokerExecutor, instance_id, stopped};
 use crate::lifecycle::End;
-use crate::lifecycle::instance::{Instance, InstanceSpec, Made, Thing};
+use crate::lifecycle::instance::{HookOutput, Instance, InstanceData, InstanceSpec};
 use crate::plans::OfferedPlan;
 use crate::refusal::Refusal;
 use crate::resources::{Detail, RefusedAs};
@@ -24,7 +24,7 @@ pub(super) enum PlanResolution {
     /// Nobody knows yet.
     Later(Duration),
     /// It will not be.
-    Never(Box<LoadedDocument<Instance>>, End<Made>, Box<Detail>),
+    Never(Box<LoadedDocument<Instance>>, End<HookOutput>, Box<Detail>),
 }
 
 impl BrokerExecutor {
@@ -35,25 +35,27 @@ impl BrokerExecutor {
         mut was: LoadedDocument<Instance>,
     ) -> Result<PlanResolution, Lost> {
         loop {
-            let thing = match &was.state {
-                Instance::Creating { thing } if thing.spec.waits_for_plan() => thing.clone(),
+            let instance_data = match &was.state {
+                Instance::Creating {
+                    data: instance_data,
+                } if instance_data.spec.waits_for_plan() => instance_data.clone(),
                 _ => return Ok(PlanResolution::Yes(Box::new(was))),
             };
             if run.cancelled().is_cancelled() {
                 let detail = Box::new(stopped());
                 return Ok(PlanResolution::Never(Box::new(was), End::Failed, detail));
             }
-            let Some(plan) = self.offered(&thing.spec) else {
-                return self.not_offered(run, was, &thing.spec).await;
+            let Some(plan) = self.offered(&instance_data.spec) else {
+                return self.not_offered(run, was, &instance_data.spec).await;
             };
-            let next = match self.validated(run, &thing, &plan) {
-                Ok(next) => Instance::Creating { thing: next },
+            let next = match self.validated(run, &instance_data, &plan) {
+                Ok(next) => Instance::Creating { data: next },
                 Err(refusal) => return Ok(refused(was, refusal)),
             };
             let records = &self.0.records;
             let lane = &run.operation().row.lane;
             let mut commit = records.put(Commit::new(), lane, &was, &next);
-            let footing = self.0.plans.offer().footing(&thing.spec.service_id);
+            let footing = self.0.plans.offer().footing(&instance_data.spec.service_id);
             if let Some((key, version)) = footing {
                 commit = commit.unchanged(key, version);
             }
@@ -116,29 +118,34 @@ impl BrokerExecutor {
     }
 
     /// What is checked before anything is written, where the plan is known in time.
-    fn validated(&self, run: &Run, thing: &Thing, plan: &OfferedPlan) -> Result<Thing, Refusal> {
+    fn validated(
+        &self,
+        run: &Run,
+        instance_data: &InstanceData,
+        plan: &OfferedPlan,
+    ) -> Result<InstanceData, Refusal> {
         let Some(service) = self.0.plans.service(&plan.pinned) else {
-            let (service, plan) = (&thing.spec.service_id, &thing.spec.plan_id);
+            let (service, plan) = (&instance_data.spec.service_id, &instance_data.spec.plan_id);
             return Err(Refusal::unknown_plan(service, plan));
         };
         let version = plan.pinned.maintenance_version();
-        let asked = thing.spec.maintenance_version.as_deref();
+        let asked = instance_data.spec.maintenance_version.as_deref();
         if asked.is_some() && asked != version {
             return Err(Refusal::MaintenanceConflict);
         }
         let spec = InstanceSpec {
             plan: plan.digest.clone(),
             maintenance_version: version.map(str::to_owned),
-            ..thing.spec.clone()
+            ..instance_data.spec.clone()
         };
         let fits = plan.schemas.check_provision(&spec.parameters.0);
         fits.map_err(Refusal::Invalid)?;
         service.check(&Asked::Provision(&spec))?;
         let id = instance_id(&run.operation().row.lane);
-        Ok(Thing {
+        Ok(InstanceData {
             dashboard_url: service.dashboard_url(&id, &spec),
             spec,
-            ..thing.clone()
+            ..instance_data.clone()
         })
     }
 }

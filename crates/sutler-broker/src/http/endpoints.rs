@@ -135,11 +135,11 @@ fn provisioned(changed: ChangeOutcome<Instance>) -> Reply {
         ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, None, state),
         ChangeOutcome::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
     };
-    let thing = state.thing();
+    let instance_data = state.data();
     let body = ProvisionResponse {
-        dashboard_url: thing.and_then(|it| it.dashboard_url.clone()),
+        dashboard_url: instance_data.and_then(|it| it.dashboard_url.clone()),
         operation,
-        metadata: thing.and_then(|it| it.metadata.clone()),
+        metadata: instance_data.and_then(|it| it.metadata.clone()),
     };
     json(status, &body)
 }
@@ -156,11 +156,11 @@ fn updated(changed: ChangeOutcome<Instance>) -> Reply {
         Instance::Updating { dashboard_url, .. } => dashboard_url.clone(),
         _ => None,
     };
-    let thing = state.thing();
+    let instance_data = state.data();
     let body = UpdateResponse {
-        dashboard_url: soon.or_else(|| thing.and_then(|it| it.dashboard_url.clone())),
+        dashboard_url: soon.or_else(|| instance_data.and_then(|it| it.dashboard_url.clone())),
         operation,
-        metadata: thing.and_then(|it| it.metadata.clone()),
+        metadata: instance_data.and_then(|it| it.metadata.clone()),
     };
     json(status, &body)
 }
@@ -186,7 +186,9 @@ fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, Answer> {
         ChangeOutcome::Done(state) => (StatusCode::CREATED, state),
         ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, state),
     };
-    let given = state.bond().and_then(|bond| bond.given.clone());
+    let given = state
+        .data()
+        .and_then(|binding_data| binding_data.given.clone());
     // Deleted between its end and our look.
     let given = given.ok_or(RequestError::Refused(Refusal::NotFound(Resource::Binding)))?;
     Ok(json(status, &given))

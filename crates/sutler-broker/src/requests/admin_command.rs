@@ -5,9 +5,9 @@
 
 use super::{AuditNote, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended};
 use crate::audit::{AuditAction, AuditSubject, TrailEntry, log_entry};
+use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdate};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Change, Instance, parent};
-use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
 use crate::resources::{BINDING, OF, Request, ResourceKeys as _};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub(crate) struct CommandResult {
 }
 
 /// What failed last, and what it was asked.
-type LastFailed = Option<(Failed, Request)>;
+type LastFailed = Option<(FailedOperation, Request)>;
 
 impl RequestHandler {
     /// Orders something for an instance. A purge takes its bindings along.
@@ -118,10 +118,10 @@ impl RequestHandler {
             let failed = self
                 .failed(command_request.command, was.state.last(), Some(id), &was)
                 .await?;
-            let (order, request) = order_of(command_request.command, failed);
+            let (command, request) = lifecycle_command(command_request.command, failed);
             let new = OperationId::fresh();
             let decision =
-                instance::decide(was.state.clone(), instance::Event::Ordered { order, new })?;
+                instance::decide(was.state.clone(), instance::Event::Command { command, new })?;
             let lifecycle = decision.next.lifecycle();
             let carried = self
                 .commit_command(key, &was, decision, command_request, request, None)
@@ -148,9 +148,9 @@ impl RequestHandler {
             let failed = self
                 .failed(command_request.command, was.state.last(), None, &none)
                 .await?;
-            let (order, request) = order_of(command_request.command, failed);
-            let event = binding::Event::Ordered {
-                order,
+            let (command, request) = lifecycle_command(command_request.command, failed);
+            let event = binding::Event::Command {
+                command,
                 parent: parent(&above.state).1,
                 new: OperationId::fresh(),
             };
@@ -252,13 +252,13 @@ impl RequestHandler {
         };
         let request = records.open_request::<Request>(&operation)?;
         let failed = match verb {
-            Verb::Provision | Verb::Bind => Failed::Create,
-            Verb::Deprovision | Verb::Unbind => Failed::Delete,
+            Verb::Provision | Verb::Bind => FailedOperation::Create,
+            Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,
             Verb::Update => {
                 let change: Change =
                     serde_json::from_str(request.asked.get()).map_err(RecordError::Form)?;
                 let dashboard_url = self.dashboard_after(instance, was, &change).await?;
-                Failed::Update(Box::new(Again {
+                FailedOperation::Update(Box::new(FailedUpdate {
                     change,
                     dashboard_url,
                 }))
@@ -273,11 +273,11 @@ impl RequestHandler {
         was: &LoadedDocument<Instance>,
         change: &Change,
     ) -> Result<Option<String>, RequestError> {
-        let (Some(id), Some(thing)) = (id, was.state.thing()) else {
+        let (Some(id), Some(instance_data)) = (id, was.state.data()) else {
             return Ok(None);
         };
-        let (_, service) = self.realm_context.served(&thing.spec.plan).await?;
-        Ok(service.dashboard_url(id, &thing.spec.changed_by(change)))
+        let (_, service) = self.realm_context.served(&instance_data.spec.plan).await?;
+        Ok(service.dashboard_url(id, &instance_data.spec.changed_by(change)))
     }
 
     /// Purges what is left of a purged instance's bindings. No new ones can come: it is gone.
@@ -330,17 +330,17 @@ impl RequestHandler {
     }
 }
 
-fn order_of(command: Command, failed: LastFailed) -> (Order, Option<Request>) {
-    let order = match command {
+fn lifecycle_command(command: Command, failed: LastFailed) -> (AdminCommand, Option<Request>) {
+    let command = match command {
         Command::Retry => {
             let (failed, request) = failed.unzip();
-            return (Order::Retry { failed }, request);
+            return (AdminCommand::Retry { failed }, request);
         }
-        Command::Cancel => Order::Cancel,
-        Command::Abandon => Order::Abandon,
-        Command::Purge => Order::Purge,
+        Command::Cancel => AdminCommand::Cancel,
+        Command::Abandon => AdminCommand::Abandon,
+        Command::Purge => AdminCommand::Purge,
     };
-    (order, None)
+    (command, None)
 }
 
 fn verb_that_failed(operation: &Operation) -> Option<Verb> {

@@ -4,8 +4,10 @@ use super::unknown_plan::UnknownPlan;
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
-use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, Thing, decide, fetch};
-use crate::lifecycle::{Ask, Asynchrony, Verb};
+use crate::lifecycle::instance::{
+    Event, Instance, InstanceData, InstanceSpec, Provision, decide, fetch,
+};
+use crate::lifecycle::{AsyncRequest, Asynchrony, Verb};
 use crate::plans::OfferedPlan;
 use crate::refusal::{Refusal, Resource};
 use crate::resources::ResourceKeys as _;
@@ -91,13 +93,13 @@ impl RequestHandler {
             } else {
                 self.realm_context.records.load::<Instance>(&key).await?
             };
-            let there = was.state.thing();
+            let there = was.state.data();
             let provision = Provision {
                 wanted: wanted.clone(),
                 same: there.is_some_and(|it| service.same_instance(&it.spec, &wanted)),
                 maintenance_conflict: conflict,
                 dashboard_url: dashboard_url.clone(),
-                ask: ask(info, policy.asynchrony),
+                async_request: async_request(info, policy.asynchrony),
             };
             let decision = match decide(was.state.clone(), Event::Provision(Box::new(provision))) {
                 Err(_) if guess => continue,
@@ -144,8 +146,8 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<Instance>(&key).await?;
-            let there = was.state.thing();
-            if there.is_some_and(|thing| thing.spec.service_id != *service_id) {
+            let there = was.state.data();
+            if there.is_some_and(|instance_data| instance_data.spec.service_id != *service_id) {
                 let sentence = "service_id is not the one of this service instance.";
                 return Err(Refusal::Invalid(sentence.to_owned()).into());
             }
@@ -154,7 +156,7 @@ impl RequestHandler {
                 .await?;
             let draft = draft(&"deprovision", info).paced(&policy);
             let event = Event::Deprovision {
-                ask: ask(info, policy.asynchrony),
+                async_request: async_request(info, policy.asynchrony),
                 force,
             };
             let decision = decide(was.state.clone(), event)?;
@@ -174,12 +176,12 @@ impl RequestHandler {
     pub(super) async fn delete_policy(
         &self,
         verb: Verb,
-        there: Option<&Thing>,
+        there: Option<&InstanceData>,
         service_id: &ServiceId,
         plan_id: &PlanId,
     ) -> Result<Policy, RequestError> {
-        if let Some(thing) = there {
-            let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+        if let Some(instance_data) = there {
+            let (plan, _) = self.realm_context.served(&instance_data.spec.plan).await?;
             return Ok(self.realm_context.policy(verb, &plan.pinned));
         }
         let offer = self.realm_context.plans.offer();
@@ -198,22 +200,22 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         let loaded = self.realm_context.records.load::<Instance>(&key).await?;
         self.realm_context.records.refresh(&key, &loaded).await;
-        let thing = fetch(&loaded.state)?;
-        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
+        let instance_data = fetch(&loaded.state)?;
+        let (plan, service) = self.realm_context.served(&instance_data.spec.plan).await?;
         if !plan.pinned.instances_retrievable {
             return Err(Refusal::NotFound(Resource::Instance).into());
         }
-        let version = thing.spec.maintenance_version.as_ref();
+        let version = instance_data.spec.maintenance_version.as_ref();
         let stored = FetchInstanceResponse {
-            service_id: Some(thing.spec.service_id.clone()),
-            plan_id: Some(thing.spec.plan_id.clone()),
-            dashboard_url: thing.dashboard_url.clone(),
-            parameters: Some(thing.spec.parameters.clone()),
+            service_id: Some(instance_data.spec.service_id.clone()),
+            plan_id: Some(instance_data.spec.plan_id.clone()),
+            dashboard_url: instance_data.dashboard_url.clone(),
+            parameters: Some(instance_data.spec.parameters.clone()),
             maintenance_info: version.map(MaintenanceInfo::of_version),
-            metadata: thing.metadata.clone(),
+            metadata: instance_data.metadata.clone(),
         };
         let fetched = service
-            .fetch_instance(id, thing.state.clone(), stored)
+            .fetch_instance(id, instance_data.state.clone(), stored)
             .await;
         fetched.map_err(|error| self.hook_problem(error, Verb::Provision))
     }
@@ -242,8 +244,8 @@ impl RequestHandler {
     }
 }
 
-pub(super) fn ask(info: &RequestInfo, rule: Asynchrony) -> Ask {
-    Ask {
+pub(super) fn async_request(info: &RequestInfo, rule: Asynchrony) -> AsyncRequest {
+    AsyncRequest {
         operation: OperationId::fresh(),
         accepts_incomplete: info.accepts_incomplete,
         rule,

@@ -4,7 +4,7 @@
 //! maintenance version of the catalog is what moves it on: it runs with the catalog's copy, and leaves the
 //! instance with that one if it succeeds. What is decided of all this: `lifecycle/instance.rs`.
 
-use super::instance::ask;
+use super::instance::async_request;
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
@@ -70,10 +70,10 @@ impl RequestHandler {
         info: &RequestInfo,
     ) -> Result<Gathered, RequestError> {
         let offer = self.realm_context.plans.offer();
-        let Some(thing) = was.state.thing() else {
+        let Some(instance_data) = was.state.data() else {
             return Err(not_there(&offer, body).into());
         };
-        let there = &thing.spec;
+        let there = &instance_data.spec;
         let (present, service) = self.realm_context.served(&there.plan).await?;
         let target = Target::of(&offer, body, there, &present)?;
         let (from, to) = (&*present.pinned, &*target.plan.pinned);
@@ -103,7 +103,7 @@ impl RequestHandler {
             },
             dashboard_url: service.dashboard_url(id, &there.changed_by(&change)),
             change,
-            ask: ask(info, policy.asynchrony),
+            async_request: async_request(info, policy.asynchrony),
         };
         Ok(Gathered {
             update,

@@ -1,15 +1,15 @@
 //! What the words of `tests/transitions/binding.txt` mean.
 
-use super::{Row, Seen, effect_words, hold, order, refusal_words, reply_words};
-use crate::lifecycle::binding::{Bind, Binding, Bond, Event, Parent, Unbind, decide, fetch};
-use crate::lifecycle::sample::{
-    BINDING_STATES, CREATE, NEW, OTHER, ask, binding, binding_made, binding_spec, saved,
+use super::{DecidedRow, Row, command, effect_words, hold, refusal_words, reply_words};
+use crate::lifecycle::binding::{Bind, Binding, BindingData, Event, Parent, Unbind, decide, fetch};
+use crate::lifecycle::tests::fixtures::{
+    BINDING_STATES, CREATE, NEW, OTHER, async_request, binding, binding_output, binding_spec, saved,
 };
 use crate::lifecycle::{Asynchrony, End};
 use crate::refusal::Refusal;
 use std::collections::BTreeSet;
 
-const TABLE: &str = include_str!("../../../tests/transitions/binding.txt");
+const TABLE: &str = include_str!("../../../../tests/transitions/binding.txt");
 
 const EVENTS: [&str; 58] = [
     "bind same, async accepted",
@@ -78,12 +78,12 @@ fn every_binding_in_every_state_meets_every_event_as_the_table_says() {
     hold(TABLE, &BINDING_STATES, &EVENTS, seen);
 }
 
-fn seen(row: &Row) -> Seen {
+fn seen(row: &Row) -> DecidedRow {
     let before = binding(row.state);
     if row.event == "fetch" {
-        return Seen {
+        return DecidedRow {
             answer: match fetch(&before) {
-                Ok(bond) if Some(bond) == before.bond() => "found".to_owned(),
+                Ok(data) if Some(data) == before.data() => "found".to_owned(),
                 Ok(_) => "found another".to_owned(),
                 Err(refusal) => refusal_words(&refusal).to_owned(),
             },
@@ -105,7 +105,7 @@ fn seen(row: &Row) -> Seen {
     };
     let wanted = next_state(row, before);
     let json = |state: &Binding| serde_json::to_string(state).expect("states are JSON");
-    Seen {
+    DecidedRow {
         answer,
         effects,
         next_differs: (next != wanted).then(|| (json(&next), json(&wanted))),
@@ -125,10 +125,14 @@ fn event(row: &Row, before: &Binding) -> Event {
         (_, true) => Parent::Missing,
         (false, false) => Parent::Live,
     };
-    if let Some(order) = order(what, &mut special) {
+    if let Some(command) = command(what, &mut special) {
         assert!(special.is_empty(), "unknown words: {}", row.text);
         let new = NEW;
-        return Event::Ordered { order, parent, new };
+        return Event::Command {
+            command,
+            parent,
+            new,
+        };
     }
     let accepts_incomplete = special.remove("async accepted");
     let known = special.remove("async not accepted")
@@ -145,7 +149,7 @@ fn event(row: &Row, before: &Binding) -> Event {
         (_, true) => Asynchrony::Never,
         (false, false) => Asynchrony::Preferred,
     };
-    let ask = ask(rule, accepts_incomplete);
+    let async_request = async_request(rule, accepts_incomplete);
     let event = match what {
         "bind same" | "bind other" => Event::Bind(Box::new(Bind {
             wanted: binding_spec(),
@@ -154,14 +158,14 @@ fn event(row: &Row, before: &Binding) -> Event {
             against: special
                 .remove("plan objects")
                 .then_some(Refusal::RequiresApp),
-            ask,
+            async_request,
         })),
         "unbind" => Event::Unbind(Unbind {
             ids_given: !special.remove("no ids"),
             parent,
             cascade: special.remove("cascade"),
             force: special.remove("forced"),
-            ask,
+            async_request,
         }),
         _ => occurrence(what, before),
     };
@@ -189,7 +193,7 @@ fn occurrence(what: &str, before: &Binding) -> Event {
             operation,
             state: saved(),
         },
-        "succeeded" => ended(End::Succeeded(binding_made())),
+        "succeeded" => ended(End::Succeeded(binding_output())),
         "failed" => ended(End::Failed),
         "refused" => ended(End::Refused),
         "is overdue" => Event::Overdue {
@@ -204,50 +208,50 @@ fn occurrence(what: &str, before: &Binding) -> Event {
 fn next_state(row: &Row, before: Binding) -> Binding {
     let succeeded = row.event.ends_with("succeeded");
     let last = before.last();
-    let bond = before.bond().cloned();
-    let known = || bond.clone().expect("a state with something known of it");
-    let started = |over, was_live| Binding::Deleting {
-        bond: Bond {
+    let data = before.data().cloned();
+    let known = || data.clone().expect("a state with something known of it");
+    let started = |pending_create, was_live| Binding::Deleting {
+        data: BindingData {
             last: NEW,
             ..known()
         },
-        over,
+        pending_create,
         was_live,
     };
     match row.next {
         "unchanged" => before,
-        "unchanged, state saved" => with_bond(before, |bond| bond.state = Some(saved())),
-        "creating" => Binding::Creating { bond: asked_for() },
+        "unchanged, state saved" => with_bond(before, |data| data.state = Some(saved())),
+        "creating" => Binding::Creating { data: asked_for() },
         "creating again" => Binding::Creating {
-            bond: Bond {
+            data: BindingData {
                 state: known().state,
                 made: known().made,
                 ..asked_for()
             },
         },
         "live" => Binding::Live {
-            bond: Bond {
+            data: BindingData {
                 made: known().last,
                 ..with_result(known())
             },
         },
         "creating again (as kept)" => Binding::Creating {
-            bond: Bond {
+            data: BindingData {
                 last: NEW,
                 ..known()
             },
         },
         "gone (purged)" => Binding::gone(NEW),
-        "live (as before)" => Binding::Live { bond: known() },
-        "create-failed" => Binding::CreateFailed { bond: known() },
+        "live (as before)" => Binding::Live { data: known() },
+        "create-failed" => Binding::CreateFailed { data: known() },
         "deleting" => started(None, true),
         "deleting over a create" => started(last, false),
         "deleting a failed create" if row.state == "deleting over a create" => Binding::Deleting {
-            bond: match succeeded {
+            data: match succeeded {
                 true => with_result(known()),
                 false => known(),
             },
-            over: None,
+            pending_create: None,
             was_live: false,
         },
         "deleting a failed create" => started(None, false),
@@ -259,8 +263,8 @@ fn next_state(row: &Row, before: Binding) -> Binding {
     }
 }
 
-fn asked_for() -> Bond {
-    Bond {
+fn asked_for() -> BindingData {
+    BindingData {
         spec: binding_spec(),
         state: None,
         given: None,
@@ -269,21 +273,21 @@ fn asked_for() -> Bond {
     }
 }
 
-fn with_result(bond: Bond) -> Bond {
-    let made = binding_made();
-    Bond {
+fn with_result(data: BindingData) -> BindingData {
+    let made = binding_output();
+    BindingData {
         state: made.state,
         given: Some(*made.given),
-        ..bond
+        ..data
     }
 }
 
-fn with_bond(mut at: Binding, touch: impl FnOnce(&mut Bond)) -> Binding {
+fn with_bond(mut at: Binding, touch: impl FnOnce(&mut BindingData)) -> Binding {
     match &mut at {
-        Binding::Creating { bond }
-        | Binding::CreateFailed { bond }
-        | Binding::Live { bond }
-        | Binding::Deleting { bond, .. } => touch(bond),
+        Binding::Creating { data }
+        | Binding::CreateFailed { data }
+        | Binding::Live { data }
+        | Binding::Deleting { data, .. } => touch(data),
         Binding::Absent | Binding::Gone { .. } => panic!("nothing is known of it"),
     }
     at

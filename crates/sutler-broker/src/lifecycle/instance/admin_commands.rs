@@ -4,50 +4,52 @@
 //! a failed run takes, in `endings.rs`.
 
 use super::endings::{on_ended, on_overdue};
-use super::{Instance, Thing, delete};
-use crate::lifecycle::order::{Failed, Order, nothing_failed, nothing_runs};
-use crate::lifecycle::{Decision, Effect, End, Pace, Reply, Verb, started};
+use super::{Instance, InstanceData, delete};
+use crate::lifecycle::admin_command::{
+    AdminCommand, FailedOperation, nothing_failed, nothing_runs,
+};
+use crate::lifecycle::{Decision, Effect, End, Reply, ResponseMode, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 
-pub(super) fn on_ordered(
+pub(super) fn on_command(
     at: Instance,
-    order: Order,
+    command: AdminCommand,
     new: OperationId,
 ) -> Result<Decision<Instance>, Refusal> {
-    match order {
-        Order::Retry { failed } => retry(at, failed, new),
-        Order::Cancel => cancel(at, new),
-        Order::Abandon => abandon(at),
-        Order::Purge => purge(&at, new),
+    match command {
+        AdminCommand::Retry { failed } => retry(at, failed, new),
+        AdminCommand::Cancel => cancel(at, new),
+        AdminCommand::Abandon => abandon(at),
+        AdminCommand::Purge => purge(&at, new),
     }
 }
 
 fn retry(
     at: Instance,
-    failed: Option<Failed>,
+    failed: Option<FailedOperation>,
     new: OperationId,
 ) -> Result<Decision<Instance>, Refusal> {
     match at {
         Instance::Absent | Instance::Gone { .. } => Err(Refusal::NotFound(Resource::Instance)),
-        Instance::CreateFailed { thing } => match failed {
-            Some(Failed::Create) => Ok(create_again(thing, new)),
-            Some(Failed::Delete) => Ok(delete(thing, new, Pace::Background, false)),
-            Some(Failed::Update(_)) | None => Err(nothing_failed()),
+        Instance::CreateFailed { data } => match failed {
+            Some(FailedOperation::Create) => Ok(create_again(data, new)),
+            Some(FailedOperation::Delete) => Ok(delete(data, new, ResponseMode::Background, false)),
+            Some(FailedOperation::Update(_)) | None => Err(nothing_failed()),
         },
-        Instance::Live { mut thing } => match failed {
-            Some(Failed::Update(again)) => {
-                thing.last = new;
+        Instance::Live { mut data } => match failed {
+            Some(FailedOperation::Update(again)) => {
+                data.last = new;
                 let next = Instance::Updating {
-                    thing,
+                    data,
                     change: again.change,
                     dashboard_url: again.dashboard_url,
                     given_up: false,
                 };
-                Ok(started(next, Verb::Update, new, Pace::Background))
+                Ok(started(next, Verb::Update, new, ResponseMode::Background))
             }
-            Some(Failed::Delete) => Ok(delete(thing, new, Pace::Background, true)),
-            Some(Failed::Create) | None => Err(nothing_failed()),
+            Some(FailedOperation::Delete) => Ok(delete(data, new, ResponseMode::Background, true)),
+            Some(FailedOperation::Create) | None => Err(nothing_failed()),
         },
         // The delete over a create waits for more than its time, and so is never woken here.
         Instance::Creating { .. } | Instance::Updating { .. } | Instance::Deleting { .. } => {
@@ -67,13 +69,13 @@ fn nudge(at: Instance) -> Decision<Instance> {
     }
 }
 
-fn create_again(mut thing: Thing, new: OperationId) -> Decision<Instance> {
-    thing.last = new;
+fn create_again(mut data: InstanceData, new: OperationId) -> Decision<Instance> {
+    data.last = new;
     started(
-        Instance::Creating { thing },
+        Instance::Creating { data },
         Verb::Provision,
         new,
-        Pace::Background,
+        ResponseMode::Background,
     )
 }
 
@@ -83,39 +85,41 @@ fn cancel(at: Instance, new: OperationId) -> Result<Decision<Instance>, Refusal>
     match at {
         Instance::Absent | Instance::Gone { .. } => Err(Refusal::NotFound(Resource::Instance)),
         Instance::CreateFailed { .. } | Instance::Live { .. } => Err(nothing_runs()),
-        Instance::Creating { ref thing } => {
-            let creating = thing.last;
+        Instance::Creating { ref data } => {
+            let creating = data.last;
             Ok(Decision {
-                reply: Reply::Started(new, Pace::Background),
+                reply: Reply::Started(new, ResponseMode::Background),
                 ..on_overdue(at, creating, new)
             })
         }
         Instance::Updating {
-            ref thing,
+            ref data,
             given_up: false,
             ..
         } => {
-            let updating = thing.last;
+            let updating = data.last;
             Ok(Decision {
                 reply: Reply::Joined(updating),
                 ..on_overdue(at, updating, new)
             })
         }
         Instance::Deleting {
-            ref thing,
-            over: None,
+            ref data,
+            pending_create: None,
             ..
         } => {
-            let deleting = thing.last;
+            let deleting = data.last;
             Ok(Decision {
                 next: at,
                 effects: vec![Effect::Cancel(deleting)],
                 reply: Reply::Joined(deleting),
             })
         }
-        Instance::Updating { given_up: true, .. } | Instance::Deleting { over: Some(_), .. } => {
-            Ok(Decision::stay(at, Reply::AlreadyDone))
-        }
+        Instance::Updating { given_up: true, .. }
+        | Instance::Deleting {
+            pending_create: Some(_),
+            ..
+        } => Ok(Decision::stay(at, Reply::AlreadyDone)),
     }
 }
 

@@ -1,46 +1,50 @@
 //! What an operator's order means for a binding in each of its states (D-31 to D-34).
 //!
-//! Like `instance/orders.rs`, but what failed is only done again while its instance is at rest.
+//! Like `instance/admin_commands.rs`, but what failed is only done again while its instance is at rest.
 
-use super::{Binding, Bond, Parent, delete, on_ended, on_overdue};
-use crate::lifecycle::order::{Failed, Order, nothing_failed, nothing_runs};
-use crate::lifecycle::{Decision, Effect, End, Pace, Reply, Verb, started};
+use super::{Binding, BindingData, Parent, delete, on_ended, on_overdue};
+use crate::lifecycle::admin_command::{
+    AdminCommand, FailedOperation, nothing_failed, nothing_runs,
+};
+use crate::lifecycle::{Decision, Effect, End, Reply, ResponseMode, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 
-pub(super) fn on_ordered(
+pub(super) fn on_command(
     at: Binding,
-    order: Order,
+    command: AdminCommand,
     parent: Parent,
     new: OperationId,
 ) -> Result<Decision<Binding>, Refusal> {
-    match order {
-        Order::Retry { failed } => retry(at, failed, parent, new),
-        Order::Cancel => cancel(at, new),
-        Order::Abandon => abandon(at),
-        Order::Purge => purge(&at, new),
+    match command {
+        AdminCommand::Retry { failed } => retry(at, failed, parent, new),
+        AdminCommand::Cancel => cancel(at, new),
+        AdminCommand::Abandon => abandon(at),
+        AdminCommand::Purge => purge(&at, new),
     }
 }
 
 fn retry(
     at: Binding,
-    failed: Option<Failed>,
+    failed: Option<FailedOperation>,
     parent: Parent,
     new: OperationId,
 ) -> Result<Decision<Binding>, Refusal> {
-    let (bond, live) = match at {
+    let (data, live) = match at {
         Binding::Absent | Binding::Gone { .. } => {
             return Err(Refusal::NotFound(Resource::Binding));
         }
         // The unbind over a bind waits for more than its time, and so is never woken here.
         Binding::Creating { .. } | Binding::Deleting { .. } => return Ok(nudge(at)),
-        Binding::CreateFailed { bond } => (bond, false),
-        Binding::Live { bond } => (bond, true),
+        Binding::CreateFailed { data } => (data, false),
+        Binding::Live { data } => (data, true),
     };
     let again = match failed {
-        Some(Failed::Create) if !live => create_again(bond, new),
-        Some(Failed::Delete) => delete(bond, new, Pace::Background, live),
-        Some(Failed::Create | Failed::Update(_)) | None => return Err(nothing_failed()),
+        Some(FailedOperation::Create) if !live => create_again(data, new),
+        Some(FailedOperation::Delete) => delete(data, new, ResponseMode::Background, live),
+        Some(FailedOperation::Create | FailedOperation::Update(_)) | None => {
+            return Err(nothing_failed());
+        }
     };
     match parent {
         Parent::Live => Ok(again),
@@ -60,10 +64,10 @@ fn nudge(at: Binding) -> Decision<Binding> {
     }
 }
 
-fn create_again(mut bond: Bond, new: OperationId) -> Decision<Binding> {
-    bond.last = new;
-    let next = Binding::Creating { bond };
-    started(next, Verb::Bind, new, Pace::Background)
+fn create_again(mut data: BindingData, new: OperationId) -> Decision<Binding> {
+    data.last = new;
+    let next = Binding::Creating { data };
+    started(next, Verb::Bind, new, ResponseMode::Background)
 }
 
 /// A bind is halted and cleaned up after; an unbind is asked to stop, and its own end says what is
@@ -72,26 +76,29 @@ fn cancel(at: Binding, new: OperationId) -> Result<Decision<Binding>, Refusal> {
     match at {
         Binding::Absent | Binding::Gone { .. } => Err(Refusal::NotFound(Resource::Binding)),
         Binding::CreateFailed { .. } | Binding::Live { .. } => Err(nothing_runs()),
-        Binding::Creating { ref bond } => {
-            let creating = bond.last;
+        Binding::Creating { ref data } => {
+            let creating = data.last;
             Ok(Decision {
-                reply: Reply::Started(new, Pace::Background),
+                reply: Reply::Started(new, ResponseMode::Background),
                 ..on_overdue(at, creating, new)
             })
         }
         Binding::Deleting {
-            ref bond,
-            over: None,
+            ref data,
+            pending_create: None,
             ..
         } => {
-            let deleting = bond.last;
+            let deleting = data.last;
             Ok(Decision {
                 next: at,
                 effects: vec![Effect::Cancel(deleting)],
                 reply: Reply::Joined(deleting),
             })
         }
-        Binding::Deleting { over: Some(_), .. } => Ok(Decision::stay(at, Reply::AlreadyDone)),
+        Binding::Deleting {
+            pending_create: Some(_),
+            ..
+        } => Ok(Decision::stay(at, Reply::AlreadyDone)),
     }
 }
 
@@ -134,8 +141,12 @@ impl Binding {
             Self::Absent | Self::CreateFailed { .. } | Self::Live { .. } | Self::Gone { .. } => {
                 None
             }
-            Self::Creating { bond } => Some(bond.last),
-            Self::Deleting { bond, over, .. } => Some(over.unwrap_or(bond.last)),
+            Self::Creating { data } => Some(data.last),
+            Self::Deleting {
+                data,
+                pending_create,
+                ..
+            } => Some(pending_create.unwrap_or(data.last)),
         }
     }
 
@@ -143,11 +154,14 @@ impl Binding {
     pub(crate) fn waiting(&self) -> Option<OperationId> {
         match self {
             Self::Deleting {
-                bond,
-                over: Some(_),
+                data,
+                pending_create: Some(_),
                 ..
-            } => Some(bond.last),
-            Self::Deleting { over: None, .. }
+            } => Some(data.last),
+            Self::Deleting {
+                pending_create: None,
+                ..
+            }
             | Self::Absent
             | Self::Creating { .. }
             | Self::CreateFailed { .. }

@@ -3,25 +3,28 @@
 mod update;
 
 use crate::lifecycle::instance::{
-    Change, Event, Instance, InstanceSpec, Made, Provision, Thing, Update, UpdateFacts, decide,
-    fetch, parent,
+    Change, Event, HookOutput, Instance, InstanceData, InstanceSpec, Provision, Update,
+    UpdateFacts, decide, fetch, parent,
 };
-use crate::lifecycle::sample::{
-    CREATE, DELETE, FIRST, INSTANCE_STATES, NEW, OTHER, UPDATE, ask, asynchronously, change,
-    changed_spec, impossibly, instance, instance_made, kept, saved, spec, synchronously, value,
+use crate::lifecycle::tests::fixtures::{
+    CREATE, DELETE, FIRST, INSTANCE_STATES, NEW, OTHER, UPDATE, async_request, asynchronously,
+    change, changed_spec, impossibly, instance, instance_output, kept, saved, spec, synchronously,
+    value,
 };
-use crate::lifecycle::{Ask, Asynchrony, Decision, Effect, End, Pace, Reply, Verb};
+use crate::lifecycle::{
+    AsyncRequest, Asynchrony, Decision, Effect, End, Reply, ResponseMode, Verb,
+};
 use crate::refusal::{Refusal, Resource};
 use serde_json::json;
 use sutler_journal::OperationId;
 
-fn provision(wanted: InstanceSpec, ask: Ask) -> Event {
+fn provision(wanted: InstanceSpec, async_request: AsyncRequest) -> Event {
     Event::Provision(Box::new(Provision {
         same: spec().same_request(&wanted),
         wanted,
         maintenance_conflict: false,
         dashboard_url: None,
-        ask,
+        async_request,
     }))
 }
 
@@ -32,25 +35,28 @@ const ALL_ALLOWED: UpdateFacts = UpdateFacts {
     maintenance_conflict: false,
 };
 
-fn update_under(facts: UpdateFacts, change: Change, ask: Ask) -> Event {
+fn update_under(facts: UpdateFacts, change: Change, async_request: AsyncRequest) -> Event {
     Event::Update(Box::new(Update {
         service_id: spec().service_id,
         change,
         facts,
         dashboard_url: None,
-        ask,
+        async_request,
     }))
 }
 
-fn update(change: Change, ask: Ask) -> Event {
-    update_under(ALL_ALLOWED, change, ask)
+fn update(change: Change, async_request: AsyncRequest) -> Event {
+    update_under(ALL_ALLOWED, change, async_request)
 }
 
-fn deprovision(ask: Ask) -> Event {
-    Event::Deprovision { ask, force: false }
+fn deprovision(async_request: AsyncRequest) -> Event {
+    Event::Deprovision {
+        async_request,
+        force: false,
+    }
 }
 
-fn ended(operation: OperationId, end: End<Made>) -> Event {
+fn ended(operation: OperationId, end: End<HookOutput>) -> Event {
     Event::Ended { operation, end }
 }
 
@@ -62,9 +68,9 @@ fn answer(state: &str, event: Event) -> Result<Reply, Refusal> {
     decide(instance(state), event).map(|decision| decision.reply)
 }
 
-fn thing_after(state: &str, event: Event) -> Thing {
+fn data_after(state: &str, event: Event) -> InstanceData {
     let next = decided(state, event).next;
-    next.thing().expect("something is known of it").clone()
+    next.data().expect("something is known of it").clone()
 }
 
 fn other_parameters() -> InstanceSpec {
@@ -78,7 +84,7 @@ fn other_parameters() -> InstanceSpec {
 #[test]
 fn a_provision_whose_caller_waits_starts_one_operation_and_answers_with_its_result() {
     let decision = decided("absent", provision(spec(), synchronously()));
-    assert_eq!(decision.reply, Reply::Started(NEW, Pace::Inline));
+    assert_eq!(decision.reply, Reply::Started(NEW, ResponseMode::Inline));
     assert_eq!(decision.effects, [Effect::Start(Verb::Provision, NEW)]);
 }
 
@@ -86,14 +92,17 @@ fn a_provision_whose_caller_waits_starts_one_operation_and_answers_with_its_resu
 #[test]
 fn a_provision_is_answered_202_where_plan_and_platform_agree() {
     let decision = decided("absent", provision(spec(), asynchronously()));
-    assert_eq!(decision.reply, Reply::Started(NEW, Pace::Background));
+    assert_eq!(
+        decision.reply,
+        Reply::Started(NEW, ResponseMode::Background)
+    );
 }
 
 /// Holds: B-085.
 #[test]
 fn a_synchronous_plan_ignores_accepts_incomplete() {
-    let asked = ask(Asynchrony::Never, true);
-    let inline = Ok(Reply::Started(NEW, Pace::Inline));
+    let asked = async_request(Asynchrony::Never, true);
+    let inline = Ok(Reply::Started(NEW, ResponseMode::Inline));
     assert_eq!(answer("absent", provision(spec(), asked)), inline);
     assert_eq!(answer("live", update(change(), asked)), inline);
     assert_eq!(answer("live", deprovision(asked)), inline);
@@ -175,7 +184,7 @@ fn service_plan_parameters_organization_and_space_make_a_request_different_and_t
 /// Holds: D-04.
 #[test]
 fn after_an_update_a_provision_is_compared_with_what_is_there_now() {
-    let now = thing_after("updating", ended(UPDATE, End::Succeeded(instance_made()))).spec;
+    let now = data_after("updating", ended(UPDATE, End::Succeeded(instance_output()))).spec;
     assert!(now.same_request(&changed_spec()));
     assert!(!now.same_request(&spec()));
 }
@@ -224,7 +233,7 @@ fn a_provision_with_another_maintenance_version_than_the_catalogs_is_refused() {
             same: true,
             maintenance_conflict: true,
             dashboard_url: None,
-            ask: asynchronously(),
+            async_request: asynchronously(),
         };
         let reply = answer(state, Event::Provision(Box::new(asked)));
         assert_eq!(reply, Err(Refusal::MaintenanceConflict), "{state}");
@@ -234,15 +243,15 @@ fn a_provision_with_another_maintenance_version_than_the_catalogs_is_refused() {
 /// Holds: B-132.
 #[test]
 fn an_id_can_be_used_again_and_begins_with_nothing_of_the_old_instance() {
-    let thing = thing_after("gone", provision(spec(), asynchronously()));
-    assert_eq!((thing.state, thing.made, thing.last), (None, NEW, NEW));
+    let data = data_after("gone", provision(spec(), asynchronously()));
+    assert_eq!((data.state, data.made, data.last), (None, NEW, NEW));
 }
 
 #[test]
 fn a_provision_over_a_failed_one_goes_on_with_what_that_saved() {
     for wanted in [spec(), other_parameters()] {
-        let thing = thing_after("create-failed", provision(wanted.clone(), asynchronously()));
-        assert_eq!((thing.spec, thing.state), (wanted, kept()));
+        let data = data_after("create-failed", provision(wanted.clone(), asynchronously()));
+        assert_eq!((data.spec, data.state), (wanted, kept()));
     }
 }
 
@@ -296,8 +305,8 @@ fn an_unknown_instance_cannot_be_updated_nor_bound_to() {
 #[test]
 fn a_deprovision_removes_what_is_there_and_an_unknown_instance_is_gone() {
     let started = decided("live", deprovision(synchronously()));
-    assert_eq!(started.reply, Reply::Started(NEW, Pace::Inline));
-    let end = ended(NEW, End::Succeeded(Made::default()));
+    assert_eq!(started.reply, Reply::Started(NEW, ResponseMode::Inline));
+    let end = ended(NEW, End::Succeeded(HookOutput::default()));
     let next = decide(started.next, end).expect("not refused").next;
     assert_eq!(next, Instance::gone(NEW));
     for state in ["absent", "gone"] {
@@ -324,7 +333,7 @@ fn a_deprovision_over_a_provision_halts_it_waits_for_its_end_and_then_deletes() 
         Effect::StartWaiting(Verb::Deprovision, NEW),
     ];
     assert_eq!(accepted.effects, halting);
-    for end in [End::Succeeded(instance_made()), End::Failed, End::Refused] {
+    for end in [End::Succeeded(instance_output()), End::Failed, End::Refused] {
         let woken = decide(accepted.next.clone(), ended(CREATE, end)).expect("not refused");
         assert_eq!(woken.effects, [Effect::Wake(NEW)]);
         let failed = decide(woken.next, ended(NEW, End::Failed)).expect("not refused");
@@ -356,7 +365,7 @@ fn the_reason_that_no_waiting_mends_is_given_first() {
 fn a_late_result_of_another_operation_changes_nothing() {
     for state in INSTANCE_STATES {
         for operation in [OTHER, FIRST] {
-            let end = End::Succeeded(instance_made());
+            let end = End::Succeeded(instance_output());
             let decision = decided(state, ended(operation, end));
             assert_eq!(decision.next, instance(state), "{state}");
             assert!(decision.effects.is_empty(), "{state}");
@@ -368,7 +377,7 @@ fn a_late_result_of_another_operation_changes_nothing() {
 fn nothing_is_said_of_a_delete_that_still_waits() {
     let state = "deleting over a create";
     let says = [
-        ended(DELETE, End::Succeeded(Made::default())),
+        ended(DELETE, End::Succeeded(HookOutput::default())),
         Event::Saved {
             operation: DELETE,
             state: saved(),

@@ -1,6 +1,6 @@
 //! What an operator may order for an instance or a binding, and why not.
 //!
-//! What an order means in each state is in `instance/orders.rs` and `binding/orders.rs`; who asks and
+//! What an order means in each state is in `instance/admin_commands.rs` and `binding/admin_commands.rs`; who asks and
 //! commits is `requests/admin_command.rs`.
 
 use super::instance::Change;
@@ -8,9 +8,9 @@ use crate::refusal::Refusal;
 
 /// What an operator orders.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Order {
+pub(crate) enum AdminCommand {
     /// Do again what failed last. `failed`: what that was, if it failed and what it asked is kept.
-    Retry { failed: Option<Failed> },
+    Retry { failed: Option<FailedOperation> },
     /// Ask what runs to stop.
     Cancel,
     /// End what runs as failed, without waiting for it.
@@ -21,18 +21,18 @@ pub(crate) enum Order {
 
 /// What failed last.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Failed {
+pub(crate) enum FailedOperation {
     /// A provision or a bind.
     Create,
     /// An update, and what it asked for.
-    Update(Box<Again>),
+    Update(Box<FailedUpdate>),
     /// A deprovision or an unbind.
     Delete,
 }
 
 /// An update to be done again.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Again {
+pub(crate) struct FailedUpdate {
     pub change: Change,
     /// The dashboard after the update, where it changes.
     pub dashboard_url: Option<String>,

@@ -1,26 +1,28 @@
 //! What a binding promises, line by line.
 
 use crate::lifecycle::binding::{
-    Bind, Binding, BindingSpec, Event, Made, Parent, Unbind, decide, fetch,
+    Bind, Binding, BindingSpec, Event, HookOutput, Parent, Unbind, decide, fetch,
 };
-use crate::lifecycle::sample::{
-    BINDING_STATES, CREATE, DELETE, NEW, OTHER, ask, asynchronously, binding, binding_made,
-    binding_spec, impossibly, kept, synchronously, value,
+use crate::lifecycle::tests::fixtures::{
+    BINDING_STATES, CREATE, DELETE, NEW, OTHER, async_request, asynchronously, binding,
+    binding_output, binding_spec, impossibly, kept, synchronously, value,
 };
-use crate::lifecycle::{Ask, Asynchrony, Decision, Effect, End, Pace, Reply, Verb};
+use crate::lifecycle::{
+    AsyncRequest, Asynchrony, Decision, Effect, End, Reply, ResponseMode, Verb,
+};
 use crate::refusal::{Refusal, Resource};
 use serde_json::json;
 use sutler_journal::OperationId;
 
 const BUSY: Parent = Parent::Busy("The service instance is being updated.");
 
-fn bind(wanted: BindingSpec, ask: Ask) -> Bind {
+fn bind(wanted: BindingSpec, async_request: AsyncRequest) -> Bind {
     Bind {
         same: binding_spec().same_request(&wanted),
         wanted,
         parent: Parent::Live,
         against: None,
-        ask,
+        async_request,
     }
 }
 
@@ -28,17 +30,17 @@ fn put(asked: Bind) -> Event {
     Event::Bind(Box::new(asked))
 }
 
-fn unbind(ask: Ask) -> Unbind {
+fn unbind(async_request: AsyncRequest) -> Unbind {
     Unbind {
         ids_given: true,
         parent: Parent::Live,
         cascade: false,
         force: false,
-        ask,
+        async_request,
     }
 }
 
-fn ended(operation: OperationId, end: End<Made>) -> Event {
+fn ended(operation: OperationId, end: End<HookOutput>) -> Event {
     Event::Ended { operation, end }
 }
 
@@ -61,12 +63,12 @@ fn other() -> BindingSpec {
 #[test]
 fn a_bind_whose_caller_waits_starts_one_operation_and_answers_with_its_result() {
     let decision = decided("absent", put(bind(binding_spec(), synchronously())));
-    assert_eq!(decision.reply, Reply::Started(NEW, Pace::Inline));
+    assert_eq!(decision.reply, Reply::Started(NEW, ResponseMode::Inline));
     assert_eq!(decision.effects, [Effect::Start(Verb::Bind, NEW)]);
-    let end = ended(NEW, End::Succeeded(binding_made()));
+    let end = ended(NEW, End::Succeeded(binding_output()));
     let next = decide(decision.next, end).expect("not refused").next;
     let given = fetch(&next).expect("it is live").given.clone();
-    assert!(given == Some(*binding_made().given));
+    assert!(given == Some(*binding_output().given));
 }
 
 /// Holds: B-183, D-03.
@@ -183,8 +185,8 @@ fn what_can_only_be_asynchronous_says_so() {
 /// Holds: B-085.
 #[test]
 fn a_synchronous_plan_ignores_accepts_incomplete() {
-    let asked = ask(Asynchrony::Never, true);
-    let inline = Ok(Reply::Started(NEW, Pace::Inline));
+    let asked = async_request(Asynchrony::Never, true);
+    let inline = Ok(Reply::Started(NEW, ResponseMode::Inline));
     assert_eq!(answer("absent", put(bind(binding_spec(), asked))), inline);
     assert_eq!(answer("live", Event::Unbind(unbind(asked))), inline);
 }
@@ -253,8 +255,8 @@ fn an_unbind_without_service_and_plan_is_invalid_unless_there_is_nothing_to_unbi
 #[test]
 fn an_unbind_removes_what_is_there_and_an_unknown_binding_is_gone() {
     let started = decided("live", Event::Unbind(unbind(synchronously())));
-    assert_eq!(started.reply, Reply::Started(NEW, Pace::Inline));
-    let end = ended(NEW, End::Succeeded(Made::default()));
+    assert_eq!(started.reply, Reply::Started(NEW, ResponseMode::Inline));
+    let end = ended(NEW, End::Succeeded(HookOutput::default()));
     let next = decide(started.next, end).expect("not refused").next;
     assert_eq!(next, Binding::gone(NEW));
     for state in ["absent", "gone"] {
@@ -277,7 +279,7 @@ fn an_unbind_waits_for_the_operation_on_its_instance_unless_that_takes_its_bindi
             cascade: true,
             ..asked
         });
-        let begun = Ok(Reply::Started(NEW, Pace::Background));
+        let begun = Ok(Reply::Started(NEW, ResponseMode::Background));
         assert_eq!(answer(state, cascade), begun, "{state}");
     }
 }
@@ -291,7 +293,7 @@ fn an_unbind_over_a_bind_halts_it_waits_for_its_end_and_then_deletes() {
         Effect::StartWaiting(Verb::Unbind, NEW),
     ];
     assert_eq!(accepted.effects, halting);
-    for end in [End::Succeeded(binding_made()), End::Failed, End::Refused] {
+    for end in [End::Succeeded(binding_output()), End::Failed, End::Refused] {
         let woken = decide(accepted.next.clone(), ended(CREATE, end)).expect("not refused");
         assert_eq!(woken.effects, [Effect::Wake(NEW)]);
         let failed = decide(woken.next, ended(NEW, End::Failed)).expect("not refused");
@@ -306,8 +308,8 @@ fn an_unbind_over_a_bind_halts_it_waits_for_its_end_and_then_deletes() {
 fn a_bind_over_a_failed_one_goes_on_with_what_that_saved() {
     for wanted in [binding_spec(), other()] {
         let next = decided("create-failed", put(bind(wanted.clone(), asynchronously()))).next;
-        let bond = next.bond().expect("it is being made");
-        assert_eq!((&bond.spec, &bond.state), (&wanted, &kept()));
+        let data = next.data().expect("it is being made");
+        assert_eq!((&data.spec, &data.state), (&wanted, &kept()));
     }
 }
 
@@ -324,7 +326,7 @@ fn a_refused_bind_over_a_failed_one_leaves_something_to_delete() {
 #[test]
 fn a_late_result_of_another_operation_changes_nothing() {
     for state in BINDING_STATES {
-        let decision = decided(state, ended(OTHER, End::Succeeded(binding_made())));
+        let decision = decided(state, ended(OTHER, End::Succeeded(binding_output())));
         assert_eq!(decision.next, binding(state), "{state}");
         assert!(decision.effects.is_empty(), "{state}");
     }

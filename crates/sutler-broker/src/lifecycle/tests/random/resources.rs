@@ -1,29 +1,31 @@
 //! What the model's steps mean to an instance and to a binding.
 
-use super::{Life, Odd, Ordered, Outcome, Step};
+use super::{CommandKind, ModelledResource, Outcome, RequestVariant, Step};
+use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdate};
 use crate::lifecycle::binding::{self, Bind, Binding, Parent, Unbind};
 use crate::lifecycle::instance::{self, Change, Instance, Provision, Update, UpdateFacts};
-use crate::lifecycle::order::{Again, Failed, Order};
-use crate::lifecycle::sample::{binding_made, binding_spec, instance_made, saved, spec, value};
-use crate::lifecycle::{Ask, Decision, End, Verb};
+use crate::lifecycle::tests::fixtures::{
+    binding_output, binding_spec, instance_output, saved, spec, value,
+};
+use crate::lifecycle::{AsyncRequest, Decision, End, Verb};
 use crate::refusal::Refusal;
 use serde_json::json;
 use sutler_journal::OperationId;
 
-impl Life for Instance {
+impl ModelledResource for Instance {
     type Event = instance::Event;
     const CREATE: Verb = Verb::Provision;
     const DELETE: Verb = Verb::Deprovision;
 
-    fn request(step: &Step, ask: Ask) -> Option<Self::Event> {
+    fn request(step: &Step, async_request: AsyncRequest) -> Option<Self::Event> {
         match *step {
             Step::Create { same, odd, .. } => {
                 Some(instance::Event::Provision(Box::new(Provision {
                     wanted: spec(),
                     same,
-                    maintenance_conflict: odd == Odd::Objection,
+                    maintenance_conflict: odd == RequestVariant::Objection,
                     dashboard_url: None,
-                    ask,
+                    async_request,
                 })))
             }
             Step::Update { size, odd, .. } => Some(instance::Event::Update(Box::new(Update {
@@ -33,19 +35,19 @@ impl Life for Instance {
                     ..Change::default()
                 },
                 facts: UpdateFacts {
-                    offered: odd != Odd::NoIds,
+                    offered: odd != RequestVariant::NoIds,
                     plan_updateable: true,
                     context_updates: false,
-                    maintenance_conflict: odd == Odd::Objection,
+                    maintenance_conflict: odd == RequestVariant::Objection,
                 },
                 dashboard_url: None,
-                ask,
+                async_request,
             }))),
             Step::Delete { odd, .. } => Some(instance::Event::Deprovision {
-                ask,
-                force: odd == Odd::Forced,
+                async_request,
+                force: odd == RequestVariant::Forced,
             }),
-            Step::Saved(_) | Step::Ended(..) | Step::Overdue(_) | Step::Ordered(_) => None,
+            Step::Saved(_) | Step::Ended(..) | Step::Overdue(_) | Step::Command(_) => None,
         }
     }
 
@@ -57,21 +59,21 @@ impl Life for Instance {
             }),
             Step::Ended(_, outcome) => Some(instance::Event::Ended {
                 operation: about,
-                end: end(outcome, instance_made()),
+                end: end(outcome, instance_output()),
             }),
             Step::Overdue(_) => Some(instance::Event::Overdue {
                 operation: about,
                 cleanup: new,
             }),
-            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } | Step::Ordered(_) => {
+            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } | Step::Command(_) => {
                 None
             }
         }
     }
 
-    fn order(order: Ordered, failed: Option<Verb>, new: OperationId) -> Self::Event {
-        let order = ordered(order, failed);
-        instance::Event::Ordered { order, new }
+    fn command(command: CommandKind, failed: Option<Verb>, new: OperationId) -> Self::Event {
+        let command = ordered(command, failed);
+        instance::Event::Command { command, new }
     }
 
     fn decide(self, event: Self::Event) -> Result<Decision<Self>, Refusal> {
@@ -85,13 +87,16 @@ impl Life for Instance {
     fn name(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
-            Self::Creating { thing } if thing.made == thing.last => "creating",
+            Self::Creating { data } if data.made == data.last => "creating",
             Self::Creating { .. } => "creating again",
             Self::CreateFailed { .. } => "create-failed",
             Self::Live { .. } => "live",
             Self::Updating { given_up: true, .. } => "updating (given up)",
             Self::Updating { .. } => "updating",
-            Self::Deleting { over: Some(_), .. } => "deleting over a create",
+            Self::Deleting {
+                pending_create: Some(_),
+                ..
+            } => "deleting over a create",
             Self::Deleting { was_live: true, .. } => "deleting",
             Self::Deleting { .. } => "deleting a failed create",
             Self::Gone { .. } => "gone",
@@ -99,33 +104,33 @@ impl Life for Instance {
     }
 }
 
-impl Life for Binding {
+impl ModelledResource for Binding {
     type Event = binding::Event;
     const CREATE: Verb = Verb::Bind;
     const DELETE: Verb = Verb::Unbind;
 
-    fn request(step: &Step, ask: Ask) -> Option<Self::Event> {
+    fn request(step: &Step, async_request: AsyncRequest) -> Option<Self::Event> {
         match *step {
             Step::Create { same, odd, .. } => Some(binding::Event::Bind(Box::new(Bind {
                 wanted: binding_spec(),
                 same,
                 parent: parent(odd),
-                against: (odd == Odd::Objection).then_some(Refusal::RequiresApp),
-                ask,
+                against: (odd == RequestVariant::Objection).then_some(Refusal::RequiresApp),
+                async_request,
             }))),
             Step::Delete { odd, .. } => Some(binding::Event::Unbind(Unbind {
-                ids_given: odd != Odd::NoIds,
+                ids_given: odd != RequestVariant::NoIds,
                 parent: parent(odd),
-                cascade: odd == Odd::Cascade,
-                force: odd == Odd::Forced,
-                ask,
+                cascade: odd == RequestVariant::Cascade,
+                force: odd == RequestVariant::Forced,
+                async_request,
             })),
             // A binding has no update.
             Step::Update { .. }
             | Step::Saved(_)
             | Step::Ended(..)
             | Step::Overdue(_)
-            | Step::Ordered(_) => None,
+            | Step::Command(_) => None,
         }
     }
 
@@ -137,21 +142,21 @@ impl Life for Binding {
             }),
             Step::Ended(_, outcome) => Some(binding::Event::Ended {
                 operation: about,
-                end: end(outcome, binding_made()),
+                end: end(outcome, binding_output()),
             }),
             Step::Overdue(_) => Some(binding::Event::Overdue {
                 operation: about,
                 cleanup: new,
             }),
-            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } | Step::Ordered(_) => {
+            Step::Create { .. } | Step::Update { .. } | Step::Delete { .. } | Step::Command(_) => {
                 None
             }
         }
     }
 
-    fn order(order: Ordered, failed: Option<Verb>, new: OperationId) -> Self::Event {
-        binding::Event::Ordered {
-            order: ordered(order, failed),
+    fn command(command: CommandKind, failed: Option<Verb>, new: OperationId) -> Self::Event {
+        binding::Event::Command {
+            command: ordered(command, failed),
             parent: Parent::Live,
             new,
         }
@@ -168,11 +173,14 @@ impl Life for Binding {
     fn name(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
-            Self::Creating { bond } if bond.made == bond.last => "creating",
+            Self::Creating { data } if data.made == data.last => "creating",
             Self::Creating { .. } => "creating again",
             Self::CreateFailed { .. } => "create-failed",
             Self::Live { .. } => "live",
-            Self::Deleting { over: Some(_), .. } => "deleting over a create",
+            Self::Deleting {
+                pending_create: Some(_),
+                ..
+            } => "deleting over a create",
             Self::Deleting { was_live: true, .. } => "deleting",
             Self::Deleting { .. } => "deleting a failed create",
             Self::Gone { .. } => "gone",
@@ -180,11 +188,16 @@ impl Life for Binding {
     }
 }
 
-fn parent(odd: Odd) -> Parent {
+fn parent(odd: RequestVariant) -> Parent {
     match odd {
-        Odd::ParentMissing => Parent::Missing,
-        Odd::ParentBusy | Odd::Cascade => Parent::Busy("The service instance is being changed."),
-        Odd::No | Odd::Objection | Odd::NoIds | Odd::Forced => Parent::Live,
+        RequestVariant::ParentMissing => Parent::Missing,
+        RequestVariant::ParentBusy | RequestVariant::Cascade => {
+            Parent::Busy("The service instance is being changed.")
+        }
+        RequestVariant::No
+        | RequestVariant::Objection
+        | RequestVariant::NoIds
+        | RequestVariant::Forced => Parent::Live,
     }
 }
 
@@ -196,20 +209,20 @@ fn end<T>(outcome: Outcome, made: T) -> End<T> {
     }
 }
 
-fn ordered(order: Ordered, failed: Option<Verb>) -> Order {
-    match order {
-        Ordered::Retry => Order::Retry {
+fn ordered(command: CommandKind, failed: Option<Verb>) -> AdminCommand {
+    match command {
+        CommandKind::Retry => AdminCommand::Retry {
             failed: failed.map(|verb| match verb {
-                Verb::Provision | Verb::Bind => Failed::Create,
-                Verb::Deprovision | Verb::Unbind => Failed::Delete,
-                Verb::Update => Failed::Update(Box::new(Again {
+                Verb::Provision | Verb::Bind => FailedOperation::Create,
+                Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,
+                Verb::Update => FailedOperation::Update(Box::new(FailedUpdate {
                     change: Change::default(),
                     dashboard_url: None,
                 })),
             }),
         },
-        Ordered::Cancel => Order::Cancel,
-        Ordered::Abandon => Order::Abandon,
-        Ordered::Purge => Order::Purge,
+        CommandKind::Cancel => AdminCommand::Cancel,
+        CommandKind::Abandon => AdminCommand::Abandon,
+        CommandKind::Purge => AdminCommand::Purge,
     }
 }

@@ -1,19 +1,19 @@
 //! What the words of `tests/transitions/instance.txt` mean.
 
-use super::{Row, Seen, effect_words, hold, order, refusal_words, reply_words};
+use super::{DecidedRow, Row, command, effect_words, hold, refusal_words, reply_words};
 use crate::lifecycle::binding::Parent;
 use crate::lifecycle::instance::{
-    Change, Event, Instance, Provision, Thing, Update, UpdateFacts, decide, fetch, parent,
+    Change, Event, Instance, InstanceData, Provision, Update, UpdateFacts, decide, fetch, parent,
 };
-use crate::lifecycle::sample::{
-    CREATE, INSTANCE_STATES, NEW, OTHER, ask, change, changed_spec, instance, instance_made, saved,
-    spec, value,
+use crate::lifecycle::tests::fixtures::{
+    CREATE, INSTANCE_STATES, NEW, OTHER, async_request, change, changed_spec, instance,
+    instance_output, saved, spec, value,
 };
 use crate::lifecycle::{Asynchrony, End};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-const TABLE: &str = include_str!("../../../tests/transitions/instance.txt");
+const TABLE: &str = include_str!("../../../../tests/transitions/instance.txt");
 
 const EVENTS: [&str; 66] = [
     "provision same, async accepted",
@@ -90,11 +90,11 @@ fn every_instance_in_every_state_meets_every_event_as_the_table_says() {
     hold(TABLE, &INSTANCE_STATES, &EVENTS, seen);
 }
 
-fn seen(row: &Row) -> Seen {
+fn seen(row: &Row) -> DecidedRow {
     let before = instance(row.state);
     match row.event {
         "fetch" => read(match fetch(&before) {
-            Ok(thing) if Some(thing) == before.thing() => "found",
+            Ok(data) if Some(data) == before.data() => "found",
             Ok(_) => "found another",
             Err(refusal) => refusal_words(&refusal),
         }),
@@ -108,15 +108,15 @@ fn seen(row: &Row) -> Seen {
     }
 }
 
-fn read(answer: &str) -> Seen {
-    Seen {
+fn read(answer: &str) -> DecidedRow {
+    DecidedRow {
         answer: answer.to_owned(),
         effects: "-".to_owned(),
         next_differs: None,
     }
 }
 
-fn decided(row: &Row, before: Instance) -> Seen {
+fn decided(row: &Row, before: Instance) -> DecidedRow {
     let (answer, effects, next) = match decide(before.clone(), event(row, &before)) {
         Ok(decision) => (
             reply_words(decision.reply, before.last()),
@@ -131,7 +131,7 @@ fn decided(row: &Row, before: Instance) -> Seen {
     };
     let wanted = next_state(row, before);
     let json = |state: &Instance| serde_json::to_string(state).expect("states are JSON");
-    Seen {
+    DecidedRow {
         answer,
         effects,
         next_differs: (next != wanted).then(|| (json(&next), json(&wanted))),
@@ -143,9 +143,9 @@ fn event(row: &Row, before: &Instance) -> Event {
     let mut words = row.event.split(", ");
     let what = words.next().unwrap_or_default();
     let mut special: BTreeSet<&str> = words.collect();
-    if let Some(order) = order(what, &mut special) {
+    if let Some(command) = command(what, &mut special) {
         assert!(special.is_empty(), "unknown words: {}", row.text);
-        return Event::Ordered { order, new: NEW };
+        return Event::Command { command, new: NEW };
     }
     special.remove("not allowed");
     let accepts_incomplete = special.remove("async accepted");
@@ -163,17 +163,17 @@ fn event(row: &Row, before: &Instance) -> Event {
         (_, true) => Asynchrony::Never,
         (false, false) => Asynchrony::Preferred,
     };
-    let ask = ask(rule, accepts_incomplete);
+    let async_request = async_request(rule, accepts_incomplete);
     let event = match what {
         "provision same" | "provision other" => Event::Provision(Box::new(Provision {
             wanted: spec(),
             same: what == "provision same",
             maintenance_conflict: special.remove("maintenance conflict"),
             dashboard_url: Some("https://dashboard/new".to_owned()),
-            ask,
+            async_request,
         })),
         "deprovision" => Event::Deprovision {
-            ask,
+            async_request,
             force: special.remove("forced"),
         },
         _ => match what.strip_prefix("update ") {
@@ -190,7 +190,7 @@ fn event(row: &Row, before: &Instance) -> Event {
                     maintenance_conflict: special.remove("maintenance conflict"),
                 },
                 dashboard_url: Some("https://dashboard/new".to_owned()),
-                ask,
+                async_request,
             })),
             None => occurrence(what, before),
         },
@@ -250,7 +250,7 @@ fn occurrence(what: &str, before: &Instance) -> Event {
             operation,
             state: saved(),
         },
-        "succeeded" => ended(End::Succeeded(instance_made())),
+        "succeeded" => ended(End::Succeeded(instance_output())),
         "failed" => ended(End::Failed),
         "refused" => ended(End::Refused),
         "is overdue" => Event::Overdue {
@@ -265,39 +265,39 @@ fn occurrence(what: &str, before: &Instance) -> Event {
 fn next_state(row: &Row, before: Instance) -> Instance {
     let succeeded = row.event.ends_with("succeeded");
     let last = before.last();
-    let thing = before.thing().cloned();
-    let known = || thing.clone().expect("a state with something known of it");
+    let data = before.data().cloned();
+    let known = || data.clone().expect("a state with something known of it");
     match row.next {
         "unchanged" => before,
-        "unchanged, state saved" => with_thing(before, |thing| thing.state = Some(saved())),
-        "creating" => Instance::Creating { thing: asked_for() },
+        "unchanged, state saved" => with_thing(before, |data| data.state = Some(saved())),
+        "creating" => Instance::Creating { data: asked_for() },
         "creating again" => Instance::Creating {
-            thing: Thing {
+            data: InstanceData {
                 state: known().state,
                 made: known().made,
                 ..asked_for()
             },
         },
         "live" => Instance::Live {
-            thing: Thing {
+            data: InstanceData {
                 made: known().last,
                 ..with_result(known())
             },
         },
         "live (changed)" => Instance::Live {
-            thing: Thing {
+            data: InstanceData {
                 spec: changed_spec(),
                 dashboard_url: Some("https://dashboard/2".to_owned()),
                 ..with_result(known())
             },
         },
         "live (as before)" if succeeded => Instance::Live {
-            thing: with_result(known()),
+            data: with_result(known()),
         },
-        "live (as before)" => Instance::Live { thing: known() },
-        "create-failed" => Instance::CreateFailed { thing: known() },
+        "live (as before)" => Instance::Live { data: known() },
+        "create-failed" => Instance::CreateFailed { data: known() },
         "updating" => Instance::Updating {
-            thing: started(known()),
+            data: started(known()),
             change: change_of(
                 row.event
                     .split(", ")
@@ -309,10 +309,10 @@ fn next_state(row: &Row, before: Instance) -> Instance {
             given_up: false,
         },
         "creating again (as kept)" => Instance::Creating {
-            thing: started(known()),
+            data: started(known()),
         },
         "updating (again)" => Instance::Updating {
-            thing: started(known()),
+            data: started(known()),
             change: change(),
             dashboard_url: Some("https://dashboard/new".to_owned()),
             given_up: false,
@@ -328,27 +328,27 @@ fn next_state(row: &Row, before: Instance) -> Instance {
     }
 }
 
-fn deleting(next: &str, thing: Thing, from: &str, succeeded: bool) -> Instance {
-    let (over, was_live) = match next {
+fn deleting(next: &str, data: InstanceData, from: &str, succeeded: bool) -> Instance {
+    let (pending_create, was_live) = match next {
         "deleting" => (None, true),
         "deleting a failed create" => (None, false),
-        "deleting over a create" => (Some(thing.last), false),
+        "deleting over a create" => (Some(data.last), false),
         unknown => panic!("no next state is called `{unknown}`"),
     };
-    let thing = match (from == "deleting over a create", succeeded) {
-        (false, _) => started(thing),
-        (true, true) => with_result(thing),
-        (true, false) => thing,
+    let data = match (from == "deleting over a create", succeeded) {
+        (false, _) => started(data),
+        (true, true) => with_result(data),
+        (true, false) => data,
     };
     Instance::Deleting {
-        thing,
-        over,
+        data,
+        pending_create,
         was_live,
     }
 }
 
-fn asked_for() -> Thing {
-    Thing {
+fn asked_for() -> InstanceData {
+    InstanceData {
         spec: spec(),
         state: None,
         dashboard_url: Some("https://dashboard/new".to_owned()),
@@ -358,26 +358,26 @@ fn asked_for() -> Thing {
     }
 }
 
-fn started(thing: Thing) -> Thing {
-    Thing { last: NEW, ..thing }
+fn started(data: InstanceData) -> InstanceData {
+    InstanceData { last: NEW, ..data }
 }
 
-fn with_result(thing: Thing) -> Thing {
-    let made = instance_made();
-    Thing {
+fn with_result(data: InstanceData) -> InstanceData {
+    let made = instance_output();
+    InstanceData {
         state: made.state,
         metadata: made.metadata,
-        ..thing
+        ..data
     }
 }
 
-fn with_thing(mut at: Instance, touch: impl FnOnce(&mut Thing)) -> Instance {
+fn with_thing(mut at: Instance, touch: impl FnOnce(&mut InstanceData)) -> Instance {
     match &mut at {
-        Instance::Creating { thing }
-        | Instance::CreateFailed { thing }
-        | Instance::Live { thing }
-        | Instance::Updating { thing, .. }
-        | Instance::Deleting { thing, .. } => touch(thing),
+        Instance::Creating { data }
+        | Instance::CreateFailed { data }
+        | Instance::Live { data }
+        | Instance::Updating { data, .. }
+        | Instance::Deleting { data, .. } => touch(data),
         Instance::Absent | Instance::Gone { .. } => panic!("nothing is known of it"),
     }
     at

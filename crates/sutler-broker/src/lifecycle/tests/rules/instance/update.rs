@@ -1,14 +1,14 @@
 //! What an update promises, line by line.
 
-use super::{ALL_ALLOWED, answer, decided, ended, thing_after, update, update_under};
+use super::{ALL_ALLOWED, answer, data_after, decided, ended, update, update_under};
 use crate::lifecycle::instance::{
-    Change, Event, Instance, InstanceSpec, Made, Update, UpdateFacts, decide,
+    Change, Event, HookOutput, Instance, InstanceSpec, Update, UpdateFacts, decide,
 };
-use crate::lifecycle::sample::{
-    NEW, UPDATE, asynchronously, change, changed_spec, instance, instance_made, kept, spec,
+use crate::lifecycle::tests::fixtures::{
+    NEW, UPDATE, asynchronously, change, changed_spec, instance, instance_output, kept, spec,
     synchronously, value,
 };
-use crate::lifecycle::{End, Pace, Reply};
+use crate::lifecycle::{End, Reply, ResponseMode};
 use crate::refusal::Refusal;
 use serde_json::json;
 
@@ -22,21 +22,21 @@ fn an_update_leaves_alone_what_it_does_not_name() {
             ..Change::default()
         };
     }
-    let event = ended(UPDATE, End::Succeeded(Made::default()));
+    let event = ended(UPDATE, End::Succeeded(HookOutput::default()));
     let next = decide(at, event).expect("not refused").next;
     let wanted = InstanceSpec {
         maintenance_version: Some("2.0.0".to_owned()),
         ..spec()
     };
-    let thing = next.thing().expect("it is live");
-    assert_eq!((&thing.spec, &thing.state), (&wanted, &kept()));
+    let data = next.data().expect("it is live");
+    assert_eq!((&data.spec, &data.state), (&wanted, &kept()));
 }
 
 /// Holds: B-162.
 #[test]
 fn an_update_is_applied_when_it_succeeded_and_one_without_effect_is_already_done() {
-    let thing = thing_after("updating", ended(UPDATE, End::Succeeded(instance_made())));
-    assert_eq!(thing.spec, changed_spec());
+    let data = data_after("updating", ended(UPDATE, End::Succeeded(instance_output())));
+    assert_eq!(data.spec, changed_spec());
     let reply = answer("live", update(Change::default(), synchronously()));
     assert_eq!(reply, Ok(Reply::AlreadyDone));
 }
@@ -50,7 +50,7 @@ fn an_update_that_names_another_service_is_invalid() {
             change: change(),
             facts: ALL_ALLOWED,
             dashboard_url: None,
-            ask: asynchronously(),
+            async_request: asynchronously(),
         };
         let reply = answer(state, Event::Update(Box::new(asked)));
         assert!(matches!(reply, Err(Refusal::Invalid(_))), "{state}");
@@ -107,7 +107,7 @@ fn an_update_waits_for_any_other_operation() {
 /// Holds: B-037, B-169.
 #[test]
 fn an_update_that_failed_was_refused_or_was_given_up_changes_nothing_of_the_instance() {
-    let success = End::Succeeded(instance_made());
+    let success = End::Succeeded(instance_output());
     let cases = [
         ("updating", End::Failed),
         ("updating", End::Refused),
@@ -116,11 +116,11 @@ fn an_update_that_failed_was_refused_or_was_given_up_changes_nothing_of_the_inst
     ];
     for (state, end) in cases {
         let decision = decided(state, ended(UPDATE, end.clone()));
-        let Instance::Live { thing } = decision.next else {
+        let Instance::Live { data } = decision.next else {
             panic!("{state}, {end:?}: it is not live")
         };
-        assert_eq!(thing.spec, spec(), "{state}, {end:?}");
-        assert_eq!(thing.dashboard_url.as_deref(), Some("https://dashboard/1"));
+        assert_eq!(data.spec, spec(), "{state}, {end:?}");
+        assert_eq!(data.dashboard_url.as_deref(), Some("https://dashboard/1"));
     }
 }
 
@@ -140,7 +140,7 @@ fn the_context_alone_can_change_where_the_service_says_so() {
         "live",
         update_under(allowed, moved.clone(), synchronously()),
     );
-    assert_eq!(reply, Ok(Reply::Started(NEW, Pace::Inline)));
+    assert_eq!(reply, Ok(Reply::Started(NEW, ResponseMode::Inline)));
     let forbidden = UpdateFacts {
         context_updates: false,
         ..ALL_ALLOWED
@@ -153,8 +153,8 @@ fn the_context_alone_can_change_where_the_service_says_so() {
 #[test]
 fn an_update_without_a_dashboard_keeps_the_old_one() {
     let started = decided("live", update(change(), asynchronously())).next;
-    let event = ended(NEW, End::Succeeded(Made::default()));
+    let event = ended(NEW, End::Succeeded(HookOutput::default()));
     let next = decide(started, event).expect("not refused").next;
-    let thing = next.thing().expect("it is live");
-    assert_eq!(thing.dashboard_url.as_deref(), Some("https://dashboard/1"));
+    let data = next.data().expect("it is live");
+    assert_eq!(data.dashboard_url.as_deref(), Some("https://dashboard/1"));
 }

@@ -8,9 +8,9 @@
 mod binding;
 mod instance;
 
-use super::order::{Again, Failed, Order};
-use super::sample::{CREATE, DELETE, NEW, UPDATE, change};
-use super::{Effect, Pace, Reply};
+use super::fixtures::{CREATE, DELETE, NEW, UPDATE, change};
+use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdate};
+use crate::lifecycle::{Effect, Reply, ResponseMode};
 use crate::refusal::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::OperationId;
@@ -31,7 +31,7 @@ struct Row<'t> {
 }
 
 /// What the rules make of a row's state and event, in the table's words.
-struct Seen {
+struct DecidedRow {
     answer: String,
     effects: String,
     /// The state the rules leave behind and the one the row asks for, where the two differ.
@@ -43,15 +43,18 @@ fn complaints(
     table: &str,
     states: &[&str],
     events: &[&str],
-    seen: impl Fn(&Row) -> Seen,
+    seen: impl Fn(&Row) -> DecidedRow,
 ) -> Vec<String> {
     let (rows, mut complaints) = expand(table, states, events);
     let mut numbers = BTreeMap::new();
     for row in &rows {
         if let Some(earlier) = numbers.insert((row.state, row.event), row.number) {
-            complaints.push(said(row, &format!("line {earlier} says it already")));
+            complaints.push(complaint_about(
+                row,
+                &format!("line {earlier} says it already"),
+            ));
         } else {
-            complaints.extend(classify_hook_error(row, &seen(row)));
+            complaints.extend(compare(row, &seen(row)));
         }
     }
     for event in events {
@@ -164,22 +167,28 @@ fn is_cite(cite: &str) -> bool {
             .is_some_and(|rest| !rest.is_empty())
 }
 
-fn classify_hook_error(row: &Row, seen: &Seen) -> Vec<String> {
+fn compare(row: &Row, seen: &DecidedRow) -> Vec<String> {
     let mut complaints = Vec::new();
     if row.answer != seen.answer {
-        complaints.push(said(row, &format!("the answer is `{}`", seen.answer)));
+        complaints.push(complaint_about(
+            row,
+            &format!("the answer is `{}`", seen.answer),
+        ));
     }
     if row.effects != seen.effects {
-        complaints.push(said(row, &format!("the effects are `{}`", seen.effects)));
+        complaints.push(complaint_about(
+            row,
+            &format!("the effects are `{}`", seen.effects),
+        ));
     }
     if let Some((found, wanted)) = &seen.next_differs {
         let difference = format!("the next state is\n  {found}\nand not\n  {wanted}");
-        complaints.push(said(row, &difference));
+        complaints.push(complaint_about(row, &difference));
     }
     complaints
 }
 
-fn said(row: &Row, complaint: &str) -> String {
+fn complaint_about(row: &Row, complaint: &str) -> String {
     let Row { state, event, .. } = row;
     format!(
         "line {}: {complaint}\n  in {state} | {event}\n  {}",
@@ -191,8 +200,8 @@ fn said(row: &Row, complaint: &str) -> String {
 /// An answer in the table's words. A wrong operation id is part of the words, and so never fits.
 fn reply_words(reply: Reply, current: Option<OperationId>) -> String {
     match reply {
-        Reply::Started(NEW, Pace::Background) => "202 started".to_owned(),
-        Reply::Started(NEW, Pace::Inline) => "started, waits".to_owned(),
+        Reply::Started(NEW, ResponseMode::Background) => "202 started".to_owned(),
+        Reply::Started(NEW, ResponseMode::Inline) => "started, waits".to_owned(),
         Reply::Joined(operation) if Some(operation) == current => "joined".to_owned(),
         Reply::AlreadyDone => "already done".to_owned(),
         Reply::Nothing => "-".to_owned(),
@@ -215,22 +224,22 @@ fn refusal_words(refusal: &Refusal) -> &'static str {
 }
 
 /// The order that a row's first words are, if they are one; takes its special words.
-fn order(what: &str, special: &mut BTreeSet<&str>) -> Option<Order> {
-    let again = Again {
+fn command(what: &str, special: &mut BTreeSet<&str>) -> Option<AdminCommand> {
+    let again = FailedUpdate {
         change: change(),
         dashboard_url: Some("https://dashboard/new".to_owned()),
     };
     Some(match what {
-        "cancel" => Order::Cancel,
-        "abandon" => Order::Abandon,
-        "purge" => Order::Purge,
-        "retry" => Order::Retry {
+        "cancel" => AdminCommand::Cancel,
+        "abandon" => AdminCommand::Abandon,
+        "purge" => AdminCommand::Purge,
+        "retry" => AdminCommand::Retry {
             failed: if special.remove("a create failed") {
-                Some(Failed::Create)
+                Some(FailedOperation::Create)
             } else if special.remove("an update failed") {
-                Some(Failed::Update(Box::new(again)))
+                Some(FailedOperation::Update(Box::new(again)))
             } else if special.remove("a delete failed") {
-                Some(Failed::Delete)
+                Some(FailedOperation::Delete)
             } else {
                 assert!(special.remove("nothing failed"), "what failed?");
                 None
@@ -266,7 +275,7 @@ fn effect_words(effects: &[Effect], create: &str, delete: &str) -> String {
     }
 }
 
-fn hold(table: &str, states: &[&str], events: &[&str], seen: impl Fn(&Row) -> Seen) {
+fn hold(table: &str, states: &[&str], events: &[&str], seen: impl Fn(&Row) -> DecidedRow) {
     let complaints = complaints(table, states, events, seen);
     assert!(
         complaints.is_empty(),
@@ -276,8 +285,8 @@ fn hold(table: &str, states: &[&str], events: &[&str], seen: impl Fn(&Row) -> Se
     );
 }
 
-fn as_told(row: &Row) -> Seen {
-    Seen {
+fn as_in_row(row: &Row) -> DecidedRow {
+    DecidedRow {
         answer: row.answer.to_owned(),
         effects: row.effects.to_owned(),
         next_differs: None,
@@ -288,7 +297,7 @@ const GOOD: &str = "it rains\n  here | - | - | unchanged | B-001";
 
 #[test]
 fn a_table_without_a_row_for_a_state_and_an_event_is_wrong() {
-    let found = complaints(GOOD, &["here", "there"], &["it rains"], as_told);
+    let found = complaints(GOOD, &["here", "there"], &["it rains"], as_in_row);
     assert_eq!(found, ["no row for: there | it rains"]);
 }
 
@@ -300,14 +309,14 @@ fn a_row_holds_for_every_state_and_event_that_it_names() {
     let (rows, found) = expand(table, &states, &events);
     assert_eq!(found, [""; 0]);
     assert_eq!(rows.len(), states.len() * events.len());
-    let found = complaints(table, &states, &events, as_told);
+    let found = complaints(table, &states, &events, as_in_row);
     assert_eq!(found, [""; 0]);
 }
 
 #[test]
 fn a_table_that_says_the_same_twice_is_wrong() {
     let twice = "# head\n\nit rains\n  here | - | - | unchanged | B-001\n  h* | joined | - | unchanged | B-001\n";
-    let found = complaints(twice, &["here"], &["it rains"], as_told);
+    let found = complaints(twice, &["here"], &["it rains"], as_in_row);
     assert_eq!(
         found,
         [
@@ -318,23 +327,23 @@ fn a_table_that_says_the_same_twice_is_wrong() {
 
 #[test]
 fn a_row_of_an_unknown_state_or_event_or_without_a_source_is_wrong() {
-    let found = complaints(GOOD, &["there"], &["it rains"], as_told);
+    let found = complaints(GOOD, &["there"], &["it rains"], as_in_row);
     let row = "  here | - | - | unchanged | B-001";
     let unknown = format!("line 2: no such state, or no event above it\n{row}");
     assert_eq!(found, [unknown.as_str(), "no row for: there | it rains"]);
-    let found = complaints(GOOD, &["here"], &[], as_told);
+    let found = complaints(GOOD, &["here"], &[], as_in_row);
     assert_eq!(found, ["line 1: no such event\n  it rains", &unknown]);
     let bare = "it rains\n  here | - | - | unchanged | said so";
-    let found = complaints(bare, &[], &["it rains"], as_told);
+    let found = complaints(bare, &[], &["it rains"], as_in_row);
     let row = "  here | - | - | unchanged | said so";
     assert_eq!(found, [format!("line 2: `said so` is not a source\n{row}")]);
 }
 
 #[test]
 fn a_row_that_the_rules_do_not_follow_is_shown() {
-    let found = complaints(GOOD, &["here"], &["it rains"], |row| Seen {
+    let found = complaints(GOOD, &["here"], &["it rains"], |row| DecidedRow {
         answer: "joined".to_owned(),
-        ..as_told(row)
+        ..as_in_row(row)
     });
     let row = "here | - | - | unchanged | B-001";
     assert_eq!(

@@ -2,15 +2,15 @@
 //!
 //! The model knows no rules. It knows what a worker would see: which operation executes, which one
 //! waits, and what is really there. From that alone it says which state the rules must be in, and
-//! what they may never do. `model/lives.rs` turns steps into events of the two kinds of resource.
+//! what they may never do. `random/resources.rs` turns steps into events of the two kinds of resource.
 
-mod lives;
-mod orders;
+mod admin_commands;
+mod resources;
 
-use super::instance::Instance;
-use super::sample::{BINDING_STATES, INSTANCE_STATES, operation};
-use super::{Ask, Asynchrony, Decision, Effect, Pace, Reply, Verb};
+use super::fixtures::{BINDING_STATES, INSTANCE_STATES, operation};
 use crate::lifecycle::binding::Binding;
+use crate::lifecycle::instance::Instance;
+use crate::lifecycle::{AsyncRequest, Asynchrony, Decision, Effect, Reply, ResponseMode, Verb};
 use crate::refusal::Refusal;
 use proptest::collection;
 use proptest::prelude::{Just, Strategy, any};
@@ -28,18 +28,29 @@ const STEPS_MAX: usize = 40;
 /// One thing that happens.
 #[derive(Clone, Debug)]
 enum Step {
-    Create { same: bool, odd: Odd, how: How },
-    Update { size: u8, odd: Odd, how: How },
-    Delete { odd: Odd, how: How },
-    Saved(Who),
-    Ended(Who, Outcome),
-    Overdue(Who),
-    Ordered(Ordered),
+    Create {
+        same: bool,
+        odd: RequestVariant,
+        how: SendMode,
+    },
+    Update {
+        size: u8,
+        odd: RequestVariant,
+        how: SendMode,
+    },
+    Delete {
+        odd: RequestVariant,
+        how: SendMode,
+    },
+    Saved(OperationRole),
+    Ended(OperationRole, Outcome),
+    Overdue(OperationRole),
+    Command(CommandKind),
 }
 
 /// What an operator orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ordered {
+enum CommandKind {
     Retry,
     Cancel,
     Abandon,
@@ -48,14 +59,14 @@ enum Ordered {
 
 /// How a request is sent.
 #[derive(Clone, Copy, Debug)]
-struct How {
+struct SendMode {
     rule: Asynchrony,
     accepts_incomplete: bool,
 }
 
 /// What may be special about a request; each kind of resource makes of it what it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Odd {
+enum RequestVariant {
     No,
     Objection,
     NoIds,
@@ -67,7 +78,7 @@ enum Odd {
 
 /// The operation that an occurrence is about.
 #[derive(Clone, Copy, Debug)]
-enum Who {
+enum OperationRole {
     Executing,
     Waiting,
     Earlier(usize),
@@ -81,16 +92,16 @@ enum Outcome {
 }
 
 /// A resource under the rules.
-trait Life: Clone + Debug + Default + PartialEq {
+trait ModelledResource: Clone + Debug + Default + PartialEq {
     type Event: Clone;
     const CREATE: Verb;
     const DELETE: Verb;
     /// The event that a request is, if this kind of resource knows it.
-    fn request(step: &Step, ask: Ask) -> Option<Self::Event>;
+    fn request(step: &Step, async_request: AsyncRequest) -> Option<Self::Event>;
     /// The event that an occurrence is. `new`: the id a clean-up would have.
     fn occurrence(step: &Step, about: OperationId, new: OperationId) -> Option<Self::Event>;
     /// The event that an order is. `failed`: the verb that failed last.
-    fn order(order: Ordered, failed: Option<Verb>, new: OperationId) -> Self::Event;
+    fn command(command: CommandKind, failed: Option<Verb>, new: OperationId) -> Self::Event;
     fn decide(self, event: Self::Event) -> Result<Decision<Self>, Refusal>;
     fn pinned(&self) -> Vec<OperationId>;
     /// The state's name in the tables.
@@ -99,7 +110,7 @@ trait Life: Clone + Debug + Default + PartialEq {
 
 /// What is really there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum There {
+enum RealState {
     #[default]
     Nothing,
     Remains,
@@ -108,12 +119,12 @@ enum There {
 
 /// What a worker would see.
 #[derive(Default)]
-struct World {
+struct Model {
     executing: Option<(OperationId, Verb)>,
     cancelled: bool,
     waiting: Option<OperationId>,
     earlier: Vec<OperationId>,
-    there: There,
+    there: RealState,
     /// A delete was accepted over the create of what is there: it must never be live.
     doomed: bool,
     /// What the last operation was, if it did not succeed.
@@ -121,43 +132,43 @@ struct World {
     ids: u128,
 }
 
-impl World {
+impl Model {
     fn fresh(&mut self) -> OperationId {
         self.ids += 1;
         operation(1_000 + self.ids)
     }
 
-    fn find(&self, who: Who) -> OperationId {
+    fn find(&self, who: OperationRole) -> OperationId {
         let nobody = operation(1);
         match who {
-            Who::Executing => self.executing.map_or(nobody, |(id, _)| id),
-            Who::Waiting => self.waiting.unwrap_or(nobody),
-            Who::Earlier(index) if self.earlier.is_empty() => operation(index as u128),
-            Who::Earlier(index) => self.earlier[index % self.earlier.len()],
+            OperationRole::Executing => self.executing.map_or(nobody, |(id, _)| id),
+            OperationRole::Waiting => self.waiting.unwrap_or(nobody),
+            OperationRole::Earlier(index) if self.earlier.is_empty() => operation(index as u128),
+            OperationRole::Earlier(index) => self.earlier[index % self.earlier.len()],
         }
     }
 
     /// The only state the rules may be in.
-    fn state<L: Life>(&self) -> &'static str {
-        let lives = self.there == There::Whole && !self.doomed;
+    fn state<L: ModelledResource>(&self) -> &'static str {
+        let lives = self.there == RealState::Whole && !self.doomed;
         match self.executing {
             Some((_, verb)) if verb == L::CREATE && self.waiting.is_some() => {
                 "deleting over a create"
             }
-            Some((_, verb)) if verb == L::CREATE && self.there == There::Nothing => "creating",
+            Some((_, verb)) if verb == L::CREATE && self.there == RealState::Nothing => "creating",
             Some((_, verb)) if verb == L::CREATE => "creating again",
             Some((_, verb)) if verb == L::DELETE && lives => "deleting",
             Some((_, verb)) if verb == L::DELETE => "deleting a failed create",
             Some(_) if self.cancelled => "updating (given up)",
             Some(_) => "updating",
             None if lives => "live",
-            None if self.there != There::Nothing => "create-failed",
+            None if self.there != RealState::Nothing => "create-failed",
             None if self.earlier.is_empty() => "absent",
             None => "gone",
         }
     }
 
-    fn end<L: Life>(&mut self, outcome: Outcome) {
+    fn end<L: ModelledResource>(&mut self, outcome: Outcome) {
         let Some((id, verb)) = self.executing.take() else {
             return;
         };
@@ -168,17 +179,21 @@ impl World {
             Outcome::Failed | Outcome::Refused => Some(verb),
         };
         self.there = match (outcome, self.there) {
-            (Outcome::Succeeded, _) if verb == L::CREATE => There::Whole,
-            (Outcome::Failed, _) if verb == L::CREATE => There::Remains,
-            (Outcome::Succeeded, _) if verb == L::DELETE => There::Nothing,
+            (Outcome::Succeeded, _) if verb == L::CREATE => RealState::Whole,
+            (Outcome::Failed, _) if verb == L::CREATE => RealState::Remains,
+            (Outcome::Succeeded, _) if verb == L::DELETE => RealState::Nothing,
             // A delete that did not succeed promises nothing, so something may be there.
-            (_, There::Nothing) if verb == L::DELETE => There::Remains,
+            (_, RealState::Nothing) if verb == L::DELETE => RealState::Remains,
             (_, there) => there,
         };
     }
 
     /// Does what the rules ask for, if a worker could.
-    fn follow<L: Life>(&mut self, effect: Effect, new: OperationId) -> Result<(), TestCaseError> {
+    fn follow<L: ModelledResource>(
+        &mut self,
+        effect: Effect,
+        new: OperationId,
+    ) -> Result<(), TestCaseError> {
         match effect {
             Effect::Start(verb, id) => {
                 prop_assert_eq!(id, new, "an operation has a fresh id");
@@ -187,8 +202,8 @@ impl World {
                 self.executing = Some((id, verb));
                 if verb == L::CREATE {
                     self.doomed = false;
-                    if self.there == There::Whole {
-                        self.there = There::Remains;
+                    if self.there == RealState::Whole {
+                        self.there = RealState::Remains;
                     }
                 }
             }
@@ -228,8 +243,8 @@ impl World {
 }
 
 /// Lives one life and gives the states it went through.
-fn live<L: Life>(steps: &[Step]) -> Result<BTreeSet<&'static str>, TestCaseError> {
-    let mut world = World::default();
+fn live<L: ModelledResource>(steps: &[Step]) -> Result<BTreeSet<&'static str>, TestCaseError> {
+    let mut world = Model::default();
     let mut at = L::default();
     let mut been = BTreeSet::new();
     for step in steps {
@@ -237,12 +252,12 @@ fn live<L: Life>(steps: &[Step]) -> Result<BTreeSet<&'static str>, TestCaseError
         let new = world.fresh();
         at = match *step {
             Step::Create { how, .. } | Step::Update { how, .. } | Step::Delete { how, .. } => {
-                ask(&mut world, at, step, how, new)?
+                async_request(&mut world, at, step, how, new)?
             }
             Step::Saved(who) | Step::Ended(who, _) | Step::Overdue(who) => {
                 occur(&mut world, at, step, who, new)?
             }
-            Step::Ordered(order) => orders::obey(&mut world, at, order, new)?,
+            Step::Command(command) => orders::run_command(&mut world, at, command, new)?,
         };
         prop_assert_eq!(at.name(), world.state::<L>());
         let waits_for_a_create = match world.executing {
@@ -269,19 +284,19 @@ fn live<L: Life>(steps: &[Step]) -> Result<BTreeSet<&'static str>, TestCaseError
     Ok(been)
 }
 
-fn ask<L: Life>(
-    world: &mut World,
+fn async_request<L: ModelledResource>(
+    world: &mut Model,
     at: L,
     step: &Step,
-    how: How,
+    how: SendMode,
     new: OperationId,
 ) -> Result<L, TestCaseError> {
-    let ask = |how: How| Ask {
+    let async_request = |how: SendMode| AsyncRequest {
         operation: new,
         accepts_incomplete: how.accepts_incomplete,
         rule: how.rule,
     };
-    let Some(event) = L::request(step, ask(how)) else {
+    let Some(event) = L::request(step, async_request(how)) else {
         return Ok(at);
     };
     let decided = at.clone().decide(event.clone());
@@ -290,15 +305,15 @@ fn ask<L: Life>(
         &at.clone().decide(event),
         "decided differently the second time"
     );
-    never_202_unasked::<L>(&at, step, ask)?;
+    never_202_unasked::<L>(&at, step, async_request)?;
     let Ok(decision) = decided else {
         return Ok(at);
     };
     match decision.reply {
-        Reply::Started(id, pace) => {
+        Reply::Started(id, mode) => {
             let background = how.accepts_incomplete && how.rule != Asynchrony::Never;
             prop_assert_eq!(id, new);
-            prop_assert_eq!(pace == Pace::Background, background);
+            prop_assert_eq!(mode == ResponseMode::Background, background);
             let starts = |effect: &Effect| match *effect {
                 Effect::Start(_, id) | Effect::StartWaiting(_, id) => id == new,
                 Effect::Cancel(_) | Effect::Wake(_) | Effect::End(_) => false,
@@ -329,16 +344,16 @@ fn ask<L: Life>(
 }
 
 /// What starts in the background for one who accepts that must say so to one who does not.
-fn never_202_unasked<L: Life>(
+fn never_202_unasked<L: ModelledResource>(
     at: &L,
     step: &Step,
-    ask: impl Fn(How) -> Ask,
+    async_request: impl Fn(SendMode) -> AsyncRequest,
 ) -> Result<(), TestCaseError> {
     let answer = |accepts_incomplete| {
         let rule = Asynchrony::Required;
         let event = L::request(
             step,
-            ask(How {
+            async_request(SendMode {
                 rule,
                 accepts_incomplete,
             }),
@@ -360,11 +375,11 @@ fn never_202_unasked<L: Life>(
     Ok(())
 }
 
-fn occur<L: Life>(
-    world: &mut World,
+fn occur<L: ModelledResource>(
+    world: &mut Model,
     at: L,
     step: &Step,
-    who: Who,
+    who: OperationRole,
     new: OperationId,
 ) -> Result<L, TestCaseError> {
     let about = world.find(who);
@@ -405,30 +420,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Asynchrony::Preferred,
         Asynchrony::Required,
     ];
-    let how = (select(rules), any::<bool>()).prop_map(|(rule, accepts_incomplete)| How {
+    let how = (select(rules), any::<bool>()).prop_map(|(rule, accepts_incomplete)| SendMode {
         rule,
         accepts_incomplete,
     });
     let odds = vec![
-        Odd::Objection,
-        Odd::NoIds,
-        Odd::Forced,
-        Odd::ParentBusy,
-        Odd::ParentMissing,
-        Odd::Cascade,
+        RequestVariant::Objection,
+        RequestVariant::NoIds,
+        RequestVariant::Forced,
+        RequestVariant::ParentBusy,
+        RequestVariant::ParentMissing,
+        RequestVariant::Cascade,
     ];
-    let odd = prop_oneof![4 => Just(Odd::No), 1 => select(odds)];
+    let odd = prop_oneof![4 => Just(RequestVariant::No), 1 => select(odds)];
     let who = prop_oneof![
-        6 => Just(Who::Executing),
-        1 => Just(Who::Waiting),
-        1 => any::<u8>().prop_map(|index| Who::Earlier(index.into())),
+        6 => Just(OperationRole::Executing),
+        1 => Just(OperationRole::Waiting),
+        1 => any::<u8>().prop_map(|index| OperationRole::Earlier(index.into())),
     ];
     let outcome = select(vec![Outcome::Succeeded, Outcome::Failed, Outcome::Refused]);
     let orders = vec![
-        Ordered::Retry,
-        Ordered::Cancel,
-        Ordered::Abandon,
-        Ordered::Purge,
+        CommandKind::Retry,
+        CommandKind::Cancel,
+        CommandKind::Abandon,
+        CommandKind::Purge,
     ];
     let create = (any::<bool>(), odd.clone(), how.clone());
     let step = prop_oneof![
@@ -445,7 +460,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Lives many lives, and demands that together they went through every state there is.
-fn hold<L: Life>(states: &[&'static str]) {
+fn hold<L: ModelledResource>(states: &[&'static str]) {
     let config = Config {
         cases: LIVES,
         failure_persistence: None,

@@ -3,9 +3,9 @@
 //! The states have the names that `tests/transitions/*.txt` uses. Operations have fixed ids, so that
 //! a test can say which one it means.
 
-use super::binding::{self, Binding, BindingSpec, Bond};
-use super::instance::{self, Change, Instance, InstanceSpec, Thing};
-use super::{Ask, Asynchrony, AuthorState};
+use crate::lifecycle::binding::{self, Binding, BindingData, BindingSpec};
+use crate::lifecycle::instance::{self, Change, Instance, InstanceData, InstanceSpec};
+use crate::lifecycle::{AsyncRequest, Asynchrony, AuthorState};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sutler_journal::OperationId;
@@ -54,8 +54,8 @@ pub(super) const fn operation(number: u128) -> OperationId {
     OperationId(Uuid::from_u128(number))
 }
 
-pub(super) fn ask(rule: Asynchrony, accepts_incomplete: bool) -> Ask {
-    Ask {
+pub(super) fn async_request(rule: Asynchrony, accepts_incomplete: bool) -> AsyncRequest {
+    AsyncRequest {
         operation: NEW,
         accepts_incomplete,
         rule,
@@ -63,18 +63,18 @@ pub(super) fn ask(rule: Asynchrony, accepts_incomplete: bool) -> Ask {
 }
 
 /// With `accepts_incomplete=true`, of a plan that prefers to be asynchronous.
-pub(super) fn asynchronously() -> Ask {
-    ask(Asynchrony::Preferred, true)
+pub(super) fn asynchronously() -> AsyncRequest {
+    async_request(Asynchrony::Preferred, true)
 }
 
 /// Without `accepts_incomplete`, of the same plan.
-pub(super) fn synchronously() -> Ask {
-    ask(Asynchrony::Preferred, false)
+pub(super) fn synchronously() -> AsyncRequest {
+    async_request(Asynchrony::Preferred, false)
 }
 
 /// Without `accepts_incomplete`, of a plan that can only be asynchronous.
-pub(super) fn impossibly() -> Ask {
-    ask(Asynchrony::Required, false)
+pub(super) fn impossibly() -> AsyncRequest {
+    async_request(Asynchrony::Required, false)
 }
 
 /// A value of one of the OSB types, from its JSON.
@@ -131,8 +131,8 @@ pub(super) fn changed_spec() -> InstanceSpec {
     }
 }
 
-fn thing(made: OperationId, last: OperationId) -> Thing {
-    Thing {
+fn instance_data(made: OperationId, last: OperationId) -> InstanceData {
+    InstanceData {
         spec: spec(),
         state: kept(),
         dashboard_url: Some("https://dashboard/1".to_owned()),
@@ -144,29 +144,29 @@ fn thing(made: OperationId, last: OperationId) -> Thing {
 
 pub(super) fn instance(state: &str) -> Instance {
     let updating = |given_up| Instance::Updating {
-        thing: thing(CREATE, UPDATE),
+        data: instance_data(CREATE, UPDATE),
         change: change(),
         dashboard_url: Some("https://dashboard/2".to_owned()),
         given_up,
     };
-    let deleting = |over, was_live| Instance::Deleting {
-        thing: thing(CREATE, DELETE),
-        over,
+    let deleting = |pending_create, was_live| Instance::Deleting {
+        data: instance_data(CREATE, DELETE),
+        pending_create,
         was_live,
     };
     match state {
         "absent" => Instance::Absent,
         "creating" => Instance::Creating {
-            thing: thing(CREATE, CREATE),
+            data: instance_data(CREATE, CREATE),
         },
         "creating again" => Instance::Creating {
-            thing: thing(FIRST, CREATE),
+            data: instance_data(FIRST, CREATE),
         },
         "create-failed" => Instance::CreateFailed {
-            thing: thing(CREATE, CREATE),
+            data: instance_data(CREATE, CREATE),
         },
         "live" => Instance::Live {
-            thing: thing(CREATE, CREATE),
+            data: instance_data(CREATE, CREATE),
         },
         "updating" => updating(false),
         "updating (given up)" => updating(true),
@@ -179,8 +179,8 @@ pub(super) fn instance(state: &str) -> Instance {
 }
 
 /// What comes of an instance's run that succeeds.
-pub(super) fn instance_made() -> instance::Made {
-    instance::Made {
+pub(super) fn instance_output() -> instance::HookOutput {
+    instance::HookOutput {
         state: returned(),
         metadata: Some(value(json!({"labels": {"after": "the run"}}))),
     }
@@ -198,8 +198,8 @@ pub(super) fn binding_spec() -> BindingSpec {
     }
 }
 
-fn bond(made: OperationId, last: OperationId) -> Bond {
-    Bond {
+fn binding_data(made: OperationId, last: OperationId) -> BindingData {
+    BindingData {
         spec: binding_spec(),
         state: kept(),
         given: None,
@@ -209,35 +209,35 @@ fn bond(made: OperationId, last: OperationId) -> Bond {
 }
 
 pub(super) fn binding(state: &str) -> Binding {
-    let live = |last| Bond {
-        given: Some(*binding_made().given),
-        ..bond(CREATE, last)
+    let live = |last| BindingData {
+        given: Some(*binding_output().given),
+        ..binding_data(CREATE, last)
     };
     match state {
         "absent" => Binding::Absent,
         "creating" => Binding::Creating {
-            bond: bond(CREATE, CREATE),
+            data: binding_data(CREATE, CREATE),
         },
         "creating again" => Binding::Creating {
-            bond: bond(FIRST, CREATE),
+            data: binding_data(FIRST, CREATE),
         },
         "create-failed" => Binding::CreateFailed {
-            bond: bond(CREATE, CREATE),
+            data: binding_data(CREATE, CREATE),
         },
-        "live" => Binding::Live { bond: live(CREATE) },
+        "live" => Binding::Live { data: live(CREATE) },
         "deleting" => Binding::Deleting {
-            bond: live(DELETE),
-            over: None,
+            data: live(DELETE),
+            pending_create: None,
             was_live: true,
         },
         "deleting a failed create" => Binding::Deleting {
-            bond: bond(CREATE, DELETE),
-            over: None,
+            data: binding_data(CREATE, DELETE),
+            pending_create: None,
             was_live: false,
         },
         "deleting over a create" => Binding::Deleting {
-            bond: bond(CREATE, DELETE),
-            over: Some(CREATE),
+            data: binding_data(CREATE, DELETE),
+            pending_create: Some(CREATE),
             was_live: false,
         },
         "gone" => Binding::gone(DELETE),
@@ -246,8 +246,8 @@ pub(super) fn binding(state: &str) -> Binding {
 }
 
 /// What comes of a bind that succeeds.
-pub(super) fn binding_made() -> binding::Made {
-    binding::Made {
+pub(super) fn binding_output() -> binding::HookOutput {
+    binding::HookOutput {
         state: returned(),
         given: Box::new(value(json!({"credentials": {"user": "u"}}))),
     }
